@@ -164,14 +164,14 @@ class Fake(TestCase):
             begin = time.time()
             self.write_around(mount.join("a/data"), self.data)
             self.assertGreater(len(job.writes), 3)
-            for _, _, gate, end, uid in job.writes:
+            for _, _, fence, end, uid in job.writes:
                 self.assertEqual(uid, os.geteuid())
-                self.assertEqual(struct.unpack_from("<I", job.window, gate)[0], 0)
+                self.assertEqual(struct.unpack_from("<I", job.window, fence)[0], 0)
                 self.assertLessEqual(begin + LEASE, end / 1e9 + 0.01)
                 self.assertLessEqual(end / 1e9, time.time() + LEASE)
-            window, gate = job.window, job.writes[0][2]
+            window, fence = job.window, job.writes[0][2]
             self.drop(job, mount)
-            self.assertEqual(struct.unpack_from("<I", window, gate)[0], 1)
+            self.assertEqual(struct.unpack_from("<I", window, fence)[0], 1)
             until(lambda: job.window is not window)
             mount.stop()
 

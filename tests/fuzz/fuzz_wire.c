@@ -66,8 +66,8 @@ static void check_request(const struct limejob_packet *original)
 {
     static struct limejob_packet packet;
     const struct limejob_message *message = limejob_message_of(original->opcode);
-    if (!message || original->flags || original->bytes < message->least ||
-        original->bytes > message->most)
+    if (!message || original->flags || original->bytes < message->min_bytes ||
+        original->bytes > message->max_bytes)
         return;
     if (original->opcode == LIMEJOB_OPEN || original->opcode == LIMEJOB_OPEN_WRITE)
         check_opening(original);

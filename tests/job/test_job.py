@@ -466,39 +466,39 @@ class WritingFails(jobtest.SharedJob):
         path, data = self.data_file(16 * MIB)
         job = self.server
         pids = job.rank_pids_by_rank()
-        client, gate = job.client(32 * MIB), 32 * MIB - 4
+        client, fence = job.client(32 * MIB), 32 * MIB - 4
         file = client.open_for_writing(path)
         for victims, most in (([0], 0), ([1, 2], 8 * MIB)):  # rank 0 takes the packets, and its part
             with contextlib.ExitStack() as stack:
                 for rank in victims:
                     stack.enter_context(jobtest.stopped(pids[rank]))
-                tags = [client.start_write(file, i * 4 * MIB, 4 * MIB, i * 4 * MIB, gate=gate)
+                tags = [client.start_write(file, i * 4 * MIB, 4 * MIB, i * 4 * MIB, fence=fence)
                         for i in range(4)]
-                client.window[gate] = 1
+                client.window[fence] = 1
             for tag in tags:
                 self.assertRefused(errno.ECANCELED, client.write_done, tag)
             self.assertLessEqual(limetest.read(path).count(0), most + data.count(0))
-            client.window[gate] = 0
+            client.window[fence] = 0
             with contextlib.ExitStack() as stack:
                 for rank in victims:
                     stack.enter_context(jobtest.stopped(pids[rank]))
                 until = time.time() + 0.2
-                tag = client.start_write(file, 0, 16 * MIB, 0, gate=gate, until=int(until * 1e9))
+                tag = client.start_write(file, 0, 16 * MIB, 0, fence=fence, until=int(until * 1e9))
                 self.assertTrue(jobtest.wait_until(lambda end=until: time.time() > end, 5))
             self.assertRefused(errno.ETIMEDOUT, client.write_done, tag)
             self.assertLessEqual(limetest.read(path).count(0), most + data.count(0))
         model = bytearray(limetest.read(path))
         client.window[:1000] = model[:1000] = b"w" * 1000
-        client.write(file, 0, 1000, 0, gate=gate, until=int((time.time() + 60) * 1e9))
+        client.write(file, 0, 1000, 0, fence=fence, until=int((time.time() + 60) * 1e9))
         self.assertHolds(path, model)
 
     def test_wrong_gates(self):
         path, _ = self.data_file(1000)
         client = self.server.client(MIB)
         file = client.open_for_writing(path)
-        for gate in (1, 4094, MIB - 2, MIB, 2**63, 2**64 - 4):
-            self.assertRefused(errno.EINVAL, client.write, file, 0, 10, 0, gate=gate)
-        client.write(file, 0, 10, 0, gate=MIB - 4)
+        for fence in (1, 4094, MIB - 2, MIB, 2**63, 2**64 - 4):
+            self.assertRefused(errno.EINVAL, client.write, file, 0, 10, 0, fence=fence)
+        client.write(file, 0, 10, 0, fence=MIB - 4)
         client.write(file, 0, 10, 0, until=2**64 - 1)
 
     def test_gone_while_stopped(self):

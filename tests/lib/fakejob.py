@@ -3,7 +3,7 @@
     with FakeJob(path) as job:
         job.delay = 0.1            # before each answer to a read
         job.reads                  # (offset, bytes) of those that were served
-        job.writes                 # (offset, bytes, gate, until, uid)
+        job.writes                 # (offset, bytes, fence, until, uid)
         job.requests               # the opcode of each, as they came
 
 It reads and writes by the descriptors that come with OPEN and OPEN_WRITE. The protocol is in
@@ -158,8 +158,8 @@ class FakeJob:
             self.windows[connection][at:at + n] = data
             return ok("Q", len(data))
         if opcode == WRITE:
-            number, offset, n, at, gate, until, uid = WRITING.unpack(payload)
-            self.writes.append((offset, n, gate, until, uid))
+            number, offset, n, at, fence, until, uid = WRITING.unpack(payload)
+            self.writes.append((offset, n, fence, until, uid))
             if self.silent.is_set():
                 return None
             os.pwrite(self.files[number], self.windows[connection][at:at + n], offset)

@@ -27,7 +27,7 @@ HEADER = struct.Struct("<IHHIIQ")
 OPENING = struct.Struct("<QQIIQqIqII")  # the fields of OPEN before its path; the last one is root
 MOVE = struct.Struct("<IQQQ")
 PERMIT = struct.Struct("<QQI")  # the further fields of WRITE
-NO_GATE = 2 ** 64 - 1
+NO_FENCE = 2 ** 64 - 1
 PAYLOAD_MAX = 64 * 1024
 F_ADD_SEALS, SEAL, SHRINK, GROW = 1033, 1, 2, 4
 
@@ -67,10 +67,10 @@ def opening(path, device, inode, uid, mode, size, mtime_ns, ctime_ns, root=None)
     return OPENING.pack(device, inode, uid, mode, size, *mtime, *ctime, root) + path
 
 
-def writing(file, offset, n, at, gate=None, until=0, uid=None):
+def writing(file, offset, n, at, fence=None, until=0, uid=None):
     """The payload of WRITE."""
     return MOVE.pack(file, offset, n, at) + PERMIT.pack(
-        NO_GATE if gate is None else gate, until, os.geteuid() if uid is None else uid)
+        NO_FENCE if fence is None else fence, until, os.geteuid() if uid is None else uid)
 
 
 class Connection:
@@ -203,7 +203,7 @@ class Client(Connection):
         return self.open(path, fd, opcode=OPEN_WRITE, **kw)
 
     def start_write(self, file, offset, n, at, **permit):
-        """permit: gate, until, uid."""
+        """permit: fence, until, uid."""
         return self.start(WRITE, writing(file, offset, n, at, **permit))
 
     def write(self, file, offset, n, at, **permit):

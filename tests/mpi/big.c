@@ -1,13 +1,13 @@
 /*
  * big.c - more than 2 GiB in one call, and offsets beyond 4 GiB
  *
- * usage: big FILE data|direct|movers BYTES
+ * usage: big FILE data|direct|aggregators BYTES
  *        big FILE far
  *
  * BYTES, of which the first rank has more than the others in a lattice, are zeros but for a
  * mark in each 64 KiB. MPI-IO's blocking calls leave out, between file and memory, pages
  * that are zero (but for the last one, which gives the file its length): so both take a
- * sixteenth of that. Only what movers send takes all of it in the memory that is read into.
+ * sixteenth of that. Only data from aggregators use all of the memory that is read into.
  */
 #include "files.h"
 
@@ -331,7 +331,7 @@ int main(int argc, char *argv[])
         data(bytes);
     else if (strcmp(argv[2], "direct") == 0)
         lattice(bytes, 1 << 20);
-    else if (strcmp(argv[2], "movers") == 0)
+    else if (strcmp(argv[2], "aggregators") == 0)
         lattice(bytes, 24 << 10);
     else
         far_away();

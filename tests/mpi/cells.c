@@ -352,7 +352,7 @@ static void write_wrong(void)
 
 enum {
     MUCH = 70000, /* particles of a rank: more than 4 MiB */
-    BY_MOVERS = 1,
+    BY_AGGREGATORS = 1,
     BY_PATH = 2,
     NOT_WAITING = 4,
 };
@@ -381,7 +381,7 @@ static LemonWriter *open_much(int ways)
 {
     MPI_Info info = MPI_INFO_NULL;
     LemonWriter *w = create_writer(file_name, MPI_COMM_WORLD, MPI_MODE_WRONLY, &file);
-    if (ways & BY_MOVERS) { /* a stripe that is known is not shared */
+    if (ways & BY_AGGREGATORS) { /* a stripe that is known is not shared */
         MPI_Info_create(&info);
         MPI_Info_set(info, "striping_unit", "1048576");
         MPI_Info_set(info, "cb_buffer_size", "1048576");
@@ -418,7 +418,7 @@ static void write_in_each_way(void)
     for (int each = 1; each <= 2; each++) {
         struct particle *p = make_much(each);
         size_t want, bytes;
-        write_much(p, BY_MOVERS);
+        write_much(p, BY_AGGREGATORS);
         unsigned char *first = take_file(&want);
         for (int ways = 0; ways < 8; ways++) {
             write_much(p, ways);

@@ -114,7 +114,7 @@ static const struct shape {
     int rows, columns, site; /* columns of each rank */
 } shapes[] = {
     {"direct", 2, 5, 65536},
-    {"movers", 40, 3, 100},
+    {"aggregators", 40, 3, 100},
 };
 
 static const struct shape *shape;
@@ -154,7 +154,7 @@ static void free_part(void)
     part = got = NULL;
 }
 
-/* Small ranges, so that a small lattice takes several rounds of several movers. */
+/* Small ranges, so that a small lattice takes several rounds of several aggregators. */
 static MPI_Info small_ranges(void)
 {
     MPI_Info info;

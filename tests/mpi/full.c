@@ -60,7 +60,7 @@ int main(int argc, char *argv[])
     MPI_Cart_create(MPI_COMM_WORLD, 2, grid, periods, 0, &cart);
     for (int wide = 0; wide < 2; wide++)
         for (int wait = 0; wait < 2; wait++) {
-            /* 3 MiB: in long runs, or in short ones that need movers */
+            /* 3 MiB: in long runs, or in short ones that need aggregators */
             int lattice[2] = {12 * 16, 1024}, mapping[2] = {wide, !wide};
             char *data = calloc(1, 3 << 20);
             MPI_File fp;

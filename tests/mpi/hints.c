@@ -66,7 +66,7 @@ static void watch_from(MPI_Offset base, MPI_Offset stripe)
 }
 
 /* How many ranks have moved anything. */
-static int movers(void)
+static int aggregators(void)
 {
     int mine = watch.bytes > 0, all;
     MPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
@@ -158,7 +158,7 @@ static void writes_by_hints(MPI_Comm cart)
     begin_record(w, 1, 1, "lattice", BYTES);
     watch_from(DATA, 4096);
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "write");
-    int n = movers();
+    int n = aggregators();
     tap_ok(tap_ranks == 1 || n == 2, "cb_nodes: %d ranks write", n);
     tap_ok(tap_ranks == 1 || watch.most <= 8192, "cb_buffer_size, in whole stripes");
     tap_ok(!watch.between, "striping_unit");
@@ -167,12 +167,12 @@ static void writes_by_hints(MPI_Comm cart)
     watch_from(DATA, 4096);
     tap_code(lemonWriteLatticeParallelNonBlocking(w, part, SITE, lattice), 0, "not waiting");
     tap_code(set_both(NULL, w, INFO("cb_nodes", "1")), 0, "setting waits");
-    n = movers();
+    n = aggregators();
     tap_ok((tap_ranks == 1 || n == 2) && !watch.between, "what it waited for: %d ranks", n);
     lemonWriterSeek(w, 0, MPI_SEEK_SET);
     watch_from(DATA, 4096);
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "by one rank");
-    n = movers();
+    n = aggregators();
     tap_ok(n == 1 && (tap_ranks == 1 || watch.most <= 8192), "%d ranks; the rest stays", n);
     tap_code(end_writer(w, &file), 0, "destroy");
     free(part);
@@ -190,7 +190,7 @@ static void reads_by_hints(MPI_Comm cart)
     lemonReaderNextRecord(r);
     watch_from(DATA, 512);
     tap_code(lemonReadLatticeParallel(r, got, SITE, lattice), 0, "read");
-    int n = movers();
+    int n = aggregators();
     tap_ok(tap_ranks == 1 || (n == 2 && watch.most <= 512), "%d ranks, a stripe at a time", n);
     tap_ok(!watch.between, "from stripe to stripe");
     tap_ok(memcmp(got, part, bytes) == 0, "what was written");
@@ -243,7 +243,7 @@ static void bad_hints(MPI_Comm cart)
     begin_record(w, 1, 1, "lattice", BYTES);
     watch_from(DATA, 4096);
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "write");
-    int n = movers();
+    int n = aggregators();
     tap_ok(n == 1 && !watch.between, "the hints before are in force: %d ranks", n);
     lemonDestroyReader(r);
     tap_code(end_writer(w, &file), 0, "destroy");
@@ -251,7 +251,7 @@ static void bad_hints(MPI_Comm cart)
 }
 
 /* Opened with `unit` on all ranks but the last, which has `odd`: how many ranks move. */
-static int movers_of_file(MPI_Comm cart, const char *unit, const char *odd, bool read)
+static int aggregators_of_file(MPI_Comm cart, const char *unit, const char *odd, bool read)
 {
     size_t bytes;
     unsigned char *part = part_of(cart, &bytes);
@@ -265,7 +265,7 @@ static int movers_of_file(MPI_Comm cart, const char *unit, const char *odd, bool
     if (code == LEMON_SUCCESS)
         code = read ? lemonReadLatticeParallel(r, part, SITE, lattice)
                     : lemonWriteLatticeParallel(w, part, SITE, lattice);
-    int n = movers();
+    int n = aggregators();
     if (read)
         lemonDestroyReader(r);
     else
@@ -280,9 +280,7 @@ static int told;
 static void count_told(char const *text, void *context)
 {
     (void)context;
-    told +=
-        strstr(text, "holds more than its header says, which LEMON_COMPAT=overfull allows") !=
-        NULL;
+    told += strstr(text, "left by its header, which LEMON_COMPAT=overfull allows") != NULL;
 }
 
 /* A record whose header gives a part of its lattice, as old programs write it: refused, unless
@@ -347,14 +345,14 @@ static void hints_of_the_file(MPI_Comm cart)
     bool tells = file_tells_its_stripe();
     int few = tap_ranks < 2 ? tap_ranks : 2; /* stripes of 1 MiB that the lattice touches */
     for (int read = 0; read < 2; read++) {
-        int n = movers_of_file(cart, "8192", "8192", read);
+        int n = aggregators_of_file(cart, "8192", "8192", read);
         tap_ok(tells ? n == tap_ranks && !watch.between : n == few,
                "the file's stripe: %d ranks", n);
-        n = movers_of_file(cart, "8192", "4096", read);
+        n = aggregators_of_file(cart, "8192", "4096", read);
         tap_ok(n == (tap_ranks == 1 ? 1 : few), "stripes that differ: %d ranks", n);
-        n = movers_of_file(cart, "-1", "-1", read);
+        n = aggregators_of_file(cart, "-1", "-1", read);
         tap_ok(n == few, "a stripe that is none: %d ranks", n);
-        n = movers_of_file(cart, "8192", "nothing", read);
+        n = aggregators_of_file(cart, "8192", "nothing", read);
         tap_ok(n == (tap_ranks == 1 ? 1 : few), "none on one rank: %d ranks", n);
     }
 }

@@ -43,7 +43,7 @@ class Big(TestCase):
         """Of 3 GiB on 2 ranks the first has 2."""
         self.big(2, "direct", 3 * GIB + 20000)
         if limetest.STRESS:
-            self.big(2, "movers", 3 * GIB + 20000, 4 * GIB)
+            self.big(2, "aggregators", 3 * GIB + 20000, 4 * GIB)
 
 
 if __name__ == "__main__":

@@ -393,7 +393,7 @@ class Text(TestCase):
             outs.append(self.get("T2"))
         self.assertEqual(outs, outs[:1] * 3)
         self.assertEqual(sorted(outs[0].splitlines()), sorted(self.get("T").splitlines()))
-        self.refuse(3, "C2: write: .*id 7 is there twice", "restart", "--out", "C2", "C")
+        self.refuse(3, "C2: write: .*duplicate id 7 on ranks", "restart", "--out", "C2", "C")
 
     def test_a_full_disk(self):
         """What is not there as a whole is not called so, wherever it ends."""

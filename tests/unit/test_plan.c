@@ -1,4 +1,4 @@
-/* test_plan.c - whatever the geometry, the movers' pieces are the lattice, each byte once */
+/* test_plan.c - for any geometry, the aggregators' pieces contain each byte exactly once */
 #include "lattice.h"
 
 #include "plan.h"
@@ -13,10 +13,10 @@ static struct lemon_plan_hints hints_by_chance(void)
 {
     return (struct lemon_plan_hints){
         .stripe = 1 + (int64_t)chance_below(chance_below(2) ? 50 : 5000),
-        .movers = chance_below(2) ? (int64_t)chance_below(30) : 0,
-        .round = chance_below(2)
-                     ? (int64_t)chance_below(chance_below(2) ? 2000 : UINT64_C(4) << 30)
-                     : 0,
+        .aggregators = chance_below(2) ? (int64_t)chance_below(30) : 0,
+        .round_bytes = chance_below(2)
+                           ? (int64_t)chance_below(chance_below(2) ? 2000 : UINT64_C(4) << 30)
+                           : 0,
     };
 }
 
@@ -25,7 +25,7 @@ static struct lemon_plan_hints hints_for_small(void)
 {
     struct lemon_plan_hints hints = hints_by_chance();
     if (chance_below(3) > 0)
-        hints.round = 1 + (int64_t)chance_below(3000);
+        hints.round_bytes = 1 + (int64_t)chance_below(3000);
     if (chance_below(3) > 0)
         hints.stripe = 1 + (int64_t)chance_below(3);
     return hints;
@@ -54,15 +54,15 @@ static void mark(struct marks *marks, const struct lemon_piece *piece)
 
 static int64_t longest_turn(const struct lemon_plan_hints *hints)
 {
-    int64_t round = hints->round < hints->stripe ? hints->stripe : hints->round;
-    return hints->round ? round : 64 * MIB + 2 * hints->stripe;
+    int64_t round = hints->round_bytes < hints->stripe ? hints->stripe : hints->round_bytes;
+    return hints->round_bytes ? round : 64 * MIB + 2 * hints->stripe;
 }
 
-static void check_turn(const struct lemon_plan *plan, const struct lemon_plan_hints *hints,
-                       int64_t mover, int64_t turn, struct marks *marks)
+static void check_round(const struct lemon_plan *plan, const struct lemon_plan_hints *hints,
+                        int64_t aggregator, int64_t round, struct marks *marks)
 {
     struct lemon_piece pieces[LEMON_TURN_PIECES];
-    int count = lemon_plan_turn(plan, mover, turn, pieces);
+    int count = lemon_plan_turn(plan, aggregator, round, pieces);
     int64_t sum = 0;
     assert_in_range(count, 0, LEMON_TURN_PIECES);
     for (int i = 0; i < count; i++) {
@@ -80,19 +80,19 @@ static void check_plan(const struct lemon_plan *plan, const struct lemon_plan_hi
                        unsigned char *moved)
 {
     struct marks marks = {.moved = moved};
-    int64_t movers = 0;
-    assert_true(plan->movers >= 1 && plan->movers <= plan->ranks);
-    assert_true(hints->movers == 0 || plan->movers <= hints->movers);
+    int64_t aggregators = 0;
+    assert_true(plan->aggregators >= 1 && plan->aggregators <= plan->ranks);
+    assert_true(hints->aggregators == 0 || plan->aggregators <= hints->aggregators);
     for (int64_t rank = 0; rank < plan->ranks; rank++) {
-        int64_t mover = lemon_plan_mover(plan, rank);
-        if (mover < 0)
+        int64_t aggregator = lemon_plan_mover(plan, rank);
+        if (aggregator < 0)
             continue;
-        assert_true(mover < plan->movers);
-        movers++;
-        for (int64_t turn = 0; turn < plan->turns; turn++)
-            check_turn(plan, hints, mover, turn, &marks);
+        assert_true(aggregator < plan->aggregators);
+        aggregators++;
+        for (int64_t round = 0; round < plan->rounds; round++)
+            check_round(plan, hints, aggregator, round, &marks);
     }
-    assert_int_equal(movers, plan->movers);
+    assert_int_equal(aggregators, plan->aggregators);
     assert_int_equal(marks.bytes, plan->bytes);
 }
 
@@ -117,26 +117,25 @@ TEST(test_pieces_partition_the_lattice)
 
 /* ---- schedules ---- */
 
-/* What a rank gives in a turn to a mover: by the parts of the rank, and by the mover's pieces.
- */
-static int64_t given_by_parts(const struct lemon_schedule *schedule, int64_t turn,
-                              int64_t mover)
+/* What a rank sends an aggregator in a round: by its parts, and by the aggregator's pieces. */
+static int64_t given_by_parts(const struct lemon_schedule *schedule, int64_t round,
+                              int64_t aggregator)
 {
     int64_t sum = 0;
     for (int64_t i = 0; i < schedule->part_count; i++)
-        if (schedule->parts[i].turn == turn && schedule->parts[i].mover == mover)
+        if (schedule->parts[i].round == round && schedule->parts[i].aggregator == aggregator)
             sum += schedule->parts[i].n;
     return sum;
 }
 
-/* Its parts are those of the box in the mover's pieces, in the same order. */
+/* Its parts are those of the box in the aggregator's pieces, in the same order. */
 static void check_pieces_of(const struct lemon_box *box, const struct lemon_schedule *schedule,
-                            int64_t turn, int64_t rank, const struct lemon_piece *pieces,
+                            int64_t round, int64_t rank, const struct lemon_piece *pieces,
                             int count)
 {
     int64_t i = 0, used = 0;
     while (i < schedule->part_count &&
-           (schedule->parts[i].turn != turn || schedule->parts[i].mover != rank))
+           (schedule->parts[i].round != round || schedule->parts[i].aggregator != rank))
         i++;
     for (int p = 0; p < count; p++) {
         int64_t at = lemon_box_before(box, pieces[p].from);
@@ -158,21 +157,21 @@ static void check_sources(const struct lattice *lattice, const struct lemon_plan
 {
     const struct lemon_schedule *own = &schedules[rank];
     int64_t next = 0, bytes = 0, window = 0;
-    for (int64_t turn = 0; turn < plan->turns; turn++) {
+    for (int64_t round = 0; round < plan->rounds; round++) {
         struct lemon_piece pieces[LEMON_TURN_PIECES];
-        int count = lemon_plan_turn(plan, own->mover, turn, pieces);
+        int count = lemon_plan_turn(plan, own->aggregator, round, pieces);
         int64_t sum = 0, given = 0;
         for (int i = 0; i < count; i++)
             sum += pieces[i].to - pieces[i].from;
         for (int other = 0; other < plan->ranks; other++) {
-            int64_t n = given_by_parts(&schedules[other], turn, rank);
-            check_pieces_of(&lattice->boxes[other], &schedules[other], turn, rank, pieces,
+            int64_t n = given_by_parts(&schedules[other], round, rank);
+            check_pieces_of(&lattice->boxes[other], &schedules[other], round, rank, pieces,
                             count);
             given += n;
             if (n == 0)
                 continue;
             assert_true(next < own->source_count);
-            assert_int_equal(own->sources[next].turn, turn);
+            assert_int_equal(own->sources[next].round, round);
             assert_int_equal(own->sources[next].rank, other);
             assert_int_equal(own->sources[next].n, n);
             next++;
@@ -197,7 +196,7 @@ static void check_parts(const struct lemon_box *box, struct lemon_schedule *sche
 {
     int64_t next = 0;
     for (int64_t i = 1; i < schedule->part_count; i++)
-        assert_true(schedule->parts[i - 1].turn <= schedule->parts[i].turn);
+        assert_true(schedule->parts[i - 1].round <= schedule->parts[i].round);
     if (schedule->part_count)
         qsort(schedule->parts, (size_t)schedule->part_count, sizeof *schedule->parts, by_place);
     for (int64_t i = 0; i < schedule->part_count; i++) {
@@ -207,7 +206,7 @@ static void check_parts(const struct lemon_box *box, struct lemon_schedule *sche
     assert_int_equal(next, lemon_box_bytes(box));
 }
 
-/* What ranks send is what movers wait for, and it fills the movers' pieces. */
+/* What ranks send is what aggregators wait for, and it fills the aggregators' pieces. */
 TEST(test_schedules_fit_together)
 {
     for (int i = chance_times(600); i > 0; i--) {
@@ -220,7 +219,7 @@ TEST(test_schedules_fit_together)
         for (int rank = 0; rank < lattice.ranks; rank++)
             assert_int_equal(lemon_schedule_make(&schedules[rank], &plan, rank), 0);
         for (int rank = 0; rank < lattice.ranks; rank++)
-            if (schedules[rank].mover >= 0)
+            if (schedules[rank].aggregator >= 0)
                 check_sources(&lattice, &plan, schedules, rank);
         for (int rank = 0; rank < lattice.ranks; rank++) {
             check_parts(&lattice.boxes[rank], &schedules[rank]);
@@ -244,7 +243,7 @@ TEST(test_a_grid_gives_the_boxes)
     }
 }
 
-/* ---- direct, or through movers ---- */
+/* ---- direct, or through aggregators ---- */
 
 /* A lattice of two dimensions, `inner` bytes of each of its rows for each rank. */
 static bool direct_by(const struct lemon_plan_hints *hints, int64_t base, int ranks, int rows,
@@ -367,8 +366,8 @@ TEST(test_an_exabyte_on_4096_ranks)
     assert_true(plan.direct);
     struct marks marks = {0};
     for (int i = 0; i < 10000; i++)
-        check_turn(&plan, &hints, (int64_t)chance_below((uint64_t)plan.movers),
-                   (int64_t)chance_below((uint64_t)plan.turns), &marks);
+        check_round(&plan, &hints, (int64_t)chance_below((uint64_t)plan.aggregators),
+                    (int64_t)chance_below((uint64_t)plan.rounds), &marks);
 }
 
 static void check_huge(int dims, const int *lattice, const int *parts, int64_t site_bytes,
@@ -381,26 +380,27 @@ static void check_huge(int dims, const int *lattice, const int *parts, int64_t s
     check_plan(&plan, hints, NULL);
 }
 
-TEST(test_terabytes_turn_by_turn)
+TEST(test_terabytes_round_by_round)
 {
     check_huge(4, (int[]){256, 129, 128, 512}, (int[]){3, 5, 1, 7}, 576,
-               &(struct lemon_plan_hints){.stripe = MIB, .movers = 100});
+               &(struct lemon_plan_hints){.stripe = MIB, .aggregators = 100});
     check_huge(4, (int[]){256, 129, 128, 512}, (int[]){3, 5, 2, 7}, 576,
                &(struct lemon_plan_hints){.stripe = 7 * MIB});
     check_huge(4, (int[]){192, 96, 96, 96}, (int[]){16, 16, 16, 16}, 576,
                &(struct lemon_plan_hints){.stripe = MIB});
     check_huge(4, (int[]){192, 96, 96, 96}, (int[]){8, 8, 8, 8}, 576,
                &(struct lemon_plan_hints){.stripe = GIB});
-    check_huge(2, (int[]){1 << 20, 64}, (int[]){1, 64}, 65536,
-               &(struct lemon_plan_hints){.stripe = MIB, .round = 100 * MIB, .movers = 7});
+    check_huge(
+        2, (int[]){1 << 20, 64}, (int[]){1, 64}, 65536,
+        &(struct lemon_plan_hints){.stripe = MIB, .round_bytes = 100 * MIB, .aggregators = 7});
 }
 
 static int64_t messages(const struct lemon_schedule *schedule)
 {
     int64_t count = 0;
     for (int64_t i = 0; i < schedule->part_count; i++)
-        count += i == 0 || schedule->parts[i].turn != schedule->parts[i - 1].turn ||
-                 schedule->parts[i].mover != schedule->parts[i - 1].mover;
+        count += i == 0 || schedule->parts[i].round != schedule->parts[i - 1].round ||
+                 schedule->parts[i].aggregator != schedule->parts[i - 1].aggregator;
     return count;
 }
 
@@ -423,8 +423,8 @@ TEST(test_no_more_messages_than_an_exchange_in_rows)
         assert_int_equal(lemon_schedule_make(&schedule, &plan, rank), 0);
         assert_in_range(messages(&schedule), 1, 12 + 1); /* at the ends of extents */
         sum += messages(&schedule);
-        for (int64_t turn = 0; schedule.mover >= 0 && turn < plan.turns; turn++)
-            for (int n = lemon_plan_turn(&plan, schedule.mover, turn, pieces); n-- > 0;) {
+        for (int64_t round = 0; schedule.aggregator >= 0 && round < plan.rounds; round++)
+            for (int n = lemon_plan_turn(&plan, schedule.aggregator, round, pieces); n-- > 0;) {
                 assert_true(pieces[n].to - pieces[n].from > extent - hints.stripe);
                 extents++;
             }
@@ -445,14 +445,14 @@ TEST(test_shares_partition_the_bytes)
         int64_t bytes = (int64_t)chance_below(i % 2 ? 3000 : UINT64_C(1) << 40);
         int64_t base = (int64_t)chance_below(100000), next = 0;
         lemon_share_make(&share, bytes, ranks, base, &hints);
-        assert_true(share.movers >= 1 && share.movers <= ranks);
-        assert_true(hints.movers == 0 || share.movers <= hints.movers);
-        assert_true(share.each > 0 && share.each % hints.stripe == 0);
-        for (int mover = 0; mover < share.movers; mover++) {
+        assert_true(share.aggregators >= 1 && share.aggregators <= ranks);
+        assert_true(hints.aggregators == 0 || share.aggregators <= hints.aggregators);
+        assert_true(share.bytes_each > 0 && share.bytes_each % hints.stripe == 0);
+        for (int aggregator = 0; aggregator < share.aggregators; aggregator++) {
             int64_t from, to;
-            lemon_share_range(&share, mover, &from, &to);
+            lemon_share_range(&share, aggregator, &from, &to);
             assert_int_equal(from, next);
-            assert_true(from <= to && to - from <= share.each);
+            assert_true(from <= to && to - from <= share.bytes_each);
             assert_true(to == 0 || to == bytes || (base + to) % hints.stripe == 0);
             next = to;
         }

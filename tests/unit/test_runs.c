@@ -1,5 +1,5 @@
-/* test_runs.c - who moves ranges that ranks have any of: each byte is one mover's, in one turn,
- * and each item has one home */
+/* test_runs.c - arbitrary ranges: each byte belongs to one aggregator and one round, and each
+ * item has one home */
 #include "lattice.h"
 
 #include "runs.h"
@@ -18,30 +18,30 @@ static struct asked ask(void)
 {
     struct asked a = {.ranks = up_to(40), .base = (int64_t)chance_below(1 << 20)};
     a.hints.stripe = INT64_C(1) << chance_below(22);
-    a.hints.movers = chance_below(3) ? 0 : up_to(60);
-    a.hints.round = chance_below(3) ? 0 : up_to(1 << 22);
+    a.hints.aggregators = chance_below(3) ? 0 : up_to(60);
+    a.hints.round_bytes = chance_below(3) ? 0 : up_to(1 << 22);
     a.bytes = (int64_t)chance_below(UINT64_C(1) << (10 + chance_below(24)));
     return a;
 }
 
-TEST(test_each_byte_has_one_mover)
+TEST(test_each_byte_has_one_aggregator)
 {
     for (int i = 0; i < chance_times(2000); i++) {
         struct asked a = ask();
         struct lemon_runs_plan plan;
         int64_t reached = 0;
         lemon_runs_plan_make(&plan, a.bytes, a.ranks, a.base, &a.hints);
-        assert_in_range(plan.share.movers, 1, a.ranks);
-        for (int64_t mover = 0; mover < plan.share.movers; mover++) {
-            for (int64_t turn = 0; turn < plan.turns; turn++) {
+        assert_in_range(plan.domains.aggregators, 1, a.ranks);
+        for (int64_t aggregator = 0; aggregator < plan.domains.aggregators; aggregator++) {
+            for (int64_t round = 0; round < plan.rounds; round++) {
                 int64_t from, to;
-                lemon_runs_turn(&plan, mover, turn, &from, &to);
-                assert_true(from <= to && to - from <= plan.turn);
+                lemon_runs_turn(&plan, aggregator, round, &from, &to);
+                assert_true(from <= to && to - from <= plan.round_bytes);
                 if (from == to)
                     continue;
                 assert_int_equal(from, reached);
-                assert_int_equal(lemon_runs_owner(&plan, from), mover);
-                assert_int_equal(lemon_runs_owner(&plan, to - 1), mover);
+                assert_int_equal(lemon_runs_owner(&plan, from), aggregator);
+                assert_int_equal(lemon_runs_owner(&plan, to - 1), aggregator);
                 assert_true(from == 0 || (a.base + from) % a.hints.stripe == 0);
                 reached = to;
             }
@@ -50,37 +50,37 @@ TEST(test_each_byte_has_one_mover)
     }
 }
 
-TEST(test_movers_are_ranks)
+TEST(test_aggregators_are_ranks)
 {
     for (int i = 0; i < chance_times(2000); i++) {
         struct asked a = ask();
         struct lemon_runs_plan plan;
-        int64_t movers = 0;
+        int64_t aggregators = 0;
         lemon_runs_plan_make(&plan, a.bytes, a.ranks, a.base, &a.hints);
         for (int64_t rank = 0; rank < a.ranks; rank++) {
-            int64_t mover = lemon_runs_mover(&plan, rank);
-            movers += mover >= 0;
-            if (mover >= 0)
-                assert_int_equal(lemon_runs_rank(&plan, mover), rank);
+            int64_t aggregator = lemon_runs_mover(&plan, rank);
+            aggregators += aggregator >= 0;
+            if (aggregator >= 0)
+                assert_int_equal(lemon_runs_rank(&plan, aggregator), rank);
         }
-        assert_int_equal(movers, plan.share.movers);
+        assert_int_equal(aggregators, plan.domains.aggregators);
     }
 }
 
-TEST(test_little_has_few_movers)
+TEST(test_little_has_few_aggregators)
 {
     const int64_t mib = 1 << 20;
     struct lemon_plan_hints hints = {.stripe = mib};
     struct lemon_runs_plan plan;
     lemon_runs_plan_make(&plan, 0, 1000, 7, &hints);
-    assert_int_equal(plan.turns, 0);
+    assert_int_equal(plan.rounds, 0);
     lemon_runs_plan_make(&plan, 4 * mib, 1000, 7, &hints);
-    assert_int_equal(plan.share.movers, 1);
+    assert_int_equal(plan.domains.aggregators, 1);
     lemon_runs_plan_make(&plan, 400 * mib, 1000, 0, &hints);
-    assert_int_equal(plan.share.movers, 100);
+    assert_int_equal(plan.domains.aggregators, 100);
     lemon_runs_plan_make(&plan, 4000 * mib, 16, 0, &hints);
-    assert_int_equal(plan.share.movers, 16);
-    assert_int_equal(plan.turn, 8 * mib);
+    assert_int_equal(plan.domains.aggregators, 16);
+    assert_int_equal(plan.round_bytes, 8 * mib);
 }
 
 /* Against a table of all bytes. */
@@ -116,7 +116,7 @@ TEST(test_streams)
 }
 
 /* Each rank writes its own: if its runs are 4 MiB or more, no stripe is known, and no number of
- * movers is wished that is less than that of the ranks. */
+ * aggregators is requested that is less than that of the ranks. */
 TEST(test_long_runs)
 {
     const int64_t least = 4 << 20;
@@ -126,11 +126,11 @@ TEST(test_long_runs)
     lemon_runs_plan_make(&plan, 4 * least, 3, 144, &hints);
     assert_true(lemon_runs_are_long(&plan, run, 2, &hints));
     assert_true(lemon_runs_are_long(&plan, run, 0, &hints));
-    hints.movers = 3;
+    hints.aggregators = 3;
     assert_true(lemon_runs_are_long(&plan, run, 2, &hints));
-    hints.movers = 2;
+    hints.aggregators = 2;
     assert_false(lemon_runs_are_long(&plan, run, 2, &hints));
-    hints.movers = 0;
+    hints.aggregators = 0;
     hints.striped = true;
     assert_false(lemon_runs_are_long(&plan, run, 2, &hints));
     hints.striped = false;

@@ -117,8 +117,8 @@ TEST(test_messages)
 {
     for (uint16_t opcode = LIMEJOB_HELLO; opcode <= LIMEJOB_SYNC; opcode++) {
         const struct limejob_message *message = limejob_message_of(opcode);
-        assert_non_null(message);
-        assert_true(message->least <= message->most && message->most <= LIMEJOB_PAYLOAD_MAX);
+        assert_true(message && message->min_bytes <= message->max_bytes &&
+                    message->max_bytes <= LIMEJOB_PAYLOAD_MAX);
     }
     assert_null(limejob_message_of(0));
     assert_null(limejob_message_of(LIMEJOB_SYNC + 1));

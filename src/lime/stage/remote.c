@@ -366,7 +366,7 @@ static void init_remote(struct stage_remote *r, unsigned timeout)
     pthread_mutex_init(&r->lock, NULL);
     pthread_mutex_init(&r->sending, NULL);
     r->timeout_ms = (int)timeout * 1000;
-    r->window.fd = r->channel.fd = r->channel.passed = -1;
+    r->window.fd = r->channel.fd = r->channel.passed_fd = -1;
 }
 
 int stage_remote_connect(const char *socket, unsigned blocks, unsigned timeout,

@@ -846,7 +846,7 @@ static void take_packet(struct job_server *server, struct job_client *client,
         throw_out(server, client, "it has not said hello");
     else if (!message)
         answer_now(server, client, packet, ENOSYS, "this job does not know that message");
-    else if (packet->bytes < message->least || packet->bytes > message->most)
+    else if (packet->bytes < message->min_bytes || packet->bytes > message->max_bytes)
         throw_out(server, client, "a message of a wrong length");
     else if (!client->greeted)
         hello(server, client, packet);

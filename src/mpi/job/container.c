@@ -131,8 +131,8 @@ static int take_hints(struct job_worker *worker, struct job_container *container
         stripe = said[LEMON_HINT_STRIPE];
     container->hints = (struct lemon_plan_hints){
         .stripe = stripe,
-        .movers = said[LEMON_HINT_MOVERS],
-        .round = said[LEMON_HINT_ROUND],
+        .aggregators = said[LEMON_HINT_MOVERS],
+        .round_bytes = said[LEMON_HINT_ROUND],
     };
     return 0;
 }

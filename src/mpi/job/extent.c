@@ -78,7 +78,7 @@ static void share_out(struct job_worker *worker, struct job_extent *extent)
 static void range_of(const struct job_extent *extent, int rank, int64_t *from, int64_t *to)
 {
     *from = *to = 0;
-    if (rank < extent->share.movers)
+    if (rank < extent->share.aggregators)
         lemon_share_range(&extent->share, rank, from, to);
 }
 

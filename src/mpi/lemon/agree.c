@@ -24,19 +24,19 @@ int lemon_agree(const struct lemon_internal *in, int code)
 
 int lemon_inside_agree_on(MPI_Comm comm, int code, const int64_t *values, int n)
 {
-    int64_t least[1 + 2 * VALUES_MAX];
-    least[0] = code;
+    int64_t lowest[1 + 2 * VALUES_MAX];
+    lowest[0] = code;
     for (int i = 0; i < n; i++) {
-        least[1 + 2 * i] = values[i];
-        least[2 + 2 * i] = ~values[i]; /* reverses the order without overflow */
+        lowest[1 + 2 * i] = values[i];
+        lowest[2 + 2 * i] = ~values[i]; /* reverses the order without overflow */
     }
-    MPI_Allreduce(MPI_IN_PLACE, least, 1 + 2 * n, MPI_INT64_T, MPI_MIN, comm);
-    if (least[0] != LEMON_SUCCESS)
-        return (int)least[0];
+    MPI_Allreduce(MPI_IN_PLACE, lowest, 1 + 2 * n, MPI_INT64_T, MPI_MIN, comm);
+    if (lowest[0] != LEMON_SUCCESS)
+        return (int)lowest[0];
     for (int i = 0; i < n; i++)
-        if (least[1 + 2 * i] != ~least[2 + 2 * i])
+        if (lowest[1 + 2 * i] != ~lowest[2 + 2 * i])
             return lemon_inside_say(comm, LEMON_ERR_PARAM,
-                                    "the ranks' arguments are not the same");
+                                    "the arguments differ between ranks");
     return LEMON_SUCCESS;
 }
 
@@ -61,20 +61,20 @@ void lemonSetMessageHandler(lemonMessageHandler *call, void *context)
 }
 
 /* rank < 0: no rank. */
-static void compose(int rank, char text[MESSAGE_MAX], const char *format, va_list args)
+static void format_message(int rank, char text[MESSAGE_MAX], const char *format, va_list args)
 {
     int n = rank >= 0 ? snprintf(text, MESSAGE_MAX, "lemon: rank %d: ", rank)
                       : snprintf(text, MESSAGE_MAX, "lemon: ");
     vsnprintf(text + n, MESSAGE_MAX - (size_t)n, format, args);
 }
 
-static void hand_over(int rank, const char *format, va_list args)
+static void call_handler(int rank, const char *format, va_list args)
 {
     lemonMessageHandler *call = atomic_load(&handler);
     char text[MESSAGE_MAX];
     if (!call)
         return;
-    compose(rank, text, format, args);
+    format_message(rank, text, format, args);
     call(text, atomic_load(&handler_context));
 }
 
@@ -82,7 +82,7 @@ int lemon_say(const struct lemon_internal *in, int code, const char *format, ...
 {
     va_list args;
     va_start(args, format);
-    hand_over(in ? in->rank : -1, format, args);
+    call_handler(in ? in->rank : -1, format, args);
     va_end(args);
     return code;
 }
@@ -94,7 +94,7 @@ int lemon_inside_say(MPI_Comm comm, int code, const char *format, ...)
     if (comm != MPI_COMM_NULL)
         MPI_Comm_rank(comm, &rank);
     va_start(args, format);
-    hand_over(rank, format, args);
+    call_handler(rank, format, args);
     va_end(args);
     return code;
 }
@@ -103,15 +103,15 @@ int lemon_tell(const struct lemon_internal *in, int code, const char *text)
 {
     struct {
         int code, rank;
-    } lowest = {code, in->rank};
-    char words[MESSAGE_MAX] = "";
-    MPI_Allreduce(MPI_IN_PLACE, &lowest, 1, MPI_2INT, MPI_MINLOC, in->comm);
-    if (lowest.code == LEMON_SUCCESS)
+    } first_failed = {code, in->rank};
+    char message[MESSAGE_MAX] = "";
+    MPI_Allreduce(MPI_IN_PLACE, &first_failed, 1, MPI_2INT, MPI_MINLOC, in->comm);
+    if (first_failed.code == LEMON_SUCCESS)
         return LEMON_SUCCESS;
-    if (in->rank == lowest.rank)
-        snprintf(words, sizeof words, "%s", text);
-    MPI_Bcast(words, sizeof words, MPI_CHAR, lowest.rank, in->comm);
-    return lemon_say(in, lowest.code, "%s", words);
+    if (in->rank == first_failed.rank)
+        snprintf(message, sizeof message, "%s", text);
+    MPI_Bcast(message, sizeof message, MPI_CHAR, first_failed.rank, in->comm);
+    return lemon_say(in, first_failed.code, "%s", message);
 }
 
 void lemon_warn(const struct lemon_internal *in, const char *format, ...)
@@ -122,7 +122,7 @@ void lemon_warn(const struct lemon_internal *in, const char *format, ...)
     char text[MESSAGE_MAX];
     va_list args;
     va_start(args, format);
-    compose(in->rank, text, format, args);
+    format_message(in->rank, text, format, args);
     va_end(args);
     if (call)
         call(text, atomic_load(&handler_context));

@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-    TYPE_ROOM = 32, /* buffer size for a record's type */
+    TYPE_MAX = 32, /* buffer size for a record's type */
 };
 
 /* State of one write. */
@@ -37,25 +37,24 @@ static int agree_on_arguments(struct cells_write *w, int code, const char *why, 
     return lemon_agree_on(w->in, code, values, 4);
 }
 
-/* Counts the particles of all ranks. If a rank cannot sort its particles, each rank reports the
- * error of the first such rank. */
-static int count_particles(struct cells_write *w, int64_t count, bool good, const char *words)
+/* Counts the particles of all ranks. All ranks report the first rank that cannot sort. */
+static int count_particles(struct cells_write *w, int64_t count, bool ok, const char *text)
 {
-    int64_t sums[2] = {count, !good};
+    int64_t sums[2] = {count, !ok};
     MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_INT64_T, MPI_SUM, w->in->comm);
     if (sums[1])
-        return lemon_tell(w->in, good ? LEMON_SUCCESS : LEMON_ERR_PARAM, words);
+        return lemon_tell(w->in, ok ? LEMON_SUCCESS : LEMON_ERR_PARAM, text);
     w->c.particles = (uint64_t)sums[0];
     const char *why = sums[0] < 0 ? "too many particles" : limefile_cells_check(&w->c);
     return why ? lemon_say(w->in, LEMON_ERR_PARAM, "cells: %s", why) : LEMON_SUCCESS;
 }
 
 /* Sorts and checks the particles, and finds the place of each cell. */
-static int prepare(struct cells_write *w, const char *particles, int64_t count, int flags)
+static int sort_input(struct cells_write *w, const char *particles, int64_t count, int flags)
 {
     char why[CELLS_WHY_MAX] = "";
-    bool good = lemon_cells_sort(&w->sorted, &w->c, particles, count, why);
-    int code = count_particles(w, count, good, why);
+    bool ok = lemon_cells_sort(&w->sorted, &w->c, particles, count, why);
+    int code = count_particles(w, count, ok, why);
     if (code == LEMON_SUCCESS && flags & LEMON_CELLS_CHECK)
         code = lemon_cells_check_ids(w->in, &w->c, particles, count);
     if (code == LEMON_SUCCESS)
@@ -66,28 +65,28 @@ static int prepare(struct cells_write *w, const char *particles, int64_t count, 
 /* ---- the records ---- */
 
 /* All ranks have agreed on the contents of the headers. */
-static int open_record(struct cells_write *w, const char *type, uint64_t bytes, int mb, int me)
+static int append_record(struct cells_write *w, const char *type, uint64_t n, int mb, int me)
 {
-    char name[TYPE_ROOM];
+    char name[TYPE_MAX];
     strcpy(name, type);
-    LemonRecordHeader header = {LEMON_VERSION, mb, me, name, bytes};
+    LemonRecordHeader header = {LEMON_VERSION, mb, me, name, n};
     return lemon_writer_open(w->writer, &header, &w->fault);
 }
 
 /* Writes the text and reserves the index, whose bytes follow when the checksums are known. */
-static int write_first_records(struct cells_write *w)
+static int write_format_and_index(struct cells_write *w)
 {
     char text[LIMECELLS_TEXT_MAX];
     int64_t bytes = (int64_t)limefile_cells_text(&w->c, text);
     int64_t index = (int64_t)limefile_cells_index_bytes(&w->c);
-    int code = open_record(w, LIMECELLS_FORMAT_TYPE, (uint64_t)bytes, w->mb, 0);
+    int code = append_record(w, LIMECELLS_FORMAT_TYPE, (uint64_t)bytes, w->mb, 0);
     if (code != LEMON_SUCCESS)
         return code;
     if (w->in->rank == 0 && w->fault == LEMON_SUCCESS)
         w->fault = lemon_move_bytes(w->in, LEMON_WRITE, text, bytes, w->writer->off);
     lemon_writer_move_on(w->writer, bytes);
     lemon_writer_end(w->writer, &w->fault);
-    code = open_record(w, LIMECELLS_INDEX_TYPE, (uint64_t)index, 0, 0);
+    code = append_record(w, LIMECELLS_INDEX_TYPE, (uint64_t)index, 0, 0);
     if (code != LEMON_SUCCESS)
         return code;
     w->index_at = w->writer->off;
@@ -99,32 +98,32 @@ static int write_first_records(struct cells_write *w)
 /* Also runs after an error of this rank, because it is collective. */
 static int write_index(struct cells_write *w)
 {
-    bool good = lemon_cells_sum_up(&w->sorted);
+    bool ok = lemon_cells_sum_up(&w->sorted);
     int code = lemon_cells_write_index(w->in, &w->homes, &w->c, &w->sorted, w->index_at);
-    return good ? code : lemon_say(w->in, LEMON_ERR_WRITE, "cells: no memory");
+    return ok ? code : lemon_say(w->in, LEMON_ERR_WRITE, "cells: out of memory");
 }
 
-static int first_fault(int code, int other)
+static int first_error(int code, int other)
 {
     return code == LEMON_SUCCESS ? other : code;
 }
 
 /* Writes the data before the index, because this also computes the checksums. */
-static int write_data(struct cells_write *w, struct lemon_runmove *runs)
+static int write_cells_data(struct cells_write *w, struct lemon_runmove *runs)
 {
-    w->fault = first_fault(w->fault, lemon_runmove_write(w->in, runs, &w->stream));
-    w->fault = first_fault(w->fault, write_index(w));
+    w->fault = first_error(w->fault, lemon_runmove_write(w->in, runs, &w->stream));
+    w->fault = first_error(w->fault, write_index(w));
     lemon_writer_move_on(w->writer, (int64_t)limefile_cells_data_bytes(&w->c));
     return lemon_writer_close(w->writer, w->fault);
 }
 
-static int start_data(struct cells_write *w, struct lemon_runmove *runs)
+static int start_cells_data(struct cells_write *w, struct lemon_runmove *runs)
 {
     int code = lemon_runmove_keep(w->in, runs, &w->stream);
     char *buffer = w->in->pending.buffer;
     w->in->pending.buffer = NULL; /* write_index() must not use it */
     if (code == LEMON_SUCCESS)
-        code = lemon_agree(w->in, first_fault(w->fault, write_index(w)));
+        code = lemon_agree(w->in, first_error(w->fault, write_index(w)));
     if (code != LEMON_SUCCESS) {
         free(buffer);
         return code;
@@ -140,18 +139,19 @@ static int start_data(struct cells_write *w, struct lemon_runmove *runs)
 static int write_records(struct cells_write *w, bool wait)
 {
     struct lemon_runmove runs;
-    bool good = lemon_cells_line_up(&w->sorted, &w->run, &w->runs);
+    bool ok = lemon_cells_line_up(&w->sorted, &w->run, &w->runs);
     lemon_cells_stream_set(&w->sorted, &w->stream);
-    int code = write_first_records(w);
+    int code = write_format_and_index(w);
     if (code == LEMON_SUCCESS)
-        code = open_record(w, LIMECELLS_DATA_TYPE, limefile_cells_data_bytes(&w->c), 0, w->me);
+        code =
+            append_record(w, LIMECELLS_DATA_TYPE, limefile_cells_data_bytes(&w->c), 0, w->me);
     if (code == LEMON_SUCCESS)
         code = lemon_runmove_open(w->in, &runs, (int64_t)limefile_cells_data_bytes(&w->c),
                                   w->writer->off, w->run, w->runs,
-                                  wait ? LEMON_RUNMOVE_WRITE : LEMON_RUNMOVE_KEEP, good);
+                                  wait ? LEMON_RUNMOVE_WRITE : LEMON_RUNMOVE_KEEP, ok);
     if (code != LEMON_SUCCESS)
         return code;
-    code = wait ? write_data(w, &runs) : start_data(w, &runs);
+    code = wait ? write_cells_data(w, &runs) : start_cells_data(w, &runs);
     lemon_runmove_close(&runs);
     return code;
 }
@@ -169,15 +169,15 @@ static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *d
     w.in = writer->internal;
     int code = lemonFinishWriting(writer);
     if (code == LEMON_SUCCESS && !writer->is_awaiting_header)
-        code = lemon_say(w.in, LEMON_ERR_HEADER_NEXT, "cells: the record before is still open");
-    bool good = lemon_cells_take(domain, particle, &w.c, &why);
-    if (good && (count < 0 || (count > 0 && !particles)))
-        why = "no particles, or a negative number of them";
-    if (good && flags & ~LEMON_CELLS_CHECK)
-        why = "flags that are not known";
+        code = lemon_say(w.in, LEMON_ERR_HEADER_NEXT, "cells: a record is still open");
+    bool ok = lemon_cells_take(domain, particle, &w.c, &why);
+    if (ok && (count < 0 || (count > 0 && !particles)))
+        why = "no particles, or a negative count";
+    if (ok && flags & ~LEMON_CELLS_CHECK)
+        why = "unknown flags";
     code = agree_on_arguments(&w, code, why, flags);
     if (code == LEMON_SUCCESS)
-        code = prepare(&w, particles, count, flags);
+        code = sort_input(&w, particles, count, flags);
     LemonWriter before = *writer;
     if (code == LEMON_SUCCESS)
         code = write_records(&w, wait);

@@ -10,7 +10,7 @@ enum {
     CELLS_WHY_MAX = 256,
 };
 
-/* ---- cellsargs.c: convert the caller's arguments to the format's; local ---- */
+/* ---- convert the caller's arguments to the format's; local ---- */
 
 /* Converts the arguments. Returns false and sets *why if they are invalid. */
 bool lemon_cells_take(const LemonDomain *, const LemonParticle *, struct limecells *,
@@ -32,13 +32,13 @@ uint64_t lemon_cells_id(const struct limecells_field *id, const char *particle);
 /* Reverses the byte order of all numbers. */
 void lemon_cells_swap(const struct limecells *, char *particles, int64_t count);
 
-/* ---- cellssort.c: sort this rank's particles by cell; local ---- */
+/* ---- sort this rank's particles by cell; local ---- */
 
 /* The particles of one cell. */
 struct cells_segment {
     uint64_t cell;
     int64_t count;
-    int64_t place; /* index in the data record of its first particle: cellshome.c */
+    int64_t place; /* index in the data record of its first particle */
     int64_t first; /* index in the rank's stream of its first particle */
     uint32_t crc;
 };
@@ -56,14 +56,14 @@ struct cells_sorted {
     int64_t count;
     struct cells_segment *segment; /* sorted by cell */
     int64_t segments;
-    size_t room;
+    size_t segment_capacity;
     int64_t *key;                  /* for each particle: its cell, later its segment */
     int64_t *order;                /* particles in the order of the stream */
-    bool as_is;                    /* the stream has the caller's order */
+    bool is_in_order;              /* the stream has the caller's order */
     struct cells_segment **stream; /* segments in the order of the stream */
     struct cells_fragment *fragment;
     int64_t fragments;
-    size_t capacity;
+    size_t fragment_capacity;
     bool no_memory; /* out of memory while the stream was read */
 };
 
@@ -81,21 +81,19 @@ bool lemon_cells_line_up(struct cells_sorted *, struct lemon_run **run, int64_t 
 void lemon_cells_stream_set(struct cells_sorted *, struct lemon_stream *);
 bool lemon_cells_sum_up(struct cells_sorted *);
 
-/* ---- cellshome.c: each cell has a home, a rank that completes its entry ---- */
+/* ---- each cell has a home, a rank that completes its entry ---- */
 
 struct cells_homes {
     struct lemon_sparse pattern;
-    int64_t per;          /* number of cells of a home */
+    int64_t cells_per_home;
     int64_t first, cells; /* of this rank as a home */
     struct limecells_cell *cell;
-    int64_t *word; /* received items: cell, count */
-    /* This rank's items and the answers to them; this rank's answers as a home. */
-    int64_t *asked, *told, *answer, *place;
+    /* Items (cell, count) and answers to them, sent and received; places of cells. */
+    int64_t *items_out, *answers_in, *items_in, *answers_out, *places;
     unsigned char *index; /* entries of this rank's cells; on rank 0 the whole index */
 };
 
-/* Sets the place of each segment. Collective, agreed; call lemon_cells_homes_close() in any
- * case. */
+/* Sets the place of each segment. Collective, agreed. Always call lemon_cells_homes_close(). */
 int lemon_cells_meet(struct lemon_internal *, struct cells_homes *, const struct limecells *,
                      struct cells_sorted *);
 
@@ -105,10 +103,9 @@ int lemon_cells_write_index(struct lemon_internal *, struct cells_homes *, struc
                             const struct cells_sorted *, int64_t at);
 void lemon_cells_homes_close(struct cells_homes *);
 
-/* ---- cellsid.c ---- */
+/* ---- unique ids ---- */
 
-/* Returns LEMON_ERR_PARAM, with a message, if two particles have the same id. Collective,
- * agreed. */
+/* LEMON_ERR_PARAM, with a message, if two particles have the same id. Collective, agreed. */
 int lemon_cells_check_ids(struct lemon_internal *, const struct limecells *,
                           const char *particles, int64_t count);
 

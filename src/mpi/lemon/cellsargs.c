@@ -17,7 +17,7 @@ bool lemon_cells_is_big_endian(void)
     return first == 0;
 }
 
-static bool take_field(const LemonField *from, struct limecells_field *to)
+static bool convert_field(const LemonField *from, struct limecells_field *to)
 {
     if (!from->name || strlen(from->name) > LIMECELLS_NAME_MAX || from->count < 1 ||
         from->offset < 0)
@@ -33,17 +33,17 @@ bool lemon_cells_take(const LemonDomain *domain, const LemonParticle *particle,
                       struct limecells *c, const char **why)
 {
     *c = (struct limecells){0};
-    *why = "there is no domain, or no description of a particle";
+    *why = "no domain, or no particle description";
     if (!domain || !particle || !particle->field || particle->bytes < 0)
         return false;
-    *why = "a particle has 1 to 64 fields";
+    *why = "a particle must have 1 to 64 fields";
     if (particle->fields < 1 || particle->fields > LIMECELLS_FIELDS_MAX)
         return false;
-    *why = "a field has no name, a long one, no numbers, or a negative place";
+    *why = "a field has no valid name, no numbers, or a negative offset";
     for (int i = 0; i < particle->fields; i++)
-        if (!take_field(&particle->field[i], &c->field[i]))
+        if (!convert_field(&particle->field[i], &c->field[i]))
             return false;
-    *why = "there are no cells";
+    *why = "fewer than 1 cell in a dimension";
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
         if (domain->cells[d] < 1)
             return false;
@@ -97,14 +97,14 @@ void lemon_cells_position(const struct limecells_field *position, const char *pa
 uint64_t lemon_cells_id(const struct limecells_field *id, const char *particle)
 {
     uint64_t word = 0;
-    uint32_t half;
-    int32_t negative;
+    uint32_t word32;
+    int32_t int32;
     if (limefile_cells_type_bytes(id->type) == sizeof word) {
         memcpy(&word, particle + id->offset, sizeof word);
     } else {
-        memcpy(&half, particle + id->offset, sizeof half);
-        memcpy(&negative, particle + id->offset, sizeof negative);
-        word = id->type == LIMECELLS_INT32 ? (uint64_t)(int64_t)negative : half;
+        memcpy(&word32, particle + id->offset, sizeof word32);
+        memcpy(&int32, particle + id->offset, sizeof int32);
+        word = id->type == LIMECELLS_INT32 ? (uint64_t)(int64_t)int32 : word32;
     }
     return word;
 }

@@ -8,65 +8,65 @@
 #include <string.h>
 
 enum {
-    TABLE_LEAST = 1 << 20, /* cells that may have a table even if there are few particles */
+    TABLE_MIN = 1 << 20, /* cells that may have a table even if there are few particles */
 };
 
 /* ---- cell of a particle ---- */
 
-static bool refuse(const struct cells_sorted *s, int64_t k, int d, double x,
-                   char why[CELLS_WHY_MAX])
+static bool report_position(const struct cells_sorted *s, int64_t k, int d, double x,
+                            char why[CELLS_WHY_MAX])
 {
     const struct limecells *c = s->c;
     char name[CELLS_WHY_MAX / 2];
     lemon_cells_name(c, s->particles + k * (int64_t)c->particle_bytes, k, name);
     snprintf(why, CELLS_WHY_MAX, "%s: %c = %.17g is %s", name, "xyz"[d], x,
-             x == x ? "outside of the domain" : "no number");
+             x == x ? "outside the domain" : "not a number");
     return false;
 }
 
 /* Parameters of one dimension: limefile_cells_locate() without division, but near faces. */
-struct ruler {
+struct axis {
     double origin, end, scale;
     int64_t cells;
 };
 
-static void make_rulers(const struct limecells *c, struct ruler ruler[LIMECELLS_DIMS])
+static void init_axes(const struct limecells *c, struct axis axis[LIMECELLS_DIMS])
 {
     for (int d = 0; d < LIMECELLS_DIMS; d++)
-        ruler[d] = (struct ruler){c->origin[d], c->origin[d] + c->length[d],
-                                  (double)c->cells[d] / c->length[d], (int64_t)c->cells[d]};
+        axis[d] = (struct axis){c->origin[d], c->origin[d] + c->length[d],
+                                (double)c->cells[d] / c->length[d], (int64_t)c->cells[d]};
 }
 
-static int64_t locate_one(const struct limecells *c, const struct ruler *ruler, int d, double x)
+static int64_t axis_cell(const struct limecells *c, const struct axis *axis, int d, double x)
 {
     const double near = 0x1p-7; /* as in limefile_cells_locate(), which decides near faces */
-    if (!(x >= ruler->origin && x < ruler->end))
+    if (!(x >= axis->origin && x < axis->end))
         return limefile_cells_locate(c, d, x);
-    if (ruler->cells == 1)
+    if (axis->cells == 1)
         return 0;
-    double place = (x - ruler->origin) * ruler->scale;
+    double place = (x - axis->origin) * axis->scale;
     int64_t i = (int64_t)place;
     double inside = place - (double)i;
-    return inside > near && inside < 1 - near && i < ruler->cells
+    return inside > near && inside < 1 - near && i < axis->cells
                ? i
                : limefile_cells_locate(c, d, x);
 }
 
-static bool locate(struct cells_sorted *s, char why[CELLS_WHY_MAX])
+static bool locate_particles(struct cells_sorted *s, char why[CELLS_WHY_MAX])
 {
     const struct limecells_field *position = limefile_cells_find(s->c, "position");
     const char *particle = s->particles;
-    struct ruler ruler[LIMECELLS_DIMS];
-    make_rulers(s->c, ruler);
+    struct axis axis[LIMECELLS_DIMS];
+    init_axes(s->c, axis);
     for (int64_t k = 0; k < s->count; k++, particle += s->c->particle_bytes) {
         double x[LIMECELLS_DIMS];
         int64_t number = 0;
         lemon_cells_position(position, particle, x);
         for (int d = 0; d < LIMECELLS_DIMS; d++) {
-            int64_t at = locate_one(s->c, &ruler[d], d, x[d]);
+            int64_t at = axis_cell(s->c, &axis[d], d, x[d]);
             if (at < 0)
-                return refuse(s, k, d, x[d], why);
-            number = number * ruler[d].cells + at;
+                return report_position(s, k, d, x[d], why);
+            number = number * axis[d].cells + at;
         }
         s->key[k] = number;
     }
@@ -77,73 +77,74 @@ static bool locate(struct cells_sorted *s, char why[CELLS_WHY_MAX])
 
 static bool add_segment(struct cells_sorted *s, int64_t cell, int64_t count)
 {
-    if (!limefile_reserve(&s->segment, &s->room, (size_t)s->segments + 1, sizeof *s->segment))
+    if (!limefile_reserve(&s->segment, &s->segment_capacity, (size_t)s->segments + 1,
+                          sizeof *s->segment))
         return false;
     s->segment[s->segments++] = (struct cells_segment){.cell = (uint64_t)cell, .count = count};
     return true;
 }
 
-/* Counts in a table of the cells from `least` on. */
-static bool count_in_table(struct cells_sorted *s, int64_t least, int64_t cells)
+/* Counts in a table of the cells from `first_cell` on. */
+static bool count_in_table(struct cells_sorted *s, int64_t first_cell, int64_t cells)
 {
     int64_t *table = calloc((size_t)cells, sizeof *table);
-    bool good = table != NULL;
-    for (int64_t k = 0; good && k < s->count; k++)
-        table[s->key[k] - least]++;
-    for (int64_t i = 0; good && i < cells; i++)
+    bool ok = table != NULL;
+    for (int64_t k = 0; ok && k < s->count; k++)
+        table[s->key[k] - first_cell]++;
+    for (int64_t i = 0; ok && i < cells; i++)
         if (table[i]) {
-            good = add_segment(s, least + i, table[i]);
+            ok = add_segment(s, first_cell + i, table[i]);
             table[i] = s->segments - 1;
         }
-    for (int64_t k = 0; good && k < s->count; k++)
-        s->key[k] = table[s->key[k] - least];
+    for (int64_t k = 0; ok && k < s->count; k++)
+        s->key[k] = table[s->key[k] - first_cell];
     free(table);
-    return good;
+    return ok;
 }
 
 struct keyed {
     int64_t key, k;
 };
 
-static int by_key(const void *a, const void *b)
+static int compare_keys(const void *a, const void *b)
 {
     const struct keyed *x = a, *y = b;
     return (x->key > y->key) - (x->key < y->key);
 }
 
 /* Counts by sorting, for few particles that are far apart. */
-static bool count_sorted(struct cells_sorted *s)
+static bool count_by_sorting(struct cells_sorted *s)
 {
     struct keyed *keyed = malloc((size_t)s->count * sizeof *keyed);
-    bool good = keyed != NULL;
-    for (int64_t k = 0; good && k < s->count; k++)
+    bool ok = keyed != NULL;
+    for (int64_t k = 0; ok && k < s->count; k++)
         keyed[k] = (struct keyed){s->key[k], k};
-    if (good)
-        qsort(keyed, (size_t)s->count, sizeof *keyed, by_key);
-    for (int64_t k = 0; good && k < s->count; k++) {
+    if (ok)
+        qsort(keyed, (size_t)s->count, sizeof *keyed, compare_keys);
+    for (int64_t k = 0; ok && k < s->count; k++) {
         if (k == 0 || keyed[k].key != keyed[k - 1].key)
-            good = add_segment(s, keyed[k].key, 0);
-        if (good) {
+            ok = add_segment(s, keyed[k].key, 0);
+        if (ok) {
             s->segment[s->segments - 1].count++;
             s->key[keyed[k].k] = s->segments - 1;
         }
     }
     free(keyed);
-    return good;
+    return ok;
 }
 
-static bool make_segments(struct cells_sorted *s)
+static bool build_segments(struct cells_sorted *s)
 {
     if (s->count == 0)
         return true;
-    int64_t least = s->key[0], most = s->key[0];
+    int64_t first_cell = s->key[0], last_cell = s->key[0];
     for (int64_t k = 1; k < s->count; k++) {
-        least = s->key[k] < least ? s->key[k] : least;
-        most = s->key[k] > most ? s->key[k] : most;
+        first_cell = s->key[k] < first_cell ? s->key[k] : first_cell;
+        last_cell = s->key[k] > last_cell ? s->key[k] : last_cell;
     }
-    int64_t cells = most - least + 1;
-    return cells <= TABLE_LEAST || cells / 4 <= s->count ? count_in_table(s, least, cells)
-                                                         : count_sorted(s);
+    int64_t cells = last_cell - first_cell + 1;
+    return cells <= TABLE_MIN || cells / 4 <= s->count ? count_in_table(s, first_cell, cells)
+                                                       : count_by_sorting(s);
 }
 
 bool lemon_cells_sort(struct cells_sorted *s, const struct limecells *c, const char *particles,
@@ -152,10 +153,10 @@ bool lemon_cells_sort(struct cells_sorted *s, const struct limecells *c, const c
     *s = (struct cells_sorted){.c = c, .particles = particles, .count = count};
     s->key = malloc((size_t)count * sizeof *s->key + 1);
     snprintf(why, CELLS_WHY_MAX, "out of memory for %" PRId64 " particles", count);
-    bool good = s->key && locate(s, why) && make_segments(s);
-    if (!good)
+    bool ok = s->key && locate_particles(s, why) && build_segments(s);
+    if (!ok)
         lemon_cells_sorted_free(s);
-    return good;
+    return ok;
 }
 
 void lemon_cells_sorted_free(struct cells_sorted *s)
@@ -170,7 +171,7 @@ void lemon_cells_sorted_free(struct cells_sorted *s)
 
 /* ---- the stream ---- */
 
-static int by_place(const void *a, const void *b)
+static int compare_places(const void *a, const void *b)
 {
     const struct cells_segment *x = *(struct cells_segment *const *)a;
     const struct cells_segment *y = *(struct cells_segment *const *)b;
@@ -178,30 +179,30 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Returns whether the particles already have the order of the stream. */
-static bool is_as_is(const struct cells_sorted *s)
+static bool is_in_stream_order(const struct cells_sorted *s)
 {
-    int64_t most = -1;
+    int64_t last = -1;
     for (int64_t k = 0; k < s->count; k++) {
         int64_t first = s->segment[s->key[k]].first;
-        if (first < most)
+        if (first < last)
             return false;
-        most = first;
+        last = first;
     }
     return true;
 }
 
 /* Computes the order of the particles in the stream. */
-static bool make_order(struct cells_sorted *s)
+static bool compute_order(struct cells_sorted *s)
 {
     int64_t *next = malloc((size_t)s->segments * sizeof *next + 1);
     s->order = malloc((size_t)s->count * sizeof *s->order + 1);
-    bool good = next && s->order;
-    for (int64_t i = 0; good && i < s->segments; i++)
+    bool ok = next && s->order;
+    for (int64_t i = 0; ok && i < s->segments; i++)
         next[i] = s->segment[i].first;
-    for (int64_t k = 0; good && k < s->count; k++)
+    for (int64_t k = 0; ok && k < s->count; k++)
         s->order[next[s->key[k]]++] = k;
     free(next);
-    return good;
+    return ok;
 }
 
 bool lemon_cells_line_up(struct cells_sorted *s, struct lemon_run **run, int64_t *runs)
@@ -215,7 +216,7 @@ bool lemon_cells_line_up(struct cells_sorted *s, struct lemon_run **run, int64_t
     for (int64_t i = 0; i < s->segments; i++)
         s->stream[i] = &s->segment[i];
     if (s->segments)
-        qsort(s->stream, (size_t)s->segments, sizeof(void *), by_place);
+        qsort(s->stream, (size_t)s->segments, sizeof(void *), compare_places);
     for (int64_t i = 0; i < s->segments; i++) {
         struct cells_segment *segment = s->stream[i];
         struct lemon_run *last = *runs ? &(*run)[*runs - 1] : NULL;
@@ -227,11 +228,11 @@ bool lemon_cells_line_up(struct cells_sorted *s, struct lemon_run **run, int64_t
             (*run)[(*runs)++] =
                 (struct lemon_run){segment->place * bytes, segment->count * bytes, 0};
     }
-    s->as_is = is_as_is(s);
-    bool good = s->as_is || make_order(s);
+    s->is_in_order = is_in_stream_order(s);
+    bool ok = s->is_in_order || compute_order(s);
     free(s->key);
     s->key = NULL;
-    return good;
+    return ok;
 }
 
 /* Returns the segment of a byte of the stream, as an index in `stream`. */
@@ -248,10 +249,10 @@ static int64_t segment_at(const struct cells_sorted *s, int64_t at)
     return low;
 }
 
-static void note_fragment(struct cells_sorted *s, int64_t segment, int64_t at, int64_t bytes,
-                          uint32_t crc)
+static void add_fragment(struct cells_sorted *s, int64_t segment, int64_t at, int64_t bytes,
+                         uint32_t crc)
 {
-    if (!limefile_reserve(&s->fragment, &s->capacity, (size_t)s->fragments + 1,
+    if (!limefile_reserve(&s->fragment, &s->fragment_capacity, (size_t)s->fragments + 1,
                           sizeof *s->fragment))
         s->no_memory = true;
     else
@@ -259,7 +260,7 @@ static void note_fragment(struct cells_sorted *s, int64_t segment, int64_t at, i
 }
 
 /* Adds bytes [at, at + n) of the stream, which are at `data`, to the checksums. */
-static void sum_stream(struct cells_sorted *s, int64_t at, int64_t n, const char *data)
+static void checksum_stream(struct cells_sorted *s, int64_t at, int64_t n, const char *data)
 {
     int64_t bytes = (int64_t)s->c->particle_bytes;
     for (int64_t i = segment_at(s, at), done = 0; done < n; i++) {
@@ -270,7 +271,7 @@ static void sum_stream(struct cells_sorted *s, int64_t at, int64_t n, const char
         if (piece == all)
             s->stream[i]->crc = crc;
         else
-            note_fragment(s, i, at + done, piece, crc);
+            add_fragment(s, i, at + done, piece, crc);
         done += piece;
     }
 }
@@ -279,7 +280,7 @@ static void copy_stream(const struct cells_sorted *s, int64_t at, int64_t n, cha
 {
     const int64_t bytes = (int64_t)s->c->particle_bytes;
     int64_t k = at / bytes, inside = at % bytes;
-    if (s->as_is) {
+    if (s->is_in_order) {
         memcpy(to, s->particles + at, (size_t)n);
         return;
     }
@@ -292,15 +293,15 @@ static void copy_stream(const struct cells_sorted *s, int64_t at, int64_t n, cha
 }
 
 enum {
-    PIECE = 256 << 10, /* bytes that are summed while in the cache */
+    SUM_PIECE = 256 << 10, /* bytes that are summed while in the cache */
 };
 
 static void copy_and_sum(void *sorted, int64_t at, int64_t n, char *to)
 {
-    for (int64_t done = 0; done < n; done += PIECE) {
-        int64_t piece = n - done < PIECE ? n - done : PIECE;
+    for (int64_t done = 0; done < n; done += SUM_PIECE) {
+        int64_t piece = n - done < SUM_PIECE ? n - done : SUM_PIECE;
         copy_stream(sorted, at + done, piece, to + done);
-        sum_stream(sorted, at + done, piece, to + done);
+        checksum_stream(sorted, at + done, piece, to + done);
     }
 }
 
@@ -309,7 +310,7 @@ void lemon_cells_stream_set(struct cells_sorted *s, struct lemon_stream *stream)
     *stream = (struct lemon_stream){copy_and_sum, s};
 }
 
-static int by_begin(const void *a, const void *b)
+static int compare_fragments(const void *a, const void *b)
 {
     const struct cells_fragment *x = a, *y = b;
     return (x->at > y->at) - (x->at < y->at);
@@ -318,7 +319,7 @@ static int by_begin(const void *a, const void *b)
 bool lemon_cells_sum_up(struct cells_sorted *s)
 {
     if (s->fragments)
-        qsort(s->fragment, (size_t)s->fragments, sizeof *s->fragment, by_begin);
+        qsort(s->fragment, (size_t)s->fragments, sizeof *s->fragment, compare_fragments);
     for (int64_t i = 0; i < s->fragments; i++) {
         struct cells_segment *segment = s->stream[s->fragment[i].segment];
         bool first = i == 0 || s->fragment[i - 1].segment != s->fragment[i].segment;

@@ -1,24 +1,23 @@
 /*
  * exchange.c - exchange a lattice between the ranks that hold it and the aggregators
  *
- * An aggregator has a window, which contains the pieces of its turn. A rank's bytes of a piece
- * are one range of the rank's memory (box.h), so the rank sends or receives its ranges in
- * place, in one message per turn. The aggregator stores other ranks' bytes in its staging
- * buffer.
+ * An aggregator has a window, which contains the pieces of its round. A rank's bytes of a piece
+ * are one range of the rank's memory (box.h), so it sends or receives its ranges in place, in
+ * one message per round. The aggregator has a staging buffer for other ranks' bytes.
  */
 #include "internal.h"
 
 enum {
-    TAG = 1,
+    TAG_PARTS = 1,
 };
 
 int64_t lemon_turn_set(struct lemon_turn *own, const struct lemon_plan *plan,
-                       const struct lemon_schedule *schedule, int64_t turn, char *window)
+                       const struct lemon_schedule *schedule, int64_t round, char *window)
 {
     int64_t bytes = 0;
     own->count = 0;
-    if (schedule->mover >= 0)
-        own->count = lemon_plan_turn(plan, schedule->mover, turn, own->pieces);
+    if (schedule->aggregator >= 0)
+        own->count = lemon_plan_turn(plan, schedule->aggregator, round, own->pieces);
     if (own->count > 0)
         bytes = (plan->base + own->pieces[0].from) % LIMEFILE_DIRECT_ALIGN;
     own->window = window + bytes;
@@ -33,24 +32,24 @@ char *lemon_window_new(int64_t bytes)
     return limefile_buffer_new(&n);
 }
 
-static bool allocate(struct lemon_exchange *exchange)
+static bool allocate_exchange(struct lemon_exchange *exchange)
 {
-    size_t parts = (size_t)exchange->schedule->most_parts + 1;
-    size_t sources = (size_t)exchange->schedule->most_sources + 1;
-    exchange->sending = malloc(parts * sizeof *exchange->sending);
+    size_t parts = (size_t)exchange->schedule->max_parts + 1;
+    size_t sources = (size_t)exchange->schedule->max_sources + 1;
+    exchange->send_requests = malloc(parts * sizeof *exchange->send_requests);
     exchange->lengths = malloc(parts * sizeof *exchange->lengths);
-    exchange->places = malloc(parts * sizeof *exchange->places);
+    exchange->displs = malloc(parts * sizeof *exchange->displs);
     exchange->requests = malloc(sources * sizeof *exchange->requests);
     exchange->completed = malloc(sources * sizeof *exchange->completed);
-    exchange->offset = malloc(sources * sizeof *exchange->offset);
+    exchange->offsets = malloc(sources * sizeof *exchange->offsets);
     exchange->staging = malloc((size_t)exchange->schedule->window + 1);
-    return exchange->sending && exchange->lengths && exchange->places && exchange->requests &&
-           exchange->completed && exchange->offset && exchange->staging;
+    return exchange->send_requests && exchange->lengths && exchange->displs &&
+           exchange->requests && exchange->completed && exchange->offsets && exchange->staging;
 }
 
 int lemon_exchange_open(const struct lemon_internal *in, struct lemon_exchange *exchange,
                         const struct lemon_plan *plan, const struct lemon_schedule *schedule,
-                        enum lemon_direction direction, char *data, bool good)
+                        enum lemon_direction direction, char *data, bool ok)
 {
     *exchange = (struct lemon_exchange){
         .plan = plan,
@@ -58,9 +57,9 @@ int lemon_exchange_open(const struct lemon_internal *in, struct lemon_exchange *
         .direction = direction,
         .data = data,
     };
-    good = good && allocate(exchange);
-    int code = lemon_agree(in, good ? LEMON_SUCCESS
-                                    : lemon_say(in, lemon_failure(direction), "out of memory"));
+    ok = ok && allocate_exchange(exchange);
+    int code = lemon_agree(in, ok ? LEMON_SUCCESS
+                                  : lemon_say(in, lemon_failure(direction), "out of memory"));
     if (code != LEMON_SUCCESS)
         lemon_exchange_close(exchange);
     return code;
@@ -68,55 +67,56 @@ int lemon_exchange_open(const struct lemon_internal *in, struct lemon_exchange *
 
 void lemon_exchange_close(struct lemon_exchange *exchange)
 {
-    free(exchange->sending);
+    free(exchange->send_requests);
     free(exchange->lengths);
-    free(exchange->places);
+    free(exchange->displs);
     free(exchange->requests);
     free(exchange->completed);
-    free(exchange->offset);
+    free(exchange->offsets);
     free(exchange->staging);
 }
 
 /* ---- a rank's side ---- */
 
 /* Posts a message of `count` ranges from `part` on, to or from one aggregator. */
-static void post_message(const struct lemon_internal *in, struct lemon_exchange *exchange,
-                         const struct lemon_part *part, int count, MPI_Request *request)
+static void post_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
+                       const struct lemon_part *part, int count, MPI_Request *request)
 {
     MPI_Datatype ranges = MPI_BYTE;
     char *data = exchange->data + part->at;
-    int n = (int)part->n, mover = (int)part->mover;
+    int n = (int)part->n, aggregator = (int)part->aggregator;
     if (count > 1) {
         for (int i = 0; i < count; i++) {
             exchange->lengths[i] = (int)part[i].n;
-            exchange->places[i] = (MPI_Aint)(part[i].at - part->at);
+            exchange->displs[i] = (MPI_Aint)(part[i].at - part->at);
         }
-        MPI_Type_create_hindexed(count, exchange->lengths, exchange->places, MPI_BYTE, &ranges);
+        MPI_Type_create_hindexed(count, exchange->lengths, exchange->displs, MPI_BYTE, &ranges);
         MPI_Type_commit(&ranges);
         n = 1;
     }
     if (exchange->direction == LEMON_WRITE)
-        MPI_Isend(data, n, ranges, mover, TAG, in->comm, request);
+        MPI_Isend(data, n, ranges, aggregator, TAG_PARTS, in->comm, request);
     else
-        MPI_Irecv(data, n, ranges, mover, TAG, in->comm, request);
+        MPI_Irecv(data, n, ranges, aggregator, TAG_PARTS, in->comm, request);
     if (count > 1)
         MPI_Type_free(&ranges);
 }
 
-/* Posts this rank's messages to or from the other aggregators in this turn. */
+/* Posts this rank's messages to or from the other aggregators in this round. */
 static int post_own_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
-                          int64_t turn)
+                          int64_t round)
 {
     const struct lemon_part *parts = exchange->schedule->parts;
     int64_t end = exchange->schedule->part_count, i = exchange->next_part;
     int messages = 0;
-    while (i < end && parts[i].turn == turn) {
+    while (i < end && parts[i].round == round) {
         int64_t first = i;
-        while (i < end && parts[i].turn == turn && parts[i].mover == parts[first].mover)
+        while (i < end && parts[i].round == round &&
+               parts[i].aggregator == parts[first].aggregator)
             i++;
-        if (parts[first].mover != in->rank)
-            post_message(in, exchange, &parts[first], (int)(i - first),
-                         &exchange->sending[messages++]);
+        if (parts[first].aggregator != in->rank)
+            post_parts(in, exchange, &parts[first], (int)(i - first),
+                       &exchange->send_requests[messages++]);
     }
     exchange->next_part = i;
     return messages;
@@ -126,8 +126,8 @@ static int post_own_parts(const struct lemon_internal *in, struct lemon_exchange
 
 /* Copies between the window and a rank's bytes of it: `part`, where they are contiguous, or, if
  * part is NULL, this rank's own data at their offsets. */
-static void copy_part(const struct lemon_exchange *exchange, const struct lemon_turn *own,
-                      int64_t rank, char *part)
+static void copy_rank_part(const struct lemon_exchange *exchange, const struct lemon_turn *own,
+                           int64_t rank, char *part)
 {
     struct lemon_box box;
     char *window = own->window;
@@ -146,9 +146,9 @@ static void copy_part(const struct lemon_exchange *exchange, const struct lemon_
     }
 }
 
-/* Assigns places in the staging buffer to the turn's sources; returns the number of sources. */
-static int lay_out_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
-                         int64_t turn, const struct lemon_source **sources)
+/* Assigns staging space to the round's sources. Returns the number of sources. */
+static int assign_staging(const struct lemon_internal *in, struct lemon_exchange *exchange,
+                          int64_t round, const struct lemon_source **sources)
 {
     const struct lemon_schedule *schedule = exchange->schedule;
     int64_t sum = 0;
@@ -156,9 +156,9 @@ static int lay_out_parts(const struct lemon_internal *in, struct lemon_exchange 
     *sources = schedule->sources + exchange->next_source;
     for (; exchange->next_source < schedule->source_count; exchange->next_source++, count++) {
         const struct lemon_source *source = &schedule->sources[exchange->next_source];
-        if (source->turn != turn)
+        if (source->round != round)
             break;
-        exchange->offset[count] = sum;
+        exchange->offsets[count] = sum;
         if (source->rank != in->rank)
             sum += source->n;
     }
@@ -166,17 +166,18 @@ static int lay_out_parts(const struct lemon_internal *in, struct lemon_exchange 
 }
 
 /* Write: receives the parts in any order and copies them into the window. */
-static void collect(const struct lemon_internal *in, struct lemon_exchange *exchange,
-                    const struct lemon_turn *own, const struct lemon_source *sources, int count)
+static void collect_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
+                          const struct lemon_turn *own, const struct lemon_source *sources,
+                          int count)
 {
     MPI_Request *requests = exchange->requests;
     for (int i = 0; i < count; i++) {
         requests[i] = MPI_REQUEST_NULL;
         if (sources[i].rank != in->rank)
-            MPI_Irecv(exchange->staging + exchange->offset[i], (int)sources[i].n, MPI_BYTE,
-                      (int)sources[i].rank, TAG, in->comm, &requests[i]);
+            MPI_Irecv(exchange->staging + exchange->offsets[i], (int)sources[i].n, MPI_BYTE,
+                      (int)sources[i].rank, TAG_PARTS, in->comm, &requests[i]);
     }
-    copy_part(exchange, own, in->rank, NULL);
+    copy_rank_part(exchange, own, in->rank, NULL);
     for (;;) {
         int done;
         MPI_Waitsome(count, requests, &done, exchange->completed, MPI_STATUSES_IGNORE);
@@ -184,28 +185,28 @@ static void collect(const struct lemon_internal *in, struct lemon_exchange *exch
             return;
         for (int i = 0; i < done; i++) {
             int source = exchange->completed[i];
-            copy_part(exchange, own, sources[source].rank,
-                      exchange->staging + exchange->offset[source]);
+            copy_rank_part(exchange, own, sources[source].rank,
+                           exchange->staging + exchange->offsets[source]);
         }
     }
 }
 
 /* Read: sends each rank its part of the window. */
-static void hand_out(const struct lemon_internal *in, struct lemon_exchange *exchange,
-                     const struct lemon_turn *own, const struct lemon_source *sources,
-                     int count)
+static void distribute_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
+                             const struct lemon_turn *own, const struct lemon_source *sources,
+                             int count)
 {
     MPI_Request *requests = exchange->requests;
     for (int i = 0; i < count; i++) {
-        char *part = exchange->staging + exchange->offset[i];
+        char *part = exchange->staging + exchange->offsets[i];
         requests[i] = MPI_REQUEST_NULL;
         if (sources[i].rank == in->rank)
             continue;
-        copy_part(exchange, own, sources[i].rank, part);
-        MPI_Isend(part, (int)sources[i].n, MPI_BYTE, (int)sources[i].rank, TAG, in->comm,
+        copy_rank_part(exchange, own, sources[i].rank, part);
+        MPI_Isend(part, (int)sources[i].n, MPI_BYTE, (int)sources[i].rank, TAG_PARTS, in->comm,
                   &requests[i]);
     }
-    copy_part(exchange, own, in->rank, NULL);
+    copy_rank_part(exchange, own, in->rank, NULL);
     MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
@@ -234,20 +235,20 @@ void lemon_exchange_sum_rest(struct lemon_internal *in, const struct lemon_excha
 }
 
 void lemon_exchange_turn(struct lemon_internal *in, struct lemon_exchange *exchange,
-                         int64_t turn, const struct lemon_turn *own)
+                         int64_t round, const struct lemon_turn *own)
 {
     int64_t first = exchange->next_part;
     const struct lemon_source *sources;
-    int messages = post_own_parts(in, exchange, turn);
+    int messages = post_own_parts(in, exchange, round);
     int64_t end = exchange->next_part;
     if (exchange->direction == LEMON_WRITE) /* while messages are in flight */
         sum_parts(in, exchange, first, end);
-    int count = lay_out_parts(in, exchange, turn, &sources);
+    int count = assign_staging(in, exchange, round, &sources);
     if (exchange->direction == LEMON_WRITE)
-        collect(in, exchange, own, sources, count);
+        collect_parts(in, exchange, own, sources, count);
     else
-        hand_out(in, exchange, own, sources, count);
-    MPI_Waitall(messages, exchange->sending, MPI_STATUSES_IGNORE);
-    if (exchange->direction == LEMON_READ) /* while the next turn is read */
+        distribute_parts(in, exchange, own, sources, count);
+    MPI_Waitall(messages, exchange->send_requests, MPI_STATUSES_IGNORE);
+    if (exchange->direction == LEMON_READ) /* while the next round is read */
         sum_parts(in, exchange, first, end);
 }

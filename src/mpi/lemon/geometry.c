@@ -23,18 +23,18 @@ static int set_geometry(struct lemon_internal *in, int64_t site_bytes, const int
 {
     struct lemon_geometry *geometry = &in->geometry;
     if (in->dims == 0)
-        return lemon_say(in, LEMON_ERR_PARAM, "a lattice needs a Cartesian communicator");
+        return lemon_say(in, LEMON_ERR_PARAM, "lattice: the communicator is not Cartesian");
     if (!lattice || site_bytes < 0)
-        return lemon_say(in, LEMON_ERR_PARAM, "no lattice, or a negative site size");
+        return lemon_say(in, LEMON_ERR_PARAM, "lattice: no extents, or a negative site size");
     if (!mapping)
         mapping = lemon_identity;
     if (!memory)
         memory = mapping;
     if (!is_permutation(mapping, in->dims) || !is_permutation(memory, in->dims))
-        return lemon_say(in, LEMON_ERR_PARAM, "the mapping, or memory, is no permutation");
+        return lemon_say(in, LEMON_ERR_PARAM, "lattice: invalid mapping or memory order");
     for (int i = 0; i < in->dims; i++)
         if (lattice[i] < 1)
-            return lemon_say(in, LEMON_ERR_PARAM, "extent %d of the lattice is %d", i,
+            return lemon_say(in, LEMON_ERR_PARAM, "lattice: extent %d is %d, not at least 1", i,
                              lattice[i]);
     memcpy(geometry->mapping, mapping, (size_t)in->dims * sizeof(int));
     memcpy(geometry->memory, memory, (size_t)in->dims * sizeof(int));
@@ -42,7 +42,7 @@ static int set_geometry(struct lemon_internal *in, int64_t site_bytes, const int
     lemon_grid_box(&geometry->grid, in->rank, &geometry->box);
     if (lemon_geometry_bytes(in) >= 0)
         return LEMON_SUCCESS;
-    return lemon_say(in, LEMON_ERR_PARAM, "a lattice of more than 2^63 bytes");
+    return lemon_say(in, LEMON_ERR_PARAM, "lattice: larger than 2^63 bytes");
 }
 
 int lemon_lattice_check(struct lemon_internal *in, int code, const void *data,
@@ -53,7 +53,7 @@ int lemon_lattice_check(struct lemon_internal *in, int code, const void *data,
     if (code == LEMON_SUCCESS)
         code = set_geometry(in, site_bytes, lattice, mapping, memory);
     if (code == LEMON_SUCCESS && !data && lemon_geometry_local(in) > 0)
-        code = lemon_say(in, LEMON_ERR_PARAM, "no data");
+        code = lemon_say(in, LEMON_ERR_PARAM, "lattice: data is NULL");
     if (code == LEMON_SUCCESS)
         for (int i = 0; i < in->dims; i++) {
             values[1 + i] = lattice[i];

@@ -40,7 +40,7 @@ void lemonDestroyHeader(LemonRecordHeader *h)
 /* ---- state of readers and writers ---- */
 
 /* Returns whether the environment contains LEMON_COMPAT=overfull. */
-static bool wants_overfull(void)
+static bool env_allows_overfull(void)
 {
     const char *compat = getenv("LEMON_COMPAT");
     return compat && strcmp(compat, "overfull") == 0;
@@ -49,11 +49,11 @@ static bool wants_overfull(void)
 /* Returns true if no rank has failed, and then selects the file's stripe. */
 static bool agree_on_creation(struct lemon_internal *in, bool bad, MPI_Comm comm)
 {
-    int most[2] = {bad, wants_overfull()};
-    MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT, MPI_MAX, comm);
-    if (most[0])
+    int any[2] = {bad, env_allows_overfull()};
+    MPI_Allreduce(MPI_IN_PLACE, any, 2, MPI_INT, MPI_MAX, comm);
+    if (any[0])
         return false;
-    in->overfull = most[1]; /* mpirun may have passed it to rank 0 only */
+    in->allows_overfull = any[1]; /* mpirun may have passed it to rank 0 only */
     int64_t stripe = lemon_hints_stripe(*in->file.mpi, comm);
     in->hints.striped = stripe > 0;
     in->hints.stripe = stripe ? stripe : LEMON_STRIPE;
@@ -64,19 +64,19 @@ struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm)
 {
     struct lemon_internal *in = calloc(1, sizeof *in);
     bool bad = fp == NULL || in == NULL;
-    int level, mine[LEMON_MAX_DIMS];
+    int level, coords[LEMON_MAX_DIMS];
     MPI_Comm duplicate;
     MPI_Comm_dup(comm, &duplicate);
     if (!bad) {
         in->comm = duplicate;
         in->file = (struct lemon_file){fp, -1, -1};
         in->read_back.fd = in->read_back.direct_fd = -1;
-        in->before = 1;
+        in->at_message_start = 1;
         MPI_Comm_rank(duplicate, &in->rank);
         MPI_Comm_size(duplicate, &in->ranks);
         MPI_Query_thread(&level);
-        in->threads = level == MPI_THREAD_MULTIPLE;
-        in->dims = lemon_cartesian(duplicate, in->grid, mine);
+        in->is_multithreaded = level == MPI_THREAD_MULTIPLE;
+        in->dims = lemon_cartesian(duplicate, in->grid, coords);
     }
     if (agree_on_creation(in, bad, duplicate))
         return in;
@@ -89,24 +89,24 @@ void lemon_internal_free(struct lemon_internal *in)
 {
     MPI_Comm_free(&in->comm);
     lemon_verify_close(in);
-    if (in->file.start_fd >= 0)
-        close(in->file.start_fd);
+    if (in->file.writeback_fd >= 0)
+        close(in->file.writeback_fd);
     free(in->sum.lattices);
     free(in->pending.requests);
-    free(in->pending.wanted);
+    free(in->pending.expected);
     free(in);
 }
 
 bool lemon_fits(struct lemon_internal *in, int64_t bytes, int64_t left)
 {
-    if (bytes <= left || !in->overfull)
+    if (bytes <= left || !in->allows_overfull)
         return bytes <= left;
-    if (!in->overfull_told)
+    if (!in->overfull_reported)
         lemon_warn(in,
-                   "%lld bytes, though its header leaves %lld: a record that holds more than "
-                   "its header says, which LEMON_COMPAT=overfull allows",
+                   "record: %lld bytes exceed the %lld left by its header, which "
+                   "LEMON_COMPAT=overfull allows",
                    (long long)bytes, (long long)left);
-    in->overfull_told = true;
+    in->overfull_reported = true;
     return true;
 }
 
@@ -123,9 +123,9 @@ int lemon_seek(const struct lemon_internal *in, MPI_Offset pos, MPI_Offset bytes
     else if (whence == MPI_SEEK_END)
         from = bytes, offset = offset > 0 ? -offset : offset;
     else
-        return lemon_say(in, LEMON_ERR_PARAM, "seek: whence %d is not known", whence);
+        return lemon_say(in, LEMON_ERR_PARAM, "seek: invalid whence %d", whence);
     if (offset < -from || offset > bytes - from)
-        return lemon_say(in, LEMON_ERR_SEEK, "seek: %lld is outside of the record",
+        return lemon_say(in, LEMON_ERR_SEEK, "seek: %lld is outside the record",
                          (long long)offset);
     *to = from + offset;
     return LEMON_SUCCESS;
@@ -145,8 +145,8 @@ int lemon_take_hints(struct lemon_internal *in, MPI_Info info)
     int64_t values[LEMON_HINTS];
     int code = LEMON_SUCCESS, bad = lemon_hints_parse(info, values);
     if (bad >= 0)
-        code = lemon_say(in, LEMON_ERR_PARAM, "%s is a number from 1 to %lld",
-                         lemon_hints[bad].key, (long long)lemon_hints[bad].most);
+        code = lemon_say(in, LEMON_ERR_PARAM, "hint %s: must be a number from 1 to %lld",
+                         lemon_hints[bad].key, (long long)lemon_hints[bad].max);
     code = lemon_agree_on(in, code, values, LEMON_HINTS);
     if (code != LEMON_SUCCESS)
         return code;
@@ -155,20 +155,20 @@ int lemon_take_hints(struct lemon_internal *in, MPI_Info info)
         in->hints.striped = true;
     }
     if (values[LEMON_HINT_MOVERS])
-        in->hints.movers = values[LEMON_HINT_MOVERS];
+        in->hints.aggregators = values[LEMON_HINT_MOVERS];
     if (values[LEMON_HINT_ROUND])
-        in->hints.round = values[LEMON_HINT_ROUND];
+        in->hints.round_bytes = values[LEMON_HINT_ROUND];
     if (values[LEMON_HINT_OVERFULL])
-        in->overfull = true;
+        in->allows_overfull = true;
     return LEMON_SUCCESS;
 }
 
 int lemon_take_stripe(struct lemon_internal *in, MPI_Offset bytes)
 {
     int64_t values[1] = {bytes};
-    int code = bytes > 0 && bytes <= lemon_hints[LEMON_HINT_STRIPE].most
+    int code = bytes > 0 && bytes <= lemon_hints[LEMON_HINT_STRIPE].max
                    ? LEMON_SUCCESS
-                   : lemon_say(in, LEMON_ERR_PARAM, "a stripe is 1 byte to 1 GiB");
+                   : lemon_say(in, LEMON_ERR_PARAM, "stripe: must be 1 byte to 1 GiB");
     code = lemon_agree_on(in, code, values, 1);
     if (code == LEMON_SUCCESS) {
         in->hints.stripe = bytes;

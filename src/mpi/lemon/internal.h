@@ -27,16 +27,16 @@ struct lemon_wanted {
 struct lemon_pending {
     enum lemon_direction direction;
     MPI_Request *requests;
-    struct lemon_wanted *wanted; /* for each request */
+    struct lemon_wanted *expected; /* for each request */
     int count, capacity;
-    struct lemon_internal *next; /* in the list of those with requests */
+    struct lemon_internal *next; /* in the list of readers and writers with requests */
     char *buffer;                /* of an aggregator; NULL: requests use the user's memory */
     struct lemon_plan plan;
     struct lemon_schedule schedule;
-    bool waits;     /* each write blocks; only write-back is asynchronous */
-    bool exchange;  /* `schedule` still has to distribute the buffer */
-    bool runs;      /* requests are runs of this rank's part, in memory order */
-    bool broadcast; /* rank 0 has read `bytes` at `data` for all ranks */
+    bool is_blocking;     /* each write blocks; only write-back is asynchronous */
+    bool needs_exchange;  /* `schedule` still has to distribute the buffer */
+    bool direct_runs;     /* requests are runs of this rank's part, in memory order */
+    bool needs_broadcast; /* rank 0 has read `bytes` at `data` for all ranks */
     char *data;
     int64_t bytes;
     int code; /* the error when it was started */
@@ -46,23 +46,22 @@ struct lemon_pending {
 struct lemon_summed {
     int64_t from, bytes; /* in the record's data */
     int64_t site_bytes;
-    uint64_t first; /* rank of its first site */
-    bool counts;    /* in the record's checksum; otherwise it is only read back */
+    uint64_t first;   /* rank of its first site */
+    bool in_checksum; /* of the record; otherwise it is only read back */
     struct limefile_checksum sum;
 };
 
-/* The checksum of the open or last closed record, or the data that a writer has to read back,
- * or both. */
+/* The checksum of the open or last closed record, and what a writer has to read back. */
 struct lemon_record_sum {
-    bool wanted;    /* requested by the program */
+    bool requested; /* by the program */
     bool verify;    /* writer: read lattices back when the record is closed */
     int64_t origin; /* position in the record's data of the site with rank 0 */
     struct lemon_summed *lattices;
     int count;
     size_t capacity;
-    struct lemon_summed now; /* of the current call, if active */
+    struct lemon_summed current; /* of the current call, if active */
     bool active;
-    int64_t reached; /* number of bytes of this rank's part that are in `now` */
+    int64_t summed; /* number of bytes of this rank's part that are in `current` */
 };
 
 /* Descriptors for reading back. */
@@ -85,19 +84,19 @@ struct lemon_internal {
     int64_t written; /* writer: end of the data that are written */
     struct {
         int64_t pos, filled, written;
-    } undo;             /* writer: values to restore if the current call fails */
-    int64_t alignment;  /* writer: of data; 0: none */
-    int64_t align_from; /* writer: smallest data length that is aligned */
-    bool threads;       /* other threads may call MPI: see transfer.c */
-    bool overfull;      /* a record may hold more than its header states */
-    bool overfull_told;
-    bool syncs_later; /* writer: of a series, which syncs after all is written */
-    int deviation;    /* reader */
-    int padding;      /* reader: of the last closed record */
-    bool asked;       /* reader: a record has been requested */
-    bool damaged;     /* reader: no further record can be found */
-    bool failed;      /* reader: the last header could not be read, but may exist */
-    int before;       /* reader: 1 if the previous record had ME or there is none */
+    } undo;                /* writer: values to restore if the current call fails */
+    int64_t alignment;     /* writer: of data; 0: none */
+    int64_t align_from;    /* writer: smallest data length that is aligned */
+    bool is_multithreaded; /* other threads may call MPI: see transfer.c */
+    bool allows_overfull;  /* a record may hold more than its header states */
+    bool overfull_reported;
+    bool defers_sync;      /* writer: of a series, which syncs after all is written */
+    int deviation;         /* reader */
+    int padding;           /* reader: of the last closed record */
+    bool record_requested; /* reader */
+    bool damaged;          /* reader: no further record can be found */
+    bool header_failed;    /* reader: the last header could not be read, but may exist */
+    int at_message_start;  /* reader: 1 if the previous record had ME or there is none */
 };
 
 /* Returns NULL if any rank is out of memory. Collective. */
@@ -106,8 +105,7 @@ void lemon_internal_free(struct lemon_internal *);
 
 /* ---- writer.c ---- */
 
-/* The last part of lemonWriterCloseRecord(), for a complete record; code: of this rank.
- * Collective, agreed. */
+/* Closes a complete record: lemonWriterCloseRecord(). code: this rank's. Collective, agreed. */
 int lemon_writer_close(LemonWriter *, int code);
 
 /* lemonWriteRecordHeader() and lemonWriterCloseRecord() for a record that is known to be the
@@ -145,7 +143,7 @@ int lemon_tell(const struct lemon_internal *, int code, const char *text);
 void lemon_warn(const struct lemon_internal *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* ---- internal.c ---- */
+/* ---- state of readers and writers ---- */
 
 /* Returns whether `bytes` of data fit into a record with `left` bytes left. If records may be
  * overfull, all data fit, and that is reported once. */
@@ -165,8 +163,7 @@ int lemon_take_stripe(struct lemon_internal *, MPI_Offset bytes);
 
 /* ---- transfer.c ---- */
 
-/* Moves one contiguous range of any length by this rank alone. LEMON_ERR_READ or
- * LEMON_ERR_WRITE. */
+/* Moves a range of any length by this rank alone. LEMON_ERR_READ or LEMON_ERR_WRITE. */
 int lemon_move_bytes(struct lemon_internal *, enum lemon_direction, void *data, int64_t n,
                      int64_t offset);
 
@@ -193,60 +190,58 @@ void lemon_post_begin(struct lemon_internal *, enum lemon_direction);
 int lemon_post(struct lemon_internal *, char *data, int64_t n, int64_t offset);
 int lemon_post_wait(struct lemon_internal *);
 
-/* ---- exchange.c ---- */
+/* ---- exchange of lattices between ranks ---- */
 
 /* Returns page-aligned memory for windows of `bytes` bytes, or NULL; free it by free(). */
 char *lemon_window_new(int64_t bytes);
 
-/* The pieces of an aggregator's turn; their bytes are contiguous in a window. */
+/* The pieces of an aggregator's round; their bytes are contiguous in a window. */
 struct lemon_turn {
     int count;
     struct lemon_piece pieces[LEMON_TURN_PIECES];
     char *window;
 };
 
-/* Sets this rank's turn, without pieces if it is not an aggregator. The window starts in
+/* Sets this rank's round, without pieces if it is not an aggregator. The window starts in
  * `window` less than a page after its beginning: pages of memory then match pages of the file,
  * so that no layer below has to split or copy them. Returns the bytes that are used. Local. */
 int64_t lemon_turn_set(struct lemon_turn *, const struct lemon_plan *,
-                       const struct lemon_schedule *, int64_t turn, char *window);
+                       const struct lemon_schedule *, int64_t round, char *window);
 
 struct lemon_exchange {
     const struct lemon_plan *plan;
     const struct lemon_schedule *schedule;
     enum lemon_direction direction;
-    char *data;                      /* this rank's part of the lattice */
-    int64_t next_part, next_source;  /* in the schedule: first of the next turns */
-    char *staging;                   /* data of other ranks in a turn, contiguous */
-    int64_t *offset;                 /* in `staging`, of each source */
-    MPI_Request *requests, *sending; /* with sources; with aggregators */
-    int *lengths, *completed;        /* of a message's ranges; of requests */
-    MPI_Aint *places;                /* of a message's ranges */
+    char *data;                            /* this rank's part of the lattice */
+    int64_t next_part, next_source;        /* in the schedule: first of the next rounds */
+    char *staging;                         /* data of other ranks in a round, contiguous */
+    int64_t *offsets;                      /* in `staging`, of each source */
+    MPI_Request *requests, *send_requests; /* with sources; with aggregators */
+    int *lengths, *completed;              /* of a message's ranges; of requests */
+    MPI_Aint *displs;                      /* of a message's ranges */
 };
 
-/* good: false if this rank has failed before. Collective, agreed; after an error do not call
- * close. */
+/* ok: false if this rank has failed. Collective, agreed; do not close after an error. */
 int lemon_exchange_open(const struct lemon_internal *, struct lemon_exchange *,
                         const struct lemon_plan *, const struct lemon_schedule *,
-                        enum lemon_direction, char *data, bool good);
+                        enum lemon_direction, char *data, bool ok);
 void lemon_exchange_close(struct lemon_exchange *);
 
-/* Exchanges a turn of all aggregators, in increasing order of turns, between the ranks' data
- * and the aggregators' windows. `own`: this rank's turn. Collective; cannot fail. */
-void lemon_exchange_turn(struct lemon_internal *, struct lemon_exchange *, int64_t turn,
+/* Exchanges a round of all aggregators, in increasing order of rounds, between the ranks' data
+ * and the aggregators' windows. `own`: this rank's round. Collective; cannot fail. */
+void lemon_exchange_turn(struct lemon_internal *, struct lemon_exchange *, int64_t round,
                          const struct lemon_turn *own);
 
-/* Adds the sites to the checksum that no turn contains because two parts share them. Local. */
+/* Adds the sites to the checksum that no round contains because two parts share them. Local. */
 void lemon_exchange_sum_rest(struct lemon_internal *, const struct lemon_exchange *);
 
-/* ---- recordsum.c: the SciDAC checksum, while data move ---- */
+/* ---- the SciDAC checksum, while data move ---- */
 
 /* Reserves memory for one more lattice; LEMON_ERR_PARAM. Local. */
 int lemon_sum_reserve(struct lemon_internal *);
 
 /* Starts the checksum of the lattice in `geometry`, at `pos` of the record's data.
- * LEMON_ERR_PARAM if its sites have no place in the checksum. Local: the same code on every
- * rank. */
+ * LEMON_ERR_PARAM if its sites have no place in the checksum. Local, same code on all ranks. */
 int lemon_sum_begin(struct lemon_internal *, int64_t pos);
 
 /* Add this rank's sites: all before byte `to`, or those in [from, to). Local. */
@@ -266,8 +261,7 @@ void lemon_sum_join(struct lemon_sum_beside *);
 /* Ends the checksum of a call; after an error, as if the call had not been made. Local. */
 void lemon_sum_end(struct lemon_internal *, int code);
 
-/* Starts checksums at `pos` of the open record's data, in later records at the beginning.
- * Collective, agreed. */
+/* Starts checksums at `pos` of this record's data, at 0 of later ones. Collective, agreed. */
 int lemon_sum_set(struct lemon_internal *, int code, int on, int64_t pos);
 
 /* Returns the checksum of all ranks. LEMON_ERR_PARAM if there is none. Collective, agreed. */

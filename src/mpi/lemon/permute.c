@@ -9,7 +9,7 @@ enum {
 
 /* ---- construction ---- */
 
-static void append(struct lemon_permute *permute, int64_t sites, int64_t disk, int64_t memory)
+static void add_axis(struct lemon_permute *permute, int64_t sites, int64_t disk, int64_t memory)
 {
     int last = permute->dims - 1;
     if (sites == 1)
@@ -39,7 +39,7 @@ void lemon_permute_make(struct lemon_permute *permute, int dims, const int64_t *
     disk = bytes;
     for (int i = 0; i < dims; i++) {
         disk /= sites[i];
-        append(permute, sites[i], disk, memory[i]);
+        add_axis(permute, sites[i], disk, memory[i]);
     }
     int last = permute->dims - 1;
     if (last >= 0 && permute->memory[last] == site_bytes) { /* fastest in both orders */
@@ -51,12 +51,12 @@ void lemon_permute_make(struct lemon_permute *permute, int dims, const int64_t *
 /* ---- copy ---- */
 
 /* One side of a copy: the strides of all dimensions, and the fastest dimension. */
-struct side {
+struct copy_side {
     const int64_t *stride;
     int fastest;
 };
 
-static int fastest(const struct lemon_permute *permute, const int64_t *stride)
+static int fastest_dimension(const struct lemon_permute *permute, const int64_t *stride)
 {
     int found = 0;
     for (int i = 1; i < permute->dims; i++)
@@ -99,8 +99,8 @@ static void copy_plane(char *to, const char *from, int64_t rows, int64_t columns
 }
 
 /* Copies all planes, with a counter for each other dimension. */
-static void copy(const struct lemon_permute *permute, struct side to_side, char *to,
-                 struct side from_side, const char *from)
+static void copy_planes(const struct lemon_permute *permute, struct copy_side to_side, char *to,
+                        struct copy_side from_side, const char *from)
 {
     int column = to_side.fastest, row = from_side.fastest, i;
     int64_t at[LEMON_BOX_DIMS] = {0}, to_at = 0, from_at = 0;
@@ -124,14 +124,14 @@ static void copy(const struct lemon_permute *permute, struct side to_side, char 
 void lemon_permute_to_memory(const struct lemon_permute *permute, const char *disk,
                              char *memory)
 {
-    struct side to = {permute->memory, fastest(permute, permute->memory)};
-    struct side from = {permute->disk, fastest(permute, permute->disk)};
-    copy(permute, to, memory, from, disk);
+    struct copy_side to = {permute->memory, fastest_dimension(permute, permute->memory)};
+    struct copy_side from = {permute->disk, fastest_dimension(permute, permute->disk)};
+    copy_planes(permute, to, memory, from, disk);
 }
 
 void lemon_permute_to_disk(const struct lemon_permute *permute, const char *memory, char *disk)
 {
-    struct side to = {permute->disk, fastest(permute, permute->disk)};
-    struct side from = {permute->memory, fastest(permute, permute->memory)};
-    copy(permute, to, disk, from, memory);
+    struct copy_side to = {permute->disk, fastest_dimension(permute, permute->disk)};
+    struct copy_side from = {permute->memory, fastest_dimension(permute, permute->memory)};
+    copy_planes(permute, to, disk, from, memory);
 }

@@ -47,7 +47,7 @@ int lemonFinishReading(LemonReader *reader)
 }
 
 /* Start of each call: waits for a pending call; returns `otherwise` if no record is open. */
-static int ready(LemonReader *reader, const char *call, int otherwise)
+static int check_reader_open(LemonReader *reader, const char *call, int otherwise)
 {
     int code = lemonFinishReading(reader);
     if (code == LEMON_SUCCESS && reader->is_awaiting_header)
@@ -58,33 +58,33 @@ static int ready(LemonReader *reader, const char *call, int otherwise)
 /* ---- next record ---- */
 
 /* Reads a header by rank 0. */
-static int read_raw(const LemonReader *reader, unsigned char *raw, int *damaged)
+static int read_raw_header(const LemonReader *reader, unsigned char *raw, int *damaged)
 {
     struct lemon_internal *in = reader->internal;
     MPI_Offset size = 0;
     if (MPI_File_get_size(*reader->fp, &size) != MPI_SUCCESS)
-        return lemon_say(in, LEMON_ERR_READ, "the size of the file cannot be had");
+        return lemon_say(in, LEMON_ERR_READ, "cannot get the size of the file");
     if (reader->off >= size && reader->off - size <= in->padding)
         return LEMON_EOF; /* the last padding may be missing */
     *damaged = size - reader->off < LIMEFILE_HEADER_BYTES;
     if (size < reader->off)
-        return lemon_say(in, LEMON_ERR_READ, "the file ends, at %lld, inside a record",
+        return lemon_say(in, LEMON_ERR_READ, "the file ends at %lld, inside a record",
                          (long long)size);
     if (*damaged)
         return lemon_say(in, LEMON_ERR_HEADER_NEXT,
-                         "offset %lld: the file ends, at %lld, inside a header",
+                         "offset %lld: the file ends at %lld, inside a header",
                          (long long)reader->off, (long long)size);
     return lemon_move_bytes(in, LEMON_READ, raw, LIMEFILE_HEADER_BYTES, reader->off);
 }
 
 /* Reads a header by rank 0, for all ranks. */
-static int fetch_header(LemonReader *reader, struct limefile_header *header)
+static int broadcast_header(LemonReader *reader, struct limefile_header *header)
 {
     struct lemon_internal *in = reader->internal;
     unsigned char raw[LIMEFILE_HEADER_BYTES] = {0};
     int found[2] = {LEMON_SUCCESS, false};
     if (in->rank == 0)
-        found[0] = read_raw(reader, raw, &found[1]);
+        found[0] = read_raw_header(reader, raw, &found[1]);
     MPI_Bcast(found, 2, MPI_INT, 0, in->comm);
     in->damaged = found[1];
     if (found[0] != LEMON_SUCCESS)
@@ -95,27 +95,27 @@ static int fetch_header(LemonReader *reader, struct limefile_header *header)
     if (!err)
         err = limefile_extent_of((uint64_t)reader->off, header->bytes, &end, &next);
     in->damaged = err != 0;
-    return err ? lemon_say(in, LEMON_ERR_HEADER_NEXT, "offset %lld: a damaged header (%d)",
+    return err ? lemon_say(in, LEMON_ERR_HEADER_NEXT, "offset %lld: damaged record header (%d)",
                            (long long)reader->off, err)
                : LEMON_SUCCESS;
 }
 
-static void note_deviation(struct lemon_internal *in, const struct limefile_header *header)
+static void set_deviation(struct lemon_internal *in, const struct limefile_header *header)
 {
     in->deviation = 0;
-    if (header->mb && !in->before)
+    if (header->mb && !in->at_message_start)
         in->deviation |= LEMON_DEVIATION_MB_INSIDE;
-    if (!header->mb && in->before)
+    if (!header->mb && in->at_message_start)
         in->deviation |= LEMON_DEVIATION_MB_MISSING;
     if ((header->flags & 0x3f) || header->reserved)
         in->deviation |= LEMON_DEVIATION_RESERVED;
-    in->before = header->me;
+    in->at_message_start = header->me;
 }
 
-static int read_header(LemonReader *reader, struct limefile_header *header,
-                       LemonRecordHeader **record)
+static int read_record_header(LemonReader *reader, struct limefile_header *header,
+                              LemonRecordHeader **record)
 {
-    int code = fetch_header(reader, header);
+    int code = broadcast_header(reader, header);
     if (code != LEMON_SUCCESS)
         return code;
     *record =
@@ -128,15 +128,15 @@ static int read_header(LemonReader *reader, struct limefile_header *header,
 
 /* Programs continue until LEMON_EOF, whatever the earlier codes. They may retry once after a
  * header that could not be read. */
-static int no_record(LemonReader *reader, int code)
+static int fail_next_record(LemonReader *reader, int code)
 {
     struct lemon_internal *in = reader->internal;
-    bool again = in->failed;
-    in->failed = code != LEMON_EOF;
-    in->damaged = in->damaged || (again && in->failed);
+    bool failed_before = in->header_failed;
+    in->header_failed = code != LEMON_EOF;
+    in->damaged = in->damaged || (failed_before && in->header_failed);
     lemonDestroyHeader(reader->curr_header);
     reader->curr_header = NULL;
-    return again ? LEMON_EOF : code;
+    return failed_before ? LEMON_EOF : code;
 }
 
 int lemonReaderNextRecord(LemonReader *reader)
@@ -147,20 +147,20 @@ int lemonReaderNextRecord(LemonReader *reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderNextRecord: no reader");
     struct lemon_internal *in = reader->internal;
     int code = lemonFinishReading(reader);
-    in->asked = true;
+    in->record_requested = true;
     if (code == LEMON_SUCCESS && in->damaged)
         return LEMON_EOF;
     if (code == LEMON_SUCCESS && !reader->is_awaiting_header)
         code = lemonReaderCloseRecord(reader);
     if (code != LEMON_SUCCESS)
         return code; /* the error of an earlier non-blocking call */
-    code = read_header(reader, &header, &record);
+    code = read_record_header(reader, &header, &record);
     if (code != LEMON_SUCCESS)
-        return no_record(reader, code);
+        return fail_next_record(reader, code);
     lemonDestroyHeader(reader->curr_header);
     reader->curr_header = record;
-    in->failed = false;
-    note_deviation(in, &header);
+    in->header_failed = false;
+    set_deviation(in, &header);
     lemon_sum_forget(in);
     reader->off += LIMEFILE_HEADER_BYTES;
     reader->pos = 0;
@@ -187,20 +187,20 @@ int lemonReaderCloseRecord(LemonReader *reader)
 /* ---- the open record ---- */
 
 /* Returns the last opened record, because programs also query it after they have closed it. */
-static const LemonRecordHeader *record_of(const LemonReader *reader)
+static const LemonRecordHeader *last_record(const LemonReader *reader)
 {
     return reader ? reader->curr_header : NULL;
 }
 
 int lemonReaderMBFlag(LemonReader *reader)
 {
-    const LemonRecordHeader *record = record_of(reader);
+    const LemonRecordHeader *record = last_record(reader);
     return record ? record->MB_flag : LEMON_ERR_PARAM;
 }
 
 int lemonReaderMEFlag(LemonReader *reader)
 {
-    const LemonRecordHeader *record = record_of(reader);
+    const LemonRecordHeader *record = last_record(reader);
     return record ? record->ME_flag : LEMON_ERR_PARAM;
 }
 
@@ -211,21 +211,21 @@ int lemonEOM(LemonReader *reader)
 
 char const *lemonReaderType(LemonReader *reader)
 {
-    const LemonRecordHeader *record = record_of(reader);
+    const LemonRecordHeader *record = last_record(reader);
     if (record)
         return record->type;
-    return reader && reader->internal->asked ? "" : NULL; /* programs pass it to strcmp() */
+    return reader && reader->internal->record_requested ? "" : NULL; /* safe for strcmp() */
 }
 
 MPI_Offset lemonReaderBytes(LemonReader *reader)
 {
-    const LemonRecordHeader *record = record_of(reader);
+    const LemonRecordHeader *record = last_record(reader);
     return record ? (MPI_Offset)record->data_length : LEMON_ERR_PARAM;
 }
 
 MPI_Offset lemonReaderPadBytes(LemonReader *reader)
 {
-    const LemonRecordHeader *record = record_of(reader);
+    const LemonRecordHeader *record = last_record(reader);
     return record ? (MPI_Offset)limefile_padding(record->data_length) : LEMON_ERR_PARAM;
 }
 
@@ -250,7 +250,7 @@ int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence)
 {
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSeek: no reader");
-    int code = ready(reader, "lemonReaderSeek", LEMON_ERR_PARAM);
+    int code = check_reader_open(reader, "lemonReaderSeek", LEMON_ERR_PARAM);
     int64_t values[2] = {offset, whence};
     code = lemon_agree_on(reader->internal, code, values, 2);
     if (code != LEMON_SUCCESS)
@@ -271,7 +271,7 @@ int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
     LemonRecordHeader *from = rsrc->curr_header, *copy = NULL;
     int code = lemonFinishReading(rdest);
     if (rsrc->is_busy)
-        code = lemon_say(rdest->internal, LEMON_ERR_PARAM, "a call is pending in the source");
+        code = lemon_say(rdest->internal, LEMON_ERR_PARAM, "the source has a pending call");
     if (from)
         copy = lemonCreateHeader(from->MB_flag, from->ME_flag, from->type,
                                  (MPI_Offset)from->data_length);
@@ -289,12 +289,12 @@ int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
     rdest->is_last = rsrc->is_last;
     rdest->is_awaiting_header = rsrc->is_awaiting_header;
     lemon_sum_forget(rdest->internal);
-    rdest->internal->before = rsrc->internal->before;
+    rdest->internal->at_message_start = rsrc->internal->at_message_start;
     rdest->internal->deviation = rsrc->internal->deviation;
     rdest->internal->padding = rsrc->internal->padding;
-    rdest->internal->asked = rsrc->internal->asked;
+    rdest->internal->record_requested = rsrc->internal->record_requested;
     rdest->internal->damaged = rsrc->internal->damaged;
-    rdest->internal->failed = rsrc->internal->failed;
+    rdest->internal->header_failed = rsrc->internal->header_failed;
     return LEMON_SUCCESS;
 }
 
@@ -313,12 +313,12 @@ int lemonReaderSetInfo(LemonReader *reader, MPI_Info info)
 /* ---- data ---- */
 
 /* Checks the arguments on all ranks; sets *n to the number of bytes available. */
-static int check_data(LemonReader *reader, const char *call, const void *dest,
-                      const MPI_Offset *nbytes, MPI_Offset *n)
+static int check_read_data(LemonReader *reader, const char *call, const void *dest,
+                           const MPI_Offset *nbytes, MPI_Offset *n)
 {
-    int code = ready(reader, call, LEMON_ERR_HEADER_NEXT);
+    int code = check_reader_open(reader, call, LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
-        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no length");
+        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "%s: nbytes is NULL", call);
     *n = nbytes ? *nbytes : 0;
     int64_t values[1] = {*n};
     if (code == LEMON_SUCCESS && (*n < 0 || (*n > 0 && !dest)))
@@ -340,7 +340,7 @@ int lemonReaderReadData(void *dest, MPI_Offset *nbytes, LemonReader *reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadData: no reader");
     struct lemon_internal *in = reader->internal;
     MPI_Offset n;
-    int code = check_data(reader, "lemonReaderReadData", dest, nbytes, &n);
+    int code = check_read_data(reader, "lemonReaderReadData", dest, nbytes, &n);
     if (code == LEMON_SUCCESS && n > 0) {
         if (in->rank == 0)
             code = lemon_move_bytes(in, LEMON_READ, dest, n, reader->off + reader->pos);
@@ -360,7 +360,7 @@ int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonRe
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadDataNonBlocking: no reader");
     MPI_Offset n;
-    int code = check_data(reader, "lemonReaderReadDataNonBlocking", dest, nbytes, &n);
+    int code = check_read_data(reader, "lemonReaderReadDataNonBlocking", dest, nbytes, &n);
     if (code != LEMON_SUCCESS)
         return code;
     lemon_start_bytes(reader->internal, LEMON_READ, dest, n, reader->off + reader->pos);
@@ -377,7 +377,7 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lattice read: no reader");
     struct lemon_internal *in = reader->internal;
-    int code = ready(reader, "lattice read", LEMON_ERR_READ);
+    int code = check_reader_open(reader, "lattice read", LEMON_ERR_READ);
     if (code == LEMON_SUCCESS)
         code = lemon_sum_reserve(in);
     code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
@@ -386,7 +386,7 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
     int64_t bytes = lemon_geometry_bytes(in), left = lemonReaderBytes(reader) - reader->pos;
     if (!lemon_fits(in, bytes, left))
         return lemon_say(in, LEMON_ERR_READ,
-                         "a lattice of %lld bytes from the %lld that the record has left",
+                         "lattice: %lld bytes exceed the %lld left in the record",
                          (long long)bytes, (long long)left);
     code = lemon_sum_begin(in, reader->pos);
     if (code != LEMON_SUCCESS)
@@ -454,16 +454,16 @@ int lemonReaderChecksum(LemonReader *reader, LemonChecksum *sum)
 
 int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum)
 {
-    struct limefile_checksum known;
+    struct limefile_checksum checksum;
     if (!reader)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReadChecksum: no reader");
     struct lemon_internal *in = reader->internal;
-    int code = ready(reader, "lemonReadChecksum", LEMON_ERR_HEADER_NEXT);
+    int code = check_reader_open(reader, "lemonReadChecksum", LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS)
         code = lemonReaderSeek(reader, 0, MPI_SEEK_SET);
     MPI_Offset bytes = lemonReaderBytes(reader);
     if (code == LEMON_SUCCESS && (bytes < 1 || bytes > LEMON_SCIDAC_BYTES_MAX))
-        return lemon_say(in, LEMON_ERR_READ, "a record of %lld bytes is no checksum",
+        return lemon_say(in, LEMON_ERR_READ, "not a checksum record (%lld bytes)",
                          (long long)bytes);
     if (code != LEMON_SUCCESS)
         return code;
@@ -471,10 +471,10 @@ int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum)
     code = lemon_agree(in, text ? LEMON_SUCCESS : LEMON_ERR_READ);
     if (code == LEMON_SUCCESS)
         code = lemonReaderReadData(text, &bytes, reader);
-    if (code == LEMON_SUCCESS && lemon_scidac_parse(text, (size_t)bytes, &known) != 0)
-        code = lemon_say(in, LEMON_ERR_READ, "the record holds no checksum");
+    if (code == LEMON_SUCCESS && lemon_scidac_parse(text, (size_t)bytes, &checksum) != 0)
+        code = lemon_say(in, LEMON_ERR_READ, "no checksum in the record");
     if (code == LEMON_SUCCESS && sum)
-        *sum = (LemonChecksum){known.suma, known.sumb};
+        *sum = (LemonChecksum){checksum.suma, checksum.sumb};
     free(text);
     return code;
 }

@@ -14,10 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Adds the sites of a box that are completely in bytes [from, to) of its memory. `first`: rank
- * of the lattice's first site. */
-static void add_sites(struct limefile_checksum *sum, const struct lemon_box *box,
-                      uint64_t first, const char *memory, int64_t from, int64_t to)
+/* Adds the box's sites that are completely in [from, to) of memory. first: rank of site 0. */
+static void sum_box_sites(struct limefile_checksum *sum, const struct lemon_box *box,
+                          uint64_t first, const char *memory, int64_t from, int64_t to)
 {
     int64_t site = box->site_bytes, run = lemon_box_run_bytes(box);
     struct lemon_box_walk walk;
@@ -59,7 +58,7 @@ static void end_site(struct sites_stream *stream)
     stream->crc = 0;
 }
 
-static void feed_sites(struct sites_stream *stream, const char *data, int64_t n)
+static void sum_stream_bytes(struct sites_stream *stream, const char *data, int64_t n)
 {
     int64_t site = stream->site_bytes;
     while (n > 0) {
@@ -84,12 +83,12 @@ static void feed_sites(struct sites_stream *stream, const char *data, int64_t n)
 /* ---- while lattices move ---- */
 
 enum {
-    BESIDE_MIN = 4 << 20, /* summing less is faster than starting a thread */
+    THREAD_MIN = 4 << 20, /* summing less is faster than starting a thread */
 };
 
-static bool is_on(const struct lemon_record_sum *sum)
+static bool is_summing(const struct lemon_record_sum *sum)
 {
-    return sum->wanted || sum->verify;
+    return sum->requested || sum->verify;
 }
 
 void lemon_sum_forget(struct lemon_internal *in)
@@ -107,10 +106,10 @@ int lemon_sum_set(struct lemon_internal *in, int code, int on, int64_t pos)
     if (code != LEMON_SUCCESS)
         return code;
     for (int i = 0; i < sum->count; i++)
-        sum->lattices[i].counts = false;
+        sum->lattices[i].in_checksum = false;
     if (!sum->verify)
         sum->count = 0;
-    sum->wanted = on != 0;
+    sum->requested = on != 0;
     sum->origin = pos;
     return LEMON_SUCCESS;
 }
@@ -118,63 +117,62 @@ int lemon_sum_set(struct lemon_internal *in, int code, int on, int64_t pos)
 int lemon_sum_reserve(struct lemon_internal *in)
 {
     struct lemon_record_sum *sum = &in->sum;
-    bool good = !is_on(sum) || limefile_reserve(&sum->lattices, &sum->capacity,
-                                                (size_t)sum->count + 1, sizeof *sum->lattices);
-    return good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory");
+    bool ok =
+        !is_summing(sum) || limefile_reserve(&sum->lattices, &sum->capacity,
+                                             (size_t)sum->count + 1, sizeof *sum->lattices);
+    return ok ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory");
 }
 
-static bool overlaps(const struct lemon_summed *a, const struct lemon_summed *b)
+static bool do_overlap(const struct lemon_summed *a, const struct lemon_summed *b)
 {
     return a->bytes && b->bytes && a->from < b->from + b->bytes && b->from < a->from + a->bytes;
 }
 
-static bool is_inside(const struct lemon_summed *a, const struct lemon_summed *b)
+static bool is_part_of(const struct lemon_summed *a, const struct lemon_summed *b)
 {
     return a->from >= b->from && a->from + a->bytes <= b->from + b->bytes;
 }
 
 /* A lattice that is moved again replaces its earlier sum; part of one cannot be replaced. */
-static bool cuts_another(const struct lemon_record_sum *sum, const struct lemon_summed *now)
+static bool splits_any(const struct lemon_record_sum *sum, const struct lemon_summed *added)
 {
     for (int i = 0; i < sum->count; i++)
-        if (overlaps(&sum->lattices[i], now) && !is_inside(&sum->lattices[i], now))
+        if (do_overlap(&sum->lattices[i], added) && !is_part_of(&sum->lattices[i], added))
             return true;
     return false;
 }
 
-/* Sets the first site's rank as a serial reader counts it. Lattices that are only read back may
- * have any rank. */
-static int rank_site(const struct lemon_internal *in, struct lemon_summed *now)
+/* Sets the first site's rank as a serial reader counts it; any rank if only read back. */
+static int set_first_site(const struct lemon_internal *in, struct lemon_summed *added)
 {
-    int64_t site = now->site_bytes, behind = now->from - in->sum.origin;
-    if (site == 0 || (behind >= 0 && behind % site == 0))
-        now->first = site ? (uint64_t)(behind / site) : 0;
-    else if (now->counts)
-        return lemon_say(in, LEMON_ERR_PARAM,
-                         "no site of %lld bytes begins at %lld of the record, if the first one "
-                         "begins at %lld",
-                         (long long)site, (long long)now->from, (long long)in->sum.origin);
+    int64_t site = added->site_bytes, distance = added->from - in->sum.origin;
+    if (site == 0 || (distance >= 0 && distance % site == 0))
+        added->first = site ? (uint64_t)(distance / site) : 0;
+    else if (added->in_checksum)
+        return lemon_say(
+            in, LEMON_ERR_PARAM,
+            "checksum: no site of %lld bytes begins at %lld of the record (first: %lld)",
+            (long long)site, (long long)added->from, (long long)in->sum.origin);
     return LEMON_SUCCESS;
 }
 
 int lemon_sum_begin(struct lemon_internal *in, int64_t pos)
 {
     struct lemon_record_sum *sum = &in->sum;
-    if (!is_on(sum))
+    if (!is_summing(sum))
         return LEMON_SUCCESS;
-    sum->now = (struct lemon_summed){
+    sum->current = (struct lemon_summed){
         .from = pos,
         .bytes = lemon_geometry_bytes(in),
         .site_bytes = in->geometry.grid.site_bytes,
-        .counts = sum->wanted,
+        .in_checksum = sum->requested,
     };
-    if (rank_site(in, &sum->now) != LEMON_SUCCESS)
+    if (set_first_site(in, &sum->current) != LEMON_SUCCESS)
         return LEMON_ERR_PARAM;
-    if (cuts_another(sum, &sum->now))
+    if (splits_any(sum, &sum->current))
         return lemon_say(in, LEMON_ERR_PARAM,
-                         "a part of the lattice is in the checksum "
-                         "already");
-    sum->reached = 0;
+                         "checksum: it already includes a part of the lattice");
+    sum->summed = 0;
     sum->active = true;
     return LEMON_SUCCESS;
 }
@@ -182,80 +180,81 @@ int lemon_sum_begin(struct lemon_internal *in, int64_t pos)
 void lemon_sum_between(struct lemon_internal *in, const char *data, int64_t from, int64_t to)
 {
     if (in->sum.active)
-        add_sites(&in->sum.now.sum, &in->geometry.box, in->sum.now.first, data, from, to);
+        sum_box_sites(&in->sum.current.sum, &in->geometry.box, in->sum.current.first, data,
+                      from, to);
 }
 
 void lemon_sum_reach(struct lemon_internal *in, const char *data, int64_t to)
 {
     struct lemon_record_sum *sum = &in->sum;
-    if (!sum->active || sum->now.site_bytes == 0 || to <= sum->reached)
+    if (!sum->active || sum->current.site_bytes == 0 || to <= sum->summed)
         return;
-    lemon_sum_between(in, data, sum->reached, to);
-    sum->reached = to - to % sum->now.site_bytes;
+    lemon_sum_between(in, data, sum->summed, to);
+    sum->summed = to - to % sum->current.site_bytes;
 }
 
 /* The thread calls no MPI, so MPI needs no thread support; all signals are blocked in it. */
-static void *sum_all(void *argument)
+static void *sum_own_part(void *argument)
 {
-    struct lemon_sum_beside *beside = argument;
-    lemon_sum_reach(beside->in, beside->data, lemon_geometry_local(beside->in));
+    struct lemon_sum_beside *worker = argument;
+    lemon_sum_reach(worker->in, worker->data, lemon_geometry_local(worker->in));
     return NULL;
 }
 
-void lemon_sum_start(struct lemon_sum_beside *beside, struct lemon_internal *in,
+void lemon_sum_start(struct lemon_sum_beside *worker, struct lemon_internal *in,
                      const char *data)
 {
     sigset_t all, before;
-    *beside = (struct lemon_sum_beside){.in = in, .data = data};
-    if (!in->sum.active || lemon_geometry_local(in) < BESIDE_MIN)
+    *worker = (struct lemon_sum_beside){.in = in, .data = data};
+    if (!in->sum.active || lemon_geometry_local(in) < THREAD_MIN)
         return;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    beside->started = pthread_create(&beside->thread, NULL, sum_all, beside) == 0;
+    worker->started = pthread_create(&worker->thread, NULL, sum_own_part, worker) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-void lemon_sum_join(struct lemon_sum_beside *beside)
+void lemon_sum_join(struct lemon_sum_beside *worker)
 {
-    if (beside->started)
-        pthread_join(beside->thread, NULL);
+    if (worker->started)
+        pthread_join(worker->thread, NULL);
     else
-        sum_all(beside);
+        sum_own_part(worker);
 }
 
 void lemon_sum_end(struct lemon_internal *in, int code)
 {
     struct lemon_record_sum *sum = &in->sum;
-    int kept = 0;
+    int count = 0;
     if (!sum->active)
         return;
     sum->active = false;
     if (code != LEMON_SUCCESS)
         return;
     for (int i = 0; i < sum->count; i++)
-        if (!overlaps(&sum->lattices[i], &sum->now))
-            sum->lattices[kept++] = sum->lattices[i];
-    sum->lattices[kept++] = sum->now;
-    sum->count = kept;
+        if (!do_overlap(&sum->lattices[i], &sum->current))
+            sum->lattices[count++] = sum->lattices[i];
+    sum->lattices[count++] = sum->current;
+    sum->count = count;
 }
 
 int lemon_sum_get(struct lemon_internal *in, LemonChecksum *out)
 {
     const struct lemon_record_sum *sum = &in->sum;
-    uint32_t both[2] = {0, 0};
+    uint32_t sums[2] = {0, 0};
     bool any = false;
     for (int i = 0; i < sum->count; i++) {
-        if (!sum->lattices[i].counts)
+        if (!sum->lattices[i].in_checksum)
             continue;
         any = true;
-        both[0] ^= sum->lattices[i].sum.suma;
-        both[1] ^= sum->lattices[i].sum.sumb;
+        sums[0] ^= sum->lattices[i].sum.suma;
+        sums[1] ^= sum->lattices[i].sum.sumb;
     }
     if (!any)
-        return lemon_say(in, LEMON_ERR_PARAM, "no lattice of this record was summed");
-    MPI_Allreduce(MPI_IN_PLACE, both, 2, MPI_UINT32_T, MPI_BXOR, in->comm);
+        return lemon_say(in, LEMON_ERR_PARAM, "checksum: no lattice in this record");
+    MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_UINT32_T, MPI_BXOR, in->comm);
     if (out)
-        *out = (LemonChecksum){both[0], both[1]};
+        *out = (LemonChecksum){sums[0], sums[1]};
     return LEMON_SUCCESS;
 }
 
@@ -263,12 +262,11 @@ int lemon_sum_get(struct lemon_internal *in, LemonChecksum *out)
 
 /*
  * Each lattice of the record is divided into one range of sites per rank, and each rank reads
- * its neighbour's range, without the page cache if the file system supports that. If all is
- * right, the XOR of the checksums of all data passed to the library and all data read back is
- * 0.
+ * its neighbour's range, without the page cache if the file system supports that. The XOR of
+ * the checksums of all data written and all data read back must be 0.
  */
 enum {
-    CHUNK = 4 << 20, /* bytes per read */
+    READ_BACK_CHUNK = 4 << 20, /* bytes per read */
 };
 
 /* ---- source ---- */
@@ -292,14 +290,14 @@ int lemon_verify_open(struct lemon_internal *in, const char *path)
     if (path) {
         back->fd = open(path, O_RDONLY | O_CLOEXEC);
         if (back->fd < 0)
-            code = lemon_say(in, LEMON_ERR_PARAM, "%s cannot be read back: %s", path,
+            code = lemon_say(in, LEMON_ERR_PARAM, "%s: cannot open for verification: %s", path,
                              strerror(errno));
         else
             back->direct_fd = limefile_open_direct(back->fd);
     } else if (MPI_File_get_amode(*in->file.mpi, &mode) != MPI_SUCCESS ||
                !(mode & MPI_MODE_RDWR)) {
-        code = lemon_say(in, LEMON_ERR_PARAM,
-                         "a file that is open for writing only cannot be read back");
+        code =
+            lemon_say(in, LEMON_ERR_PARAM, "verification: the file is open for writing only");
     }
     code = lemon_agree(in, code);
     if (code != LEMON_SUCCESS)
@@ -310,7 +308,7 @@ int lemon_verify_open(struct lemon_internal *in, const char *path)
 
 /* ---- one chunk ---- */
 
-static int64_t read_mpi(struct lemon_internal *in, char *buffer, int64_t n, int64_t offset)
+static int64_t read_back_mpi(struct lemon_internal *in, char *buffer, int64_t n, int64_t offset)
 {
     MPI_Status status;
     int got = 0;
@@ -321,16 +319,15 @@ static int64_t read_mpi(struct lemon_internal *in, char *buffer, int64_t n, int6
     return got;
 }
 
-/* Reads with O_DIRECT; if the file system rejects that, through the page cache, after its pages
- * are dropped. */
-static int64_t read_posix(struct lemon_read_back *back, char *buffer, int64_t n, int64_t offset)
+/* Reads with O_DIRECT; if the file system rejects it, drops cached pages and reads normally. */
+static int64_t read_back_fd(struct lemon_read_back *back, char *buf, int64_t n, int64_t offset)
 {
     ssize_t got;
     do {
         int fd = back->direct_fd >= 0 ? back->direct_fd : back->fd;
         if (back->direct_fd < 0)
             posix_fadvise(fd, offset, n, POSIX_FADV_DONTNEED);
-        got = pread(fd, buffer, (size_t)n, offset);
+        got = pread(fd, buf, (size_t)n, offset);
         if (got < 0 && errno == EINVAL && back->direct_fd >= 0) {
             close(back->direct_fd);
             back->direct_fd = -1;
@@ -342,14 +339,14 @@ static int64_t read_posix(struct lemon_read_back *back, char *buffer, int64_t n,
 
 /* Reads bytes [at, to) of the file, or the first of them, in whole blocks. *data is set to
  * their address. Returns their number, 0 at the end of the file, or -1. */
-static int64_t read_some(struct lemon_internal *in, char *buffer, int64_t at, int64_t to,
-                         const char **data)
+static int64_t read_back_blocks(struct lemon_internal *in, char *buffer, int64_t at, int64_t to,
+                                const char **data)
 {
     int64_t block = in->read_back.fd >= 0 ? LIMEFILE_DIRECT_ALIGN : 1;
-    int64_t from = at - at % block, n = to - from < CHUNK ? to - from : CHUNK;
+    int64_t from = at - at % block, n = smaller(to - from, READ_BACK_CHUNK);
     n = (n + block - 1) / block * block;
-    int64_t got = in->read_back.fd >= 0 ? read_posix(&in->read_back, buffer, n, from)
-                                        : read_mpi(in, buffer, n, from);
+    int64_t got = in->read_back.fd >= 0 ? read_back_fd(&in->read_back, buffer, n, from)
+                                        : read_back_mpi(in, buffer, n, from);
     *data = buffer + (at - from);
     if (got < 0)
         return got;
@@ -360,28 +357,28 @@ static int64_t read_some(struct lemon_internal *in, char *buffer, int64_t at, in
 
 /* ---- all chunks ---- */
 
-static int read_range(struct lemon_internal *in, char *buffer, int64_t at, int64_t to,
-                      struct sites_stream *stream)
+static int read_back_range(struct lemon_internal *in, char *buffer, int64_t at, int64_t to,
+                           struct sites_stream *stream)
 {
     while (at < to) {
         const char *data;
-        int64_t got = read_some(in, buffer, at, to, &data);
+        int64_t got = read_back_blocks(in, buffer, at, to, &data);
         if (got < 0)
-            return lemon_say(in, LEMON_ERR_READ, "at %lld, reading back: failed",
+            return lemon_say(in, LEMON_ERR_READ, "verification: cannot read at %lld",
                              (long long)at);
         if (got == 0)
             return lemon_say(in, LEMON_ERR_CHECKSUM,
-                             "reading back: the file ends at %lld, before what was written",
+                             "verification: the file ends at %lld, before the end of the data",
                              (long long)at);
-        feed_sites(stream, data, got);
+        sum_stream_bytes(stream, data, got);
         at += got;
     }
     return LEMON_SUCCESS;
 }
 
 /* Reads the neighbour's share of the sites of a lattice. */
-static int read_share(struct lemon_internal *in, char *buffer, int64_t base,
-                      const struct lemon_summed *lattice, struct limefile_checksum *sum)
+static int read_back_share(struct lemon_internal *in, char *buffer, int64_t base,
+                           const struct lemon_summed *lattice, struct limefile_checksum *sum)
 {
     int64_t first, sites, site = lattice->site_bytes;
     if (site == 0)
@@ -393,18 +390,18 @@ static int read_share(struct lemon_internal *in, char *buffer, int64_t base,
         .rank = lattice->first + (uint64_t)first,
     };
     int64_t from = base + lattice->from + first * site;
-    int code = read_range(in, buffer, from, from + sites * site, &stream);
+    int code = read_back_range(in, buffer, from, from + sites * site, &stream);
     sum->suma ^= stream.sum.suma;
     sum->sumb ^= stream.sum.sumb;
     return code;
 }
 
-static int read_all(struct lemon_internal *in, char *buffer, int64_t base,
-                    struct limefile_checksum *sum)
+static int read_back_lattices(struct lemon_internal *in, char *buffer, int64_t base,
+                              struct limefile_checksum *sum)
 {
     int code = LEMON_SUCCESS;
     for (int i = 0; i < in->sum.count && code == LEMON_SUCCESS; i++)
-        code = read_share(in, buffer, base, &in->sum.lattices[i], sum);
+        code = read_back_share(in, buffer, base, &in->sum.lattices[i], sum);
     return code;
 }
 
@@ -413,21 +410,21 @@ int lemon_verify(struct lemon_internal *in, int64_t base)
     struct limefile_checksum sum = {0, 0};
     if (in->sum.count == 0)
         return LEMON_SUCCESS;
-    size_t bytes = CHUNK + LIMEFILE_DIRECT_ALIGN;
+    size_t bytes = READ_BACK_CHUNK + LIMEFILE_DIRECT_ALIGN;
     void *buffer = limefile_buffer_new(&bytes);
-    int code = buffer ? read_all(in, buffer, base, &sum)
-                      : lemon_say(in, LEMON_ERR_READ, "no memory for reading back");
+    int code = buffer ? read_back_lattices(in, buffer, base, &sum)
+                      : lemon_say(in, LEMON_ERR_READ, "verification: out of memory");
     free(buffer);
     for (int i = 0; i < in->sum.count; i++) {
         sum.suma ^= in->sum.lattices[i].sum.suma;
         sum.sumb ^= in->sum.lattices[i].sum.sumb;
     }
-    uint32_t both[2] = {sum.suma, sum.sumb};
-    MPI_Allreduce(MPI_IN_PLACE, both, 2, MPI_UINT32_T, MPI_BXOR, in->comm);
+    uint32_t sums[2] = {sum.suma, sum.sumb};
+    MPI_Allreduce(MPI_IN_PLACE, sums, 2, MPI_UINT32_T, MPI_BXOR, in->comm);
     code = lemon_agree(in, code);
-    if (code == LEMON_SUCCESS && (both[0] || both[1]))
+    if (code == LEMON_SUCCESS && (sums[0] || sums[1]))
         code = lemon_say(in, LEMON_ERR_CHECKSUM,
-                         "the record at %lld, read back, is not what was written",
+                         "verification: the record at %lld differs from the data written",
                          (long long)base);
     return code;
 }

@@ -1,17 +1,17 @@
 /*
  * runmove.c - read or write arbitrary ranges of a file through aggregators
  *
- * In each turn there is at most one message between two ranks: a range of the stream of the
+ * In each round there is at most one message between two ranks: a range of the stream of the
  * rank that holds the data. If it is a single range of the window too, the message goes
  * directly into the window or out of it; otherwise it goes through the aggregator's staging
- * buffer. In a turn all ranks first post their receives, so no two ranks wait for each other.
+ * buffer. In a round all ranks first post their receives, so no two ranks wait for each other.
  */
 #include "runmove.h"
 
 #include <string.h>
 
 enum {
-    TAG = 5,
+    TAG_RUNS = 5,
     STAGING = 32 << 20, /* bytes of a rank's buffer for sends; one message may need more */
 };
 
@@ -19,13 +19,13 @@ enum {
 
 /* Returns the number of this rank's runs in an aggregator's range; stores them as pairs of
  * words in `words` unless it is NULL. */
-static int64_t clip(const struct lemon_runmove *m, int64_t mover, int64_t *words)
+static int64_t clip_runs(const struct lemon_runmove *io, int64_t aggregator, int64_t *words)
 {
     int64_t from, to, n = 0;
-    lemon_share_range(&m->plan.share, (int)mover, &from, &to);
-    for (int64_t i = lemon_runs_find(m->run, m->count, from);
-         i < m->count && m->run[i].offset < to; i++, n++) {
-        int64_t begin = m->run[i].offset, end = begin + m->run[i].bytes;
+    lemon_share_range(&io->plan.domains, (int)aggregator, &from, &to);
+    for (int64_t i = lemon_runs_find(io->run, io->count, from);
+         i < io->count && io->run[i].offset < to; i++, n++) {
+        int64_t begin = io->run[i].offset, end = begin + io->run[i].bytes;
         if (words) {
             words[2 * n] = begin > from ? begin : from;
             words[2 * n + 1] = (end < to ? end : to) - words[2 * n];
@@ -35,85 +35,86 @@ static int64_t clip(const struct lemon_runmove *m, int64_t mover, int64_t *words
 }
 
 /* Returns the next aggregator of this rank's runs, or -1. */
-static int64_t next_mover(const struct lemon_runmove *m, int64_t after)
+static int64_t next_aggregator(const struct lemon_runmove *io, int64_t after)
 {
     int64_t from, to, i;
     if (after < 0)
         i = 0;
     else {
-        lemon_share_range(&m->plan.share, (int)after, &from, &to);
-        i = lemon_runs_find(m->run, m->count, to);
+        lemon_share_range(&io->plan.domains, (int)after, &from, &to);
+        i = lemon_runs_find(io->run, io->count, to);
     }
-    if (i >= m->count)
+    if (i >= io->count)
         return -1;
-    int64_t owner = lemon_runs_owner(&m->plan, m->run[i].offset);
+    int64_t owner = lemon_runs_owner(&io->plan, io->run[i].offset);
     return owner > after ? owner : after + 1; /* the run began before `to` */
 }
 
-static int64_t *clip_all(struct lemon_runmove *m, bool *good)
+static int64_t *clip_own_runs(struct lemon_runmove *io, bool *ok)
 {
     int64_t *words, at = 0;
-    for (int64_t mover = next_mover(m, -1); mover >= 0; mover = next_mover(m, mover))
-        if (mover != m->mover)
-            *good = lemon_sparse_add(&m->pattern, (int)lemon_runs_rank(&m->plan, mover),
-                                     clip(m, mover, NULL)) == 0 &&
-                    *good;
-    words = malloc((size_t)m->pattern.to_items * 2 * sizeof *words + 1);
-    for (int64_t mover = next_mover(m, -1); words && *good && mover >= 0;
-         mover = next_mover(m, mover))
-        if (mover != m->mover)
-            at += 2 * clip(m, mover, words + at);
-    *good = *good && words;
+    for (int64_t i = next_aggregator(io, -1); i >= 0; i = next_aggregator(io, i))
+        if (i != io->aggregator)
+            *ok = lemon_sparse_add(&io->pattern, (int)lemon_runs_rank(&io->plan, i),
+                                   clip_runs(io, i, NULL)) == 0 &&
+                  *ok;
+    words = malloc((size_t)io->pattern.to_items * 2 * sizeof *words + 1);
+    for (int64_t i = next_aggregator(io, -1); words && *ok && i >= 0;
+         i = next_aggregator(io, i))
+        if (i != io->aggregator)
+            at += 2 * clip_runs(io, i, words + at);
+    *ok = *ok && words;
     return words;
 }
 
 /* Stores the runs of other ranks, received as pairs of words. */
-static void note_theirs(struct lemon_runmove *m, const int64_t *words)
+static void store_peer_runs(struct lemon_runmove *io, const int64_t *words)
 {
-    const struct lemon_sparse *p = &m->pattern;
+    const struct lemon_sparse *p = &io->pattern;
     for (int64_t i = 0; i < p->from_items; i++)
-        m->theirs[i] = (struct lemon_run){words[2 * i], words[2 * i + 1], 0};
+        io->peer_runs[i] = (struct lemon_run){words[2 * i], words[2 * i + 1], 0};
     for (int64_t i = 0; i < p->from_count; i++)
-        lemon_runs_count(m->theirs + p->from[i].first, p->from[i].items);
+        lemon_runs_count(io->peer_runs + p->from[i].first, p->from[i].items);
 }
 
-static int64_t window_bytes(const struct lemon_runmove *m)
+static int64_t window_bytes(const struct lemon_runmove *io)
 {
-    return m->mover < 0 ? 0 : m->plan.turn + 2 * LIMEFILE_DIRECT_ALIGN;
+    return io->aggregator < 0 ? 0 : io->plan.round_bytes + 2 * LIMEFILE_DIRECT_ALIGN;
 }
 
 /* Returns the bytes of all windows that a move needs. */
-static int64_t windows_bytes(const struct lemon_runmove *m)
+static int64_t windows_bytes(const struct lemon_runmove *io)
 {
-    return m->use == LEMON_RUNMOVE_KEEP ? 0 : (m->plan.turns > 1 ? 2 : 1) * window_bytes(m);
+    return io->mode == LEMON_RUNMOVE_KEEP ? 0
+                                          : (io->plan.rounds > 1 ? 2 : 1) * window_bytes(io);
 }
 
-static bool allocate(struct lemon_runmove *m, int64_t **words)
+static bool allocate_buffers(struct lemon_runmove *io, int64_t **words)
 {
-    const struct lemon_sparse *p = &m->pattern;
-    free(m->staging); /* allocated if this rank's own runs are long */
-    m->staging_bytes = m->plan.turn > STAGING ? m->plan.turn : STAGING;
+    const struct lemon_sparse *p = &io->pattern;
+    free(io->staging); /* allocated if this rank's own runs are long */
+    io->staging_bytes = io->plan.round_bytes > STAGING ? io->plan.round_bytes : STAGING;
     *words = malloc((size_t)p->from_items * 2 * sizeof **words + 1);
-    m->theirs = malloc((size_t)p->from_items * sizeof *m->theirs + 1);
-    m->place = malloc((size_t)p->from_count * sizeof *m->place + 1);
-    m->requests = malloc((size_t)(p->from_count + p->to_count + 1) * sizeof *m->requests);
-    m->staging = malloc((size_t)m->staging_bytes);
-    m->arriving = malloc(p->from_count ? (size_t)m->plan.turn : 1);
-    m->windows = lemon_window_new(windows_bytes(m) + 1);
-    return *words && m->theirs && m->place && m->requests && m->staging && m->arriving &&
-           m->windows;
+    io->peer_runs = malloc((size_t)p->from_items * sizeof *io->peer_runs + 1);
+    io->receive_offset = malloc((size_t)p->from_count * sizeof *io->receive_offset + 1);
+    io->requests = malloc((size_t)(p->from_count + p->to_count + 1) * sizeof *io->requests);
+    io->staging = malloc((size_t)io->staging_bytes);
+    io->received = malloc(p->from_count ? (size_t)io->plan.round_bytes : 1);
+    io->windows = lemon_window_new(windows_bytes(io) + 1);
+    return *words && io->peer_runs && io->receive_offset && io->requests && io->staging &&
+           io->received && io->windows;
 }
 
 /* Determines which ranks exchange data, and allocates memory for it. */
-static int open_exchange(struct lemon_internal *in, struct lemon_runmove *m, bool good)
+static int open_exchange(struct lemon_internal *in, struct lemon_runmove *io, bool ok)
 {
-    int64_t *out = clip_all(m, &good), *into = NULL;
-    good = lemon_sparse_begin(in, &m->pattern, good) && allocate(m, &into);
+    int64_t *out = clip_own_runs(io, &ok), *into = NULL;
+    ok = lemon_sparse_begin(in, &io->pattern, ok) && allocate_buffers(io, &into);
     int code =
-        lemon_agree(in, good ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
+        lemon_agree(in, ok ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
     if (code == LEMON_SUCCESS) {
-        lemon_sparse_forth(in, &m->pattern, 2, out, into);
-        note_theirs(m, into);
+        lemon_sparse_forth(in, &io->pattern, 2, out, into);
+        store_peer_runs(io, into);
     }
     free(out);
     free(into);
@@ -121,69 +122,65 @@ static int open_exchange(struct lemon_internal *in, struct lemon_runmove *m, boo
 }
 
 /* Determines whether all ranks write their own runs. LEMON_ERR_PARAM if out of memory. */
-static int agree_on_way(struct lemon_internal *in, struct lemon_runmove *m, bool good)
+static int agree_on_direct(struct lemon_internal *in, struct lemon_runmove *io, bool ok)
 {
-    bool direct = lemon_runs_are_long(&m->plan, m->run, m->count, &in->hints);
+    bool direct = lemon_runs_are_long(&io->plan, io->run, io->count, &in->hints);
     if (direct)
-        m->staging = malloc(LEMON_RUNMOVE_PIECE);
-    if (!good || (direct && !m->staging))
+        io->staging = malloc(LEMON_RUNMOVE_PIECE);
+    if (!ok || (direct && !io->staging))
         return lemon_agree(in, lemon_say(in, LEMON_ERR_PARAM, "out of memory"));
-    int least = lemon_agree(in, direct);
-    m->direct = least > 0;
-    return least < 0 ? least : LEMON_SUCCESS;
+    int lowest = lemon_agree(in, direct);
+    io->direct = lowest > 0;
+    return lowest < 0 ? lowest : LEMON_SUCCESS;
 }
 
-int lemon_runmove_open(struct lemon_internal *in, struct lemon_runmove *m, int64_t bytes,
+int lemon_runmove_open(struct lemon_internal *in, struct lemon_runmove *io, int64_t bytes,
                        int64_t base, struct lemon_run *run, int64_t count,
-                       enum lemon_runmove_use use, bool good)
+                       enum lemon_runmove_use mode, bool ok)
 {
-    *m = (struct lemon_runmove){.run = run, .count = count, .use = use};
-    lemon_runs_plan_make(&m->plan, bytes, in->ranks, base, &in->hints);
-    m->mover = lemon_runs_mover(&m->plan, in->rank);
+    *io = (struct lemon_runmove){.run = run, .count = count, .mode = mode};
+    lemon_runs_plan_make(&io->plan, bytes, in->ranks, base, &in->hints);
+    io->aggregator = lemon_runs_mover(&io->plan, in->rank);
     lemon_runs_count(run, count);
-    int code = use == LEMON_RUNMOVE_WRITE ? agree_on_way(in, m, good) : LEMON_SUCCESS;
-    if (code == LEMON_SUCCESS && !m->direct)
-        code = open_exchange(in, m, good);
+    int code = mode == LEMON_RUNMOVE_WRITE ? agree_on_direct(in, io, ok) : LEMON_SUCCESS;
+    if (code == LEMON_SUCCESS && !io->direct)
+        code = open_exchange(in, io, ok);
     if (code != LEMON_SUCCESS)
-        lemon_runmove_close(m);
+        lemon_runmove_close(io);
     return code;
 }
 
-void lemon_runmove_close(struct lemon_runmove *m)
+void lemon_runmove_close(struct lemon_runmove *io)
 {
-    lemon_sparse_close(&m->pattern);
-    free(m->theirs);
-    free(m->place);
-    free(m->requests);
-    free(m->staging);
-    free(m->arriving);
-    free(m->windows);
-    m->windows = NULL;
-    m->arriving = NULL;
-    m->theirs = NULL;
-    m->place = NULL;
-    m->requests = NULL;
-    m->staging = NULL;
+    lemon_sparse_close(&io->pattern);
+    free(io->peer_runs);
+    free(io->receive_offset);
+    free(io->requests);
+    free(io->staging);
+    free(io->received);
+    free(io->windows);
+    *io = (struct lemon_runmove){0};
 }
 
-/* ---- a turn ---- */
+/* ---- a round ---- */
 
 /* The part of some runs in [from, to): the range of their stream, and, if it is also a single
  * range in [from, to), its offset there, otherwise -1. */
-struct part {
-    int64_t at, n, place;
+struct runs_part {
+    int64_t at, n, window_at;
 };
 
-static struct part part_of(const struct lemon_run *run, int64_t count, int64_t from, int64_t to)
+static struct runs_part find_part(const struct lemon_run *run, int64_t count, int64_t from,
+                                  int64_t to)
 {
-    struct part part = {lemon_runs_before(run, count, from), 0, -1};
+    struct runs_part part = {lemon_runs_before(run, count, from), 0, -1};
     part.n = lemon_runs_before(run, count, to) - part.at;
     if (part.n == 0)
         return part;
     const struct lemon_run *first = &run[lemon_runs_find(run, count, from)];
     int64_t begin = first->offset > from ? first->offset : from;
     if (first->offset + first->bytes - begin >= part.n)
-        part.place = begin - from;
+        part.window_at = begin - from;
     return part;
 }
 
@@ -202,69 +199,70 @@ static void copy_runs(const struct lemon_run *run, int64_t count, int64_t from, 
     }
 }
 
-static void turn_of(const struct lemon_runmove *m, int64_t mover, int64_t turn, int64_t *from,
-                    int64_t *to)
+static void round_range(const struct lemon_runmove *io, int64_t aggregator, int64_t round,
+                        int64_t *from, int64_t *to)
 {
     *from = *to = 0;
-    if (mover >= 0)
-        lemon_runs_turn(&m->plan, mover, turn, from, to);
+    if (aggregator >= 0)
+        lemon_runs_turn(&io->plan, aggregator, round, from, to);
 }
 
-/* Returns this rank's part of the turn of an aggregator. */
-static struct part own_part(const struct lemon_runmove *m, const struct lemon_peer *peer,
-                            int64_t turn)
+/* Returns this rank's part of the round of an aggregator. */
+static struct runs_part own_part(const struct lemon_runmove *io, const struct lemon_peer *peer,
+                                 int64_t round)
 {
     int64_t from, to;
-    turn_of(m, lemon_runs_mover(&m->plan, peer->rank), turn, &from, &to);
-    return part_of(m->run, m->count, from, to);
+    round_range(io, lemon_runs_mover(&io->plan, peer->rank), round, &from, &to);
+    return find_part(io->run, io->count, from, to);
 }
 
-static const struct lemon_run *their_runs(const struct lemon_runmove *m, int64_t source,
-                                          int64_t *count)
+static const struct lemon_run *get_peer_runs(const struct lemon_runmove *io, int64_t source,
+                                             int64_t *count)
 {
-    *count = m->pattern.from[source].items;
-    return m->theirs + m->pattern.from[source].first;
+    *count = io->pattern.from[source].items;
+    return io->peer_runs + io->pattern.from[source].first;
 }
 
 /* ---- into the windows ---- */
 
-static int receive(const struct lemon_internal *in, struct lemon_runmove *m, int64_t from,
-                   int64_t to, char *window)
+static int post_receives(const struct lemon_internal *in, struct lemon_runmove *io,
+                         int64_t from, int64_t to, char *window)
 {
     int n = 0;
     int64_t used = 0, count;
-    for (int64_t i = 0; i < m->pattern.from_count; i++) {
-        const struct lemon_run *run = their_runs(m, i, &count);
-        struct part part = part_of(run, count, from, to);
-        m->place[i] = -1;
+    for (int64_t i = 0; i < io->pattern.from_count; i++) {
+        const struct lemon_run *run = get_peer_runs(io, i, &count);
+        struct runs_part part = find_part(run, count, from, to);
+        io->receive_offset[i] = -1;
         if (part.n == 0)
             continue;
-        if (part.place < 0) {
-            m->place[i] = used;
+        char *buffer = part.window_at < 0 ? io->received + used : window + part.window_at;
+        if (part.window_at < 0) {
+            io->receive_offset[i] = used;
             used += part.n;
         }
-        MPI_Irecv(part.place < 0 ? m->arriving + m->place[i] : window + part.place, (int)part.n,
-                  MPI_BYTE, m->pattern.from[i].rank, TAG, in->comm, &m->requests[n++]);
+        MPI_Irecv(buffer, (int)part.n, MPI_BYTE, io->pattern.from[i].rank, TAG_RUNS, in->comm,
+                  &io->requests[n++]);
     }
     return n;
 }
 
 /* Sends as many messages at once as the buffer can hold. */
-static void send_all(const struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
-                     const struct lemon_stream *stream, MPI_Request *requests)
+static void send_parts(const struct lemon_internal *in, struct lemon_runmove *io, int64_t round,
+                       const struct lemon_stream *stream, MPI_Request *requests)
 {
     int64_t used = 0;
     int n = 0;
-    for (int64_t i = 0; i < m->pattern.to_count; i++) {
-        struct part part = own_part(m, &m->pattern.to[i], turn);
+    for (int64_t i = 0; i < io->pattern.to_count; i++) {
+        struct runs_part part = own_part(io, &io->pattern.to[i], round);
         if (part.n == 0)
             continue;
-        if (used + part.n > m->staging_bytes) {
+        if (used + part.n > io->staging_bytes) {
             MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
             used = n = 0;
         }
-        stream->copy(stream->context, part.at, part.n, m->staging + used);
-        MPI_Isend(m->staging + used, (int)part.n, MPI_BYTE, m->pattern.to[i].rank, TAG,
+        stream->copy(stream->context, part.at, part.n, io->staging + used);
+        MPI_Isend(io->staging + used, (int)part.n, MPI_BYTE, io->pattern.to[i].rank, TAG_RUNS,
                   in->comm, &requests[n++]);
         used += part.n;
     }
@@ -272,46 +270,46 @@ static void send_all(const struct lemon_internal *in, struct lemon_runmove *m, i
 }
 
 /* Copies this aggregator's own runs from the stream into the window. */
-static void fill_own(const struct lemon_runmove *m, int64_t from, int64_t to, char *window,
-                     const struct lemon_stream *stream)
+static void copy_own_runs(const struct lemon_runmove *io, int64_t from, int64_t to,
+                          char *window, const struct lemon_stream *stream)
 {
-    for (int64_t i = lemon_runs_find(m->run, m->count, from);
-         i < m->count && m->run[i].offset < to; i++) {
-        int64_t begin = m->run[i].offset > from ? m->run[i].offset : from;
-        int64_t end = m->run[i].offset + m->run[i].bytes;
-        stream->copy(stream->context, m->run[i].before + (begin - m->run[i].offset),
+    for (int64_t i = lemon_runs_find(io->run, io->count, from);
+         i < io->count && io->run[i].offset < to; i++) {
+        int64_t begin = io->run[i].offset > from ? io->run[i].offset : from;
+        int64_t end = io->run[i].offset + io->run[i].bytes;
+        stream->copy(stream->context, io->run[i].before + (begin - io->run[i].offset),
                      (end < to ? end : to) - begin, window + (begin - from));
     }
 }
 
-/* Collects a turn of all aggregators in their windows. */
-static void collect(struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
-                    char *window, const struct lemon_stream *stream)
+/* Collects a round of all aggregators in their windows. */
+static void collect_round(struct lemon_internal *in, struct lemon_runmove *io, int64_t round,
+                          char *window, const struct lemon_stream *stream)
 {
     int64_t from, to, count;
-    turn_of(m, m->mover, turn, &from, &to);
-    int n = receive(in, m, from, to, window);
-    send_all(in, m, turn, stream, m->requests + n);
-    fill_own(m, from, to, window, stream);
-    MPI_Waitall(n, m->requests, MPI_STATUSES_IGNORE);
-    for (int64_t i = 0; i < m->pattern.from_count; i++) {
-        const struct lemon_run *run = their_runs(m, i, &count);
-        if (m->place[i] >= 0)
-            copy_runs(run, count, from, to, window, m->arriving + m->place[i], true);
+    round_range(io, io->aggregator, round, &from, &to);
+    int n = post_receives(in, io, from, to, window);
+    send_parts(in, io, round, stream, io->requests + n);
+    copy_own_runs(io, from, to, window, stream);
+    MPI_Waitall(n, io->requests, MPI_STATUSES_IGNORE);
+    for (int64_t i = 0; i < io->pattern.from_count; i++) {
+        const struct lemon_run *run = get_peer_runs(io, i, &count);
+        if (io->receive_offset[i] >= 0)
+            copy_runs(run, count, from, to, window, io->received + io->receive_offset[i], true);
     }
 }
 
 /* ---- out of the windows ---- */
 
-/* Computes the range of this aggregator's turn that any rank reads; *from == *to if empty. */
-static void wanted_range(const struct lemon_runmove *m, int64_t turn, int64_t *from,
-                         int64_t *to)
+/* Computes the range of this aggregator's round that any rank reads; *from == *to if empty. */
+static void requested_range(const struct lemon_runmove *io, int64_t round, int64_t *from,
+                            int64_t *to)
 {
     int64_t begin, end, first = INT64_MAX, last = 0;
-    turn_of(m, m->mover, turn, &begin, &end);
-    for (int64_t s = -1; s < m->pattern.from_count && begin < end; s++) {
-        int64_t count = m->count;
-        const struct lemon_run *run = s < 0 ? m->run : their_runs(m, s, &count);
+    round_range(io, io->aggregator, round, &begin, &end);
+    for (int64_t s = -1; s < io->pattern.from_count && begin < end; s++) {
+        int64_t count = io->count;
+        const struct lemon_run *run = s < 0 ? io->run : get_peer_runs(io, s, &count);
         int64_t i = lemon_runs_find(run, count, begin);
         if (i == count || run[i].offset >= end)
             continue;
@@ -329,62 +327,62 @@ static void wanted_range(const struct lemon_runmove *m, int64_t turn, int64_t *f
         *from = *to = begin;
 }
 
-static void send_out(const struct lemon_internal *in, struct lemon_runmove *m, int64_t from,
-                     int64_t to, const char *window, MPI_Request *requests)
+static void send_window(const struct lemon_internal *in, struct lemon_runmove *io, int64_t from,
+                        int64_t to, const char *window, MPI_Request *requests)
 {
     int64_t used = 0, count;
     int n = 0;
-    for (int64_t i = 0; i < m->pattern.from_count; i++) {
-        const struct lemon_run *run = their_runs(m, i, &count);
-        struct part part = part_of(run, count, from, to);
-        const char *bytes = window + part.place;
+    for (int64_t i = 0; i < io->pattern.from_count; i++) {
+        const struct lemon_run *run = get_peer_runs(io, i, &count);
+        struct runs_part part = find_part(run, count, from, to);
+        const char *bytes = window + part.window_at;
         if (part.n == 0)
             continue;
-        if (part.place < 0) {
-            if (used + part.n > m->staging_bytes) {
+        if (part.window_at < 0) {
+            if (used + part.n > io->staging_bytes) {
                 MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
                 used = n = 0;
             }
-            copy_runs(run, count, from, to, (char *)window, m->staging + used, false);
-            bytes = m->staging + used;
+            copy_runs(run, count, from, to, (char *)window, io->staging + used, false);
+            bytes = io->staging + used;
             used += part.n;
         }
-        MPI_Isend(bytes, (int)part.n, MPI_BYTE, m->pattern.from[i].rank, TAG, in->comm,
+        MPI_Isend(bytes, (int)part.n, MPI_BYTE, io->pattern.from[i].rank, TAG_RUNS, in->comm,
                   &requests[n++]);
     }
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
 }
 
-static void hand_out(struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
-                     const char *window, char *data)
+static void distribute_round(struct lemon_internal *in, struct lemon_runmove *io, int64_t round,
+                             const char *window, char *data)
 {
     int64_t from, to;
     int n = 0;
-    turn_of(m, m->mover, turn, &from, &to);
-    for (int64_t i = 0; i < m->pattern.to_count; i++) {
-        struct part part = own_part(m, &m->pattern.to[i], turn);
+    round_range(io, io->aggregator, round, &from, &to);
+    for (int64_t i = 0; i < io->pattern.to_count; i++) {
+        struct runs_part part = own_part(io, &io->pattern.to[i], round);
         if (part.n)
-            MPI_Irecv(data + part.at, (int)part.n, MPI_BYTE, m->pattern.to[i].rank, TAG,
-                      in->comm, &m->requests[n++]);
+            MPI_Irecv(data + part.at, (int)part.n, MPI_BYTE, io->pattern.to[i].rank, TAG_RUNS,
+                      in->comm, &io->requests[n++]);
     }
-    send_out(in, m, from, to, window, m->requests + n);
-    struct part own = part_of(m->run, m->count, from, to);
+    send_window(in, io, from, to, window, io->requests + n);
+    struct runs_part own = find_part(io->run, io->count, from, to);
     if (own.n)
-        copy_runs(m->run, m->count, from, to, (char *)window, data + own.at, false);
-    MPI_Waitall(n, m->requests, MPI_STATUSES_IGNORE);
+        copy_runs(io->run, io->count, from, to, (char *)window, data + own.at, false);
+    MPI_Waitall(n, io->requests, MPI_STATUSES_IGNORE);
 }
 
 /* ---- I/O of the windows ---- */
 
-/* Returns the start of a turn's window, so that pages of memory match pages of the file. */
-static char *window_at(const struct lemon_runmove *m, char *windows, int64_t turn,
-                       int64_t *from, int64_t *to)
+/* Returns the start of a round's window, so that pages of memory match pages of the file. */
+static char *round_window(const struct lemon_runmove *io, char *windows, int64_t round,
+                          int64_t *from, int64_t *to)
 {
     *from = *to = 0;
-    if (m->mover < 0)
+    if (io->aggregator < 0)
         return windows;
-    lemon_runs_turn(&m->plan, m->mover, turn, from, to);
-    return windows + (m->plan.share.base + *from) % LIMEFILE_DIRECT_ALIGN;
+    lemon_runs_turn(&io->plan, io->aggregator, round, from, to);
+    return windows + (io->plan.domains.base + *from) % LIMEFILE_DIRECT_ALIGN;
 }
 
 /* Writes n bytes of the stream in pieces that stay in the cache. buffer: for one piece. After
@@ -405,89 +403,91 @@ static int write_stream(struct lemon_internal *in, const struct lemon_stream *st
 }
 
 /* Writes this rank's own runs. */
-static int write_own(struct lemon_internal *in, const struct lemon_runmove *m,
-                     const struct lemon_stream *stream)
+static int write_own_runs(struct lemon_internal *in, const struct lemon_runmove *io,
+                          const struct lemon_stream *stream)
 {
     int code = LEMON_SUCCESS;
-    for (int64_t i = 0; i < m->count; i++) {
-        int met = write_stream(in, stream, m->run[i].before, m->run[i].bytes,
-                               m->plan.share.base + m->run[i].offset, m->staging);
-        code = code == LEMON_SUCCESS ? met : code;
+    for (int64_t i = 0; i < io->count; i++) {
+        int result = write_stream(in, stream, io->run[i].before, io->run[i].bytes,
+                                  io->plan.domains.base + io->run[i].offset, io->staging);
+        code = code == LEMON_SUCCESS ? result : code;
     }
     return code;
 }
 
-static void write_turn(struct lemon_internal *in, struct lemon_runmove *m, int64_t turn,
-                       char *window, const struct lemon_stream *stream)
+static void write_round(struct lemon_internal *in, struct lemon_runmove *io, int64_t round,
+                        char *window, const struct lemon_stream *stream)
 {
     int64_t from, to;
-    window = window_at(m, window, turn, &from, &to);
-    collect(in, m, turn, window, stream);
+    window = round_window(io, window, round, &from, &to);
+    collect_round(in, io, round, window, stream);
     if (lemon_post_wait(in) == LEMON_SUCCESS)
-        lemon_post(in, window, to - from, m->plan.share.base + from);
+        lemon_post(in, window, to - from, io->plan.domains.base + from);
 }
 
-/* While one turn is written, by MPI or by write-back, the next one is collected. After an error
- * the ranks still exchange, so that no rank waits forever. */
-int lemon_runmove_write(struct lemon_internal *in, struct lemon_runmove *m,
+/* While one round is written, by MPI or by write-back, the next one is collected. After an
+ * error the ranks still exchange, so that no rank waits forever. */
+int lemon_runmove_write(struct lemon_internal *in, struct lemon_runmove *io,
                         const struct lemon_stream *stream)
 {
-    if (m->direct)
-        return write_own(in, m, stream);
+    if (io->direct)
+        return write_own_runs(in, io, stream);
     lemon_post_begin(in, LEMON_WRITE);
-    in->pending.waits = in->file.start_fd >= 0;
-    for (int64_t turn = 0; turn < m->plan.turns; turn++)
-        write_turn(in, m, turn, m->windows + turn % 2 * window_bytes(m), stream);
+    in->pending.is_blocking = in->file.writeback_fd >= 0;
+    for (int64_t round = 0; round < io->plan.rounds; round++)
+        write_round(in, io, round, io->windows + round % 2 * window_bytes(io), stream);
     return lemon_post_wait(in);
 }
 
-/* While one turn is distributed, the next one is read. */
-int lemon_runmove_read(struct lemon_internal *in, struct lemon_runmove *m, char *data)
+/* While one round is distributed, the next one is read. */
+int lemon_runmove_read(struct lemon_internal *in, struct lemon_runmove *io, char *data)
 {
     lemon_post_begin(in, LEMON_READ);
-    for (int64_t turn = 0; turn <= m->plan.turns; turn++) {
+    for (int64_t round = 0; round <= io->plan.rounds; round++) {
         int64_t from, to, begin, end;
-        char *window = window_at(m, m->windows + turn % 2 * window_bytes(m), turn, &from, &to);
+        char *window =
+            round_window(io, io->windows + round % 2 * window_bytes(io), round, &from, &to);
         int code = lemon_post_wait(in);
-        if (code == LEMON_SUCCESS && turn < m->plan.turns) {
-            wanted_range(m, turn, &begin, &end);
-            lemon_post(in, window + (begin - from), end - begin, m->plan.share.base + begin);
+        if (code == LEMON_SUCCESS && round < io->plan.rounds) {
+            requested_range(io, round, &begin, &end);
+            lemon_post(in, window + (begin - from), end - begin, io->plan.domains.base + begin);
         }
-        if (turn > 0)
-            hand_out(in, m, turn - 1,
-                     window_at(m, m->windows + (turn - 1) % 2 * window_bytes(m), turn - 1,
-                               &from, &to),
-                     data);
+        if (round > 0)
+            distribute_round(in, io, round - 1,
+                             round_window(io, io->windows + (round - 1) % 2 * window_bytes(io),
+                                          round - 1, &from, &to),
+                             data);
     }
     return in->pending.code;
 }
 
-/* ---- turns kept in memory ---- */
+/* ---- rounds kept in memory ---- */
 
-int lemon_runmove_keep(struct lemon_internal *in, struct lemon_runmove *m,
+int lemon_runmove_keep(struct lemon_internal *in, struct lemon_runmove *io,
                        const struct lemon_stream *stream)
 {
     struct lemon_pending *pending = &in->pending;
-    int64_t from = 0, to = 0, turns = m->mover < 0 ? 0 : m->plan.turns;
+    int64_t from = 0, to = 0, rounds = io->aggregator < 0 ? 0 : io->plan.rounds;
     lemon_post_begin(in, LEMON_WRITE);
-    pending->buffer = lemon_window_new(turns * m->plan.turn + 2 * LIMEFILE_DIRECT_ALIGN);
-    int code = lemon_agree(in, pending->buffer ? LEMON_SUCCESS
-                                               : lemon_say(in, LEMON_ERR_WRITE, "no memory"));
-    char *window = window_at(m, pending->buffer, 0, &from, &to);
-    for (int64_t turn = 0; code == LEMON_SUCCESS && turn < m->plan.turns; turn++) {
-        window_at(m, pending->buffer, turn, &from, &to);
-        collect(in, m, turn, window, stream);
+    pending->buffer =
+        lemon_window_new(rounds * io->plan.round_bytes + 2 * LIMEFILE_DIRECT_ALIGN);
+    int code = lemon_agree(
+        in, pending->buffer ? LEMON_SUCCESS : lemon_say(in, LEMON_ERR_WRITE, "out of memory"));
+    char *window = round_window(io, pending->buffer, 0, &from, &to);
+    for (int64_t round = 0; code == LEMON_SUCCESS && round < io->plan.rounds; round++) {
+        round_window(io, pending->buffer, round, &from, &to);
+        collect_round(in, io, round, window, stream);
         window += to - from;
     }
     return code;
 }
 
-int lemon_runmove_start(struct lemon_internal *in, const struct lemon_runmove *m)
+int lemon_runmove_start(struct lemon_internal *in, const struct lemon_runmove *io)
 {
     int64_t from, to;
-    if (m->mover < 0)
+    if (io->aggregator < 0)
         return LEMON_SUCCESS;
-    char *window = window_at(m, in->pending.buffer, 0, &from, &to);
-    lemon_share_range(&m->plan.share, (int)m->mover, &from, &to);
-    return lemon_post(in, window, to - from, m->plan.share.base + from);
+    char *window = round_window(io, in->pending.buffer, 0, &from, &to);
+    lemon_share_range(&io->plan.domains, (int)io->aggregator, &from, &to);
+    return lemon_post(in, window, to - from, io->plan.domains.base + from);
 }

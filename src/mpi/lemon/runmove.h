@@ -6,15 +6,14 @@
 #include "runs.h"
 
 /* Source of a rank's stream: copies n bytes from byte `at`. Each byte is requested once in a
- * move: the bytes of a turn of an aggregator together, turns and aggregators in any order. */
+ * move: the bytes of a round of an aggregator together, rounds and aggregators in any order. */
 struct lemon_stream {
     void (*copy)(void *context, int64_t at, int64_t n, char *to);
     void *context;
 };
 
 enum {
-    LEMON_RUNMOVE_PIECE = 512 << 10, /* bytes of a stream that are processed and written at
-                                      * once */
+    LEMON_RUNMOVE_PIECE = 512 << 10, /* bytes of a stream that are written at once */
 };
 
 enum lemon_runmove_use {
@@ -26,34 +25,34 @@ enum lemon_runmove_use {
 struct lemon_runmove {
     struct lemon_runs_plan plan;
     bool direct;           /* each rank writes its own runs, without exchange */
-    int64_t mover;         /* this rank's number as an aggregator, or -1 */
+    int64_t aggregator;    /* this rank's number as an aggregator, or -1 */
     struct lemon_run *run; /* of this rank; owned by the caller */
     int64_t count;
     struct lemon_sparse pattern; /* to: other aggregators of this rank's runs */
-    struct lemon_run *theirs;    /* runs of others in this aggregator's range, by source */
+    struct lemon_run *peer_runs; /* runs of others in this aggregator's range, by source */
     MPI_Request *requests;
-    int64_t *place; /* offset in `arriving` of a source's message; -1: it is in the window */
-    char *arriving, *staging; /* received in a turn; buffer for sends, staging_bytes long */
+    int64_t *receive_offset;  /* of a source's message in `received`; -1: it is in the window */
+    char *received, *staging; /* in a round; buffer for sends, staging_bytes long */
     int64_t staging_bytes;
-    char *windows; /* of turns; not used by lemon_runmove_keep() */
-    enum lemon_runmove_use use;
+    char *windows; /* of rounds; not used by lemon_runmove_keep() */
+    enum lemon_runmove_use mode;
 };
 
-/* `run` must exist until the close. good: false if this rank has failed before. Collective,
+/* `run` must exist until the close. ok: false if this rank has failed before. Collective,
  * agreed; after an error do not call close. */
 int lemon_runmove_open(struct lemon_internal *, struct lemon_runmove *, int64_t bytes,
                        int64_t base, struct lemon_run *run, int64_t count,
-                       enum lemon_runmove_use, bool good);
+                       enum lemon_runmove_use, bool ok);
 void lemon_runmove_close(struct lemon_runmove *);
 
 /* ---- I/O; collective, not agreed ---- */
 
-/* Write or read all turns. data: the rank's stream. */
+/* Write or read all rounds. data: the rank's stream. */
 int lemon_runmove_write(struct lemon_internal *, struct lemon_runmove *,
                         const struct lemon_stream *);
 int lemon_runmove_read(struct lemon_internal *, struct lemon_runmove *, char *data);
 
-/* Collects all turns in memory, pending.buffer: agreed. Then starts to write them: local. */
+/* Collects all rounds in memory, pending.buffer: agreed. Then starts to write them: local. */
 int lemon_runmove_keep(struct lemon_internal *, struct lemon_runmove *,
                        const struct lemon_stream *);
 int lemon_runmove_start(struct lemon_internal *, const struct lemon_runmove *);

@@ -18,12 +18,12 @@ int lemon_scidac_print(const struct limefile_checksum *sum, char *text)
                     sum->suma, sum->sumb);
 }
 
-static bool is_blank(char c)
+static bool is_xml_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
-static int digit(char c)
+static int hex_digit(char c)
 {
     if (c >= '0' && c <= '9')
         return c - '0';
@@ -32,25 +32,25 @@ static int digit(char c)
 }
 
 /* Parses the number in [at, end) before the next tag. */
-static bool read_number(const char *at, const char *end, uint32_t *value)
+static bool parse_hex(const char *at, const char *end, uint32_t *value)
 {
     int digits = 0;
-    while (at < end && is_blank(*at))
+    while (at < end && is_xml_space(*at))
         at++;
     if (end - at >= 2 && at[0] == '0' && (at[1] | 0x20) == 'x')
         at += 2;
-    for (*value = 0; at < end && digit(*at) >= 0 && digits <= 8; at++, digits++)
-        *value = *value << 4 | (uint32_t)digit(*at);
-    while (at < end && is_blank(*at))
+    for (*value = 0; at < end && hex_digit(*at) >= 0 && digits <= 8; at++, digits++)
+        *value = *value << 4 | (uint32_t)hex_digit(*at);
+    while (at < end && is_xml_space(*at))
         at++;
     return digits >= 1 && digits <= 8 && at < end && *at == '<';
 }
 
 /* Returns the name, without its namespace, of the element whose '<' is just before `at`. */
-static const char *name_of(const char *at, const char *end, size_t *length)
+static const char *element_name(const char *at, const char *end, size_t *length)
 {
     const char *name = at;
-    while (at < end && !is_blank(*at) && *at != '>' && *at != '/') {
+    while (at < end && !is_xml_space(*at) && *at != '>' && *at != '/') {
         if (*at == ':')
             name = at + 1;
         at++;
@@ -59,7 +59,7 @@ static const char *name_of(const char *at, const char *end, size_t *length)
     return name;
 }
 
-static const char *behind(const char *at, const char *end, const char *mark)
+static const char *skip_past(const char *at, const char *end, const char *mark)
 {
     const char *found = at < end ? memmem(at, (size_t)(end - at), mark, strlen(mark)) : NULL;
     return found ? found + strlen(mark) : end;
@@ -69,20 +69,20 @@ int lemon_scidac_parse(const char *text, size_t n, struct limefile_checksum *sum
 {
     const char *end = text + n, *at = text;
     bool have_a = false, have_b = false;
-    while ((at = behind(at, end, "<")) < end) {
+    while ((at = skip_past(at, end, "<")) < end) {
         size_t length;
         if (end - at >= 3 && memcmp(at, "!--", 3) == 0) {
-            at = behind(at, end, "-->");
+            at = skip_past(at, end, "-->");
             continue;
         }
-        const char *name = name_of(at, end, &length);
-        at = behind(at, end, ">");
+        const char *name = element_name(at, end, &length);
+        at = skip_past(at, end, ">");
         if (length != 4 || memcmp(name, "sum", 3) != 0 || at[-2] == '/')
             continue;
         if (name[3] == 'a' && !have_a)
-            have_a = read_number(at, end, &sum->suma);
+            have_a = parse_hex(at, end, &sum->suma);
         else if (name[3] == 'b' && !have_b)
-            have_b = read_number(at, end, &sum->sumb);
+            have_b = parse_hex(at, end, &sum->sumb);
     }
     return have_a && have_b ? 0 : -1;
 }

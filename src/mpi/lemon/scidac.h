@@ -9,8 +9,7 @@ enum {
     LEMON_SCIDAC_BYTES_MAX = 1 << 16, /* limit; a longer record is not a checksum */
 };
 
-/* Formats the text as tmLQCD does. Returns its length without the NUL, less than
- * LEMON_SCIDAC_BYTES. */
+/* Formats the text as tmLQCD does. Returns its length, below LEMON_SCIDAC_BYTES. */
 int lemon_scidac_print(const struct limefile_checksum *, char *text);
 
 /* Parses arbitrary bytes. Not a complete XML parser, but it accepts all known writers' texts:

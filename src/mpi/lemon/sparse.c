@@ -6,15 +6,15 @@ enum {
     CHUNK = 1 << 26, /* words per message: MPI counts are int */
 };
 
-static int add(struct lemon_peer **peers, int64_t *count, int64_t *total, int rank,
-               int64_t items)
+static int add_peer(struct lemon_peer **peers, int64_t *count, int64_t *total, int rank,
+                    int64_t items)
 {
     if ((*count & (*count - 1)) == 0) { /* the array is full */
         size_t more = *count ? (size_t)*count * 2 : 1;
-        struct lemon_peer *bigger = realloc(*peers, more * sizeof *bigger);
-        if (!bigger)
+        struct lemon_peer *grown = realloc(*peers, more * sizeof *grown);
+        if (!grown)
             return -1;
-        *peers = bigger;
+        *peers = grown;
     }
     (*peers)[(*count)++] = (struct lemon_peer){rank, *total, items};
     *total += items;
@@ -23,28 +23,28 @@ static int add(struct lemon_peer **peers, int64_t *count, int64_t *total, int ra
 
 int lemon_sparse_add(struct lemon_sparse *p, int rank, int64_t items)
 {
-    return add(&p->to, &p->to_count, &p->to_items, rank, items);
+    return add_peer(&p->to, &p->to_count, &p->to_items, rank, items);
 }
 
 /* Each rank sends every other rank the number of items it has for it. */
-static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse *p, bool good)
+static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse *p, bool ok)
 {
-    int64_t *mine = calloc(2 * (size_t)in->ranks, sizeof *mine), *theirs;
-    good = lemon_agree(in, good && mine ? LEMON_SUCCESS : LEMON_ERR_PARAM) == LEMON_SUCCESS;
-    theirs = good ? mine + in->ranks : NULL;
-    for (int64_t i = 0; good && i < p->to_count; i++)
-        mine[p->to[i].rank] = p->to[i].items;
-    if (good)
-        MPI_Alltoall(mine, 1, MPI_INT64_T, theirs, 1, MPI_INT64_T, in->comm);
-    for (int r = 0; good && r < in->ranks; r++)
-        good =
-            theirs[r] == 0 || add(&p->from, &p->from_count, &p->from_items, r, theirs[r]) == 0;
-    free(mine);
-    return good;
+    int64_t *sent = calloc(2 * (size_t)in->ranks, sizeof *sent), *received;
+    ok = lemon_agree(in, ok && sent ? LEMON_SUCCESS : LEMON_ERR_PARAM) == LEMON_SUCCESS;
+    received = ok ? sent + in->ranks : NULL;
+    for (int64_t i = 0; ok && i < p->to_count; i++)
+        sent[p->to[i].rank] = p->to[i].items;
+    if (ok)
+        MPI_Alltoall(sent, 1, MPI_INT64_T, received, 1, MPI_INT64_T, in->comm);
+    for (int r = 0; ok && r < in->ranks; r++)
+        ok = received[r] == 0 ||
+             add_peer(&p->from, &p->from_count, &p->from_items, r, received[r]) == 0;
+    free(sent);
+    return ok;
 }
 
 /* Allocates a request for each peer and each further chunk, for up to 8 words per item. */
-static bool make_requests(struct lemon_sparse *p)
+static bool allocate_requests(struct lemon_sparse *p)
 {
     int64_t chunks = p->to_count + p->from_count + 1;
     for (int64_t i = 0; i < p->to_count; i++)
@@ -55,9 +55,9 @@ static bool make_requests(struct lemon_sparse *p)
     return p->requests != NULL;
 }
 
-bool lemon_sparse_begin(const struct lemon_internal *in, struct lemon_sparse *p, bool good)
+bool lemon_sparse_begin(const struct lemon_internal *in, struct lemon_sparse *p, bool ok)
 {
-    return exchange_counts(in, p, good) && make_requests(p);
+    return exchange_counts(in, p, ok) && allocate_requests(p);
 }
 
 void lemon_sparse_close(struct lemon_sparse *p)
@@ -82,8 +82,9 @@ static int post_receive(void *data, int words, int rank, MPI_Comm comm, MPI_Requ
     return MPI_Irecv(data, words, MPI_INT64_T, rank, TAG_WORDS, comm, request);
 }
 
-static int post(const struct lemon_internal *in, post_fn *call, const struct lemon_peer *peer,
-                int64_t peers, int words, int64_t *data, MPI_Request *requests)
+static int post_all(const struct lemon_internal *in, post_fn *call,
+                    const struct lemon_peer *peer, int64_t peers, int words, int64_t *data,
+                    MPI_Request *requests)
 {
     int n = 0;
     for (int64_t i = 0; i < peers; i++) {
@@ -97,15 +98,16 @@ static int post(const struct lemon_internal *in, post_fn *call, const struct lem
 void lemon_sparse_forth(struct lemon_internal *in, struct lemon_sparse *p, int words,
                         const int64_t *out, int64_t *into)
 {
-    int n = post(in, post_receive, p->from, p->from_count, words, into, p->requests);
-    n += post(in, post_send, p->to, p->to_count, words, (int64_t *)out, p->requests + n);
+    int n = post_all(in, post_receive, p->from, p->from_count, words, into, p->requests);
+    n += post_all(in, post_send, p->to, p->to_count, words, (int64_t *)out, p->requests + n);
     MPI_Waitall(n, p->requests, MPI_STATUSES_IGNORE);
 }
 
 void lemon_sparse_back(struct lemon_internal *in, struct lemon_sparse *p, int words,
                        const int64_t *out, int64_t *into)
 {
-    int n = post(in, post_receive, p->to, p->to_count, words, into, p->requests);
-    n += post(in, post_send, p->from, p->from_count, words, (int64_t *)out, p->requests + n);
+    int n = post_all(in, post_receive, p->to, p->to_count, words, into, p->requests);
+    n +=
+        post_all(in, post_send, p->from, p->from_count, words, (int64_t *)out, p->requests + n);
     MPI_Waitall(n, p->requests, MPI_STATUSES_IGNORE);
 }

@@ -22,18 +22,17 @@ struct lemon_sparse {
     MPI_Request *requests;
 };
 
-/* Adds a rank that this rank has items for; call it in the order of the items. Returns 0, or -1
- * if out of memory. Local. */
+/* Adds a receiver of items; call it in the order of the items. Returns -1 if out of memory,
+ * else 0. Local. */
 int lemon_sparse_add(struct lemon_sparse *, int rank, int64_t items);
 
-/* Completes the pattern after all ranks have called lemon_sparse_add(); good: false if this
+/* Completes the pattern after all ranks have called lemon_sparse_add(); ok: false if this
  * rank has failed. Returns false after a failure, possibly of this rank only: the caller must
  * agree on it before any message. Collective; call lemon_sparse_close() in any case. */
-bool lemon_sparse_begin(const struct lemon_internal *, struct lemon_sparse *, bool good);
+bool lemon_sparse_begin(const struct lemon_internal *, struct lemon_sparse *, bool ok);
 void lemon_sparse_close(struct lemon_sparse *);
 
-/* Send `out`, to_items items, and receive `into`, from_items items; "back" is the reverse.
- * Collective. */
+/* Send `out` (to_items) and receive `into` (from_items), or in reverse. Collective. */
 void lemon_sparse_forth(struct lemon_internal *, struct lemon_sparse *, int words,
                         const int64_t *out, int64_t *into);
 void lemon_sparse_back(struct lemon_internal *, struct lemon_sparse *, int words,

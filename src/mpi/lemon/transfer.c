@@ -17,15 +17,15 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 256 << 20,     /* bytes of one request: counts are int */
-    WRITE_CHUNK = 8 << 20, /* longer writes may stall (range.c) */
-    RUNS_MAX = 64,         /* more requests at once do not help */
-    LOOKS_OF_SIZE = 256,   /* tests of a request (about 0.25 s) per check of the file's size */
-    CUTS = 8,              /* consecutive checks that find the file too short: the read fails */
-    CALM_US = 100000,      /* time for a read in progress to end */
+    CHUNK = 256 << 20,          /* bytes of one request: counts are int */
+    WRITE_CHUNK = 8 << 20,      /* longer writes may stall */
+    RUNS_MAX = 64,              /* more requests at once do not help */
+    TESTS_PER_SIZE_CHECK = 256, /* tests of a request, about 0.25 s */
+    SHORT_CHECKS_MAX = 8, /* consecutive checks that find the file too short: the read fails */
+    QUIESCE_US = 100000,  /* time for a read in progress to end */
 };
 
-static int reserve(struct lemon_pending *pending)
+static int reserve_request(struct lemon_pending *pending)
 {
     if (pending->count < pending->capacity)
         return 0;
@@ -33,10 +33,11 @@ static int reserve(struct lemon_pending *pending)
     MPI_Request *requests = realloc(pending->requests, (size_t)capacity * sizeof *requests);
     if (requests)
         pending->requests = requests;
-    struct lemon_wanted *wanted = realloc(pending->wanted, (size_t)capacity * sizeof *wanted);
-    if (wanted)
-        pending->wanted = wanted;
-    if (!requests || !wanted)
+    struct lemon_wanted *expected =
+        realloc(pending->expected, (size_t)capacity * sizeof *expected);
+    if (expected)
+        pending->expected = expected;
+    if (!requests || !expected)
         return -1;
     pending->capacity = capacity;
     return 0;
@@ -52,7 +53,7 @@ int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, 
 }
 
 /* Open MPI's OMPIO never completes a non-blocking read beyond the end of the file. */
-static int is_there(struct lemon_internal *in, int64_t n, int64_t offset)
+static int check_size(struct lemon_internal *in, int64_t n, int64_t offset)
 {
     MPI_Offset size = 0;
     if (MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && offset + n <= size)
@@ -63,40 +64,40 @@ static int is_there(struct lemon_internal *in, int64_t n, int64_t offset)
 
 /* OMPIO keeps the requests of all files in one list, which every waiting thread traverses
  * without a lock: programs with several threads crash. */
-static bool must_wait(const struct lemon_internal *in)
+static bool must_block(const struct lemon_internal *in)
 {
-    return in->pending.waits || in->threads;
+    return in->pending.is_blocking || in->is_multithreaded;
 }
 
 /* ---- list of readers and writers with requests ---- */
 
-/* No lock: with several threads no request is ever in flight (must_wait()). */
-static struct lemon_internal *under_way;
+/* No lock: with several threads no request is ever in flight (must_block()). */
+static struct lemon_internal *pending_list;
 
-static void list_it(struct lemon_internal *in)
+static void add_to_list(struct lemon_internal *in)
 {
-    in->pending.next = under_way;
-    under_way = in;
+    in->pending.next = pending_list;
+    pending_list = in;
 }
 
-static void unlist_it(struct lemon_internal *in)
+static void remove_from_list(struct lemon_internal *in)
 {
-    struct lemon_internal **at = &under_way;
+    struct lemon_internal **at = &pending_list;
     while (*at != in)
         at = &(*at)->pending.next;
     *at = in->pending.next;
 }
 
 /* The call that started a request returns its error later. */
-static void wait_for_all(void)
+static void wait_for_all_pending(void)
 {
-    while (under_way)
-        lemon_post_wait(under_way);
+    while (pending_list)
+        lemon_post_wait(pending_list);
 }
 
 int lemon_inside_sync(MPI_File file)
 {
-    wait_for_all();
+    wait_for_all_pending();
     return MPI_File_sync(file);
 }
 
@@ -105,14 +106,14 @@ int lemon_inside_sync(MPI_File file)
 int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
 {
     struct lemon_pending *pending = &in->pending;
-    if (must_wait(in))
+    if (must_block(in))
         return pending->code = lemon_move_bytes(in, pending->direction, data, n, offset);
-    if (n > 0 && pending->direction == LEMON_READ && is_there(in, n, offset) != LEMON_SUCCESS)
+    if (n > 0 && pending->direction == LEMON_READ && check_size(in, n, offset) != LEMON_SUCCESS)
         return pending->code = LEMON_ERR_READ;
     const int chunk = pending->direction == LEMON_READ ? CHUNK : WRITE_CHUNK;
     for (int64_t done = 0; done < n;) {
         int count = n - done < chunk ? (int)(n - done) : chunk;
-        if (reserve(pending) != 0)
+        if (reserve_request(pending) != 0)
             return pending->code =
                        lemon_say(in, lemon_failure(pending->direction), "out of memory");
         MPI_Request *request = &pending->requests[pending->count];
@@ -123,11 +124,12 @@ int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
                                            MPI_BYTE, request);
         if (err != MPI_SUCCESS)
             return pending->code = lemon_say(in, lemon_failure(pending->direction),
-                                             "start at %lld: MPI error %d",
+                                             "transfer at %lld: MPI error %d",
                                              (long long)(offset + done), err);
-        pending->wanted[pending->count++] = (struct lemon_wanted){count, offset + done + count};
+        pending->expected[pending->count++] =
+            (struct lemon_wanted){count, offset + done + count};
         if (pending->count == 1)
-            list_it(in);
+            add_to_list(in);
         done += count;
     }
     return LEMON_SUCCESS;
@@ -140,7 +142,8 @@ void lemon_post_begin(struct lemon_internal *in, enum lemon_direction direction)
     pending->count = 0;
     pending->buffer = NULL;
     pending->schedule = (struct lemon_schedule){0};
-    pending->exchange = pending->broadcast = pending->runs = pending->waits = false;
+    pending->needs_exchange = pending->needs_broadcast = pending->direct_runs =
+        pending->is_blocking = false;
     pending->code = LEMON_SUCCESS;
 }
 
@@ -149,14 +152,14 @@ int lemon_start_bytes(struct lemon_internal *in, enum lemon_direction direction,
 {
     lemon_post_begin(in, direction);
     in->pending.data = data;
-    in->pending.broadcast = direction == LEMON_READ;
+    in->pending.needs_broadcast = direction == LEMON_READ;
     in->pending.bytes = n;
     return in->rank == 0 ? lemon_post(in, data, n, offset) : LEMON_SUCCESS;
 }
 
 /* ---- lattices ---- */
 
-static int post_runs(struct lemon_internal *in, char *data, int64_t base)
+static int post_direct_runs(struct lemon_internal *in, char *data, int64_t base)
 {
     const struct lemon_box *box = &in->geometry.box;
     int64_t run = lemon_box_run_bytes(box), bytes = lemon_box_bytes(box);
@@ -166,21 +169,21 @@ static int post_runs(struct lemon_internal *in, char *data, int64_t base)
     return code;
 }
 
-/* Exchanges all turns between the ranks' data and the aggregators' buffers (good: see open). */
-static int exchange_all(struct lemon_internal *in, bool good)
+/* Exchanges all rounds between ranks' data and aggregators' buffers (ok: see open). */
+static int exchange_rounds(struct lemon_internal *in, bool ok)
 {
     struct lemon_pending *pending = &in->pending;
     const struct lemon_plan *plan = &pending->plan;
     struct lemon_exchange exchange;
     char *window = pending->buffer;
     int code = lemon_exchange_open(in, &exchange, plan, &pending->schedule, pending->direction,
-                                   pending->data, good);
+                                   pending->data, ok);
     if (code != LEMON_SUCCESS)
         return code;
-    for (int64_t turn = 0; turn < plan->turns; turn++) {
+    for (int64_t round = 0; round < plan->rounds; round++) {
         struct lemon_turn own;
-        int64_t bytes = lemon_turn_set(&own, plan, &pending->schedule, turn, window);
-        lemon_exchange_turn(in, &exchange, turn, &own);
+        int64_t bytes = lemon_turn_set(&own, plan, &pending->schedule, round, window);
+        lemon_exchange_turn(in, &exchange, round, &own);
         window += bytes;
     }
     lemon_exchange_sum_rest(in, &exchange);
@@ -188,7 +191,7 @@ static int exchange_all(struct lemon_internal *in, bool good)
     return LEMON_SUCCESS;
 }
 
-static int post_turn(struct lemon_internal *in, const struct lemon_turn *own, int64_t base)
+static int post_round(struct lemon_internal *in, const struct lemon_turn *own, int64_t base)
 {
     char *window = own->window;
     int code = LEMON_SUCCESS;
@@ -200,35 +203,35 @@ static int post_turn(struct lemon_internal *in, const struct lemon_turn *own, in
     return code;
 }
 
-static int post_all(struct lemon_internal *in)
+static int post_rounds(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
     char *window = pending->buffer;
     int code = LEMON_SUCCESS;
-    for (int64_t turn = 0; turn < pending->plan.turns && code == LEMON_SUCCESS; turn++) {
+    for (int64_t round = 0; round < pending->plan.rounds && code == LEMON_SUCCESS; round++) {
         struct lemon_turn own;
-        int64_t bytes = lemon_turn_set(&own, &pending->plan, &pending->schedule, turn, window);
-        code = post_turn(in, &own, pending->plan.base);
+        int64_t bytes = lemon_turn_set(&own, &pending->plan, &pending->schedule, round, window);
+        code = post_round(in, &own, pending->plan.base);
         window += bytes;
     }
     return code;
 }
 
-static int start_movers(struct lemon_internal *in)
+static int start_aggregators(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
-    bool good = lemon_schedule_make(&pending->schedule, &pending->plan, in->rank) == 0;
-    if (good)
+    bool ok = lemon_schedule_make(&pending->schedule, &pending->plan, in->rank) == 0;
+    if (ok)
         pending->buffer = lemon_window_new(pending->schedule.bytes +
-                                           2 * LIMEFILE_DIRECT_ALIGN * pending->plan.turns);
-    good = good && pending->buffer;
+                                           2 * LIMEFILE_DIRECT_ALIGN * pending->plan.rounds);
+    ok = ok && pending->buffer;
     int code = pending->direction == LEMON_WRITE
-                   ? exchange_all(in, good)
-                   : lemon_agree(in, good ? LEMON_SUCCESS : LEMON_ERR_READ);
-    pending->exchange = pending->direction == LEMON_READ && code == LEMON_SUCCESS;
+                   ? exchange_rounds(in, ok)
+                   : lemon_agree(in, ok ? LEMON_SUCCESS : LEMON_ERR_READ);
+    pending->needs_exchange = pending->direction == LEMON_READ && code == LEMON_SUCCESS;
     if (code != LEMON_SUCCESS)
         return pending->code = code;
-    return post_all(in);
+    return post_rounds(in);
 }
 
 int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction direction, char *data,
@@ -238,11 +241,11 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
     lemon_post_begin(in, direction);
     pending->data = data;
     lemon_geometry_plan(in, base, &pending->plan);
-    pending->runs =
+    pending->direct_runs =
         pending->plan.direct && lemon_grid_most_runs(&in->geometry.grid) <= RUNS_MAX;
-    if (!pending->runs)
-        return start_movers(in);
-    int code = post_runs(in, data, base);
+    if (!pending->direct_runs)
+        return start_aggregators(in);
+    int code = post_direct_runs(in, data, base);
     if (direction == LEMON_WRITE) /* while it is written */
         lemon_sum_reach(in, data, lemon_geometry_local(in));
     return code;
@@ -251,35 +254,35 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
 /* ---- completion ---- */
 
 /* Counts tests of requests without progress. */
-struct looks {
-    int all, too_short; /* too_short: consecutive checks that found the file too short */
+struct polls {
+    int tests, too_short; /* too_short: consecutive checks that found the file too short */
 };
 
 #ifdef OPEN_MPI
-/* Returns true for a read whose file was truncated after the start: see is_there(). */
-static bool is_hopeless(const struct lemon_internal *in, int64_t end, struct looks *looks)
+/* Returns true for a read whose file was truncated after the start: see check_size(). */
+static bool is_truncated(const struct lemon_internal *in, int64_t end, struct polls *polls)
 {
     MPI_Offset size = 0;
     if (in->pending.direction != LEMON_READ ||
-        (looks->too_short < CUTS && ++looks->all % LOOKS_OF_SIZE))
+        (polls->too_short < SHORT_CHECKS_MAX && ++polls->tests % TESTS_PER_SIZE_CHECK))
         return false;
-    bool cut = MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && size < end;
-    looks->too_short = cut ? looks->too_short + 1 : 0;
-    return looks->too_short >= CUTS;
+    bool is_short = MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && size < end;
+    polls->too_short = is_short ? polls->too_short + 1 : 0;
+    return polls->too_short >= SHORT_CHECKS_MAX;
 }
 
 /* MPI_Wait() on a failed request crashes Open MPI 4.1, so this first queries how much the
  * request has moved. The query also drives MPI's progress. (In MPICH it never completes.) */
-static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
-                        const struct lemon_wanted *wanted, struct looks *looks)
+static int64_t wait_request(const struct lemon_internal *in, MPI_Request *request,
+                            const struct lemon_wanted *expected, struct polls *polls)
 {
     MPI_Status status;
     int done = 0, moved = 0;
     for (useconds_t pause = 0; !done; pause = pause < 1000 ? pause + 10 : pause) {
         if (MPI_Request_get_status(*request, &done, &status) != MPI_SUCCESS)
             return 0;
-        if (!done && is_hopeless(in, wanted->end, looks)) {
-            usleep(CALM_US); /* OMPIO continues a read only when it is queried */
+        if (!done && is_truncated(in, expected->end, polls)) {
+            usleep(QUIESCE_US); /* OMPIO continues a read only when it is queried */
             MPI_Request_free(request);
             return 0;
         }
@@ -287,43 +290,42 @@ static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
             usleep(pause);
     }
     MPI_Get_count(&status, MPI_BYTE, &moved);
-    if (moved != wanted->bytes) {
+    if (moved != expected->bytes) {
         MPI_Request_free(request);
         return moved;
     }
     return MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? moved : 0;
 }
 
-/* Returns whether the request is complete; wait_for() returns the number of bytes. */
-static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
+/* Returns whether the request is complete; wait_request() returns the number of bytes. */
+static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 {
     int done = 0;
-    *moved = wanted;
+    *moved = expected;
     return MPI_Request_get_status(*request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS || done;
 }
 #else
-static int64_t wait_for(const struct lemon_internal *in, MPI_Request *request,
-                        const struct lemon_wanted *wanted, struct looks *looks)
+static int64_t wait_request(const struct lemon_internal *in, MPI_Request *request,
+                            const struct lemon_wanted *expected, struct polls *polls)
 {
     MPI_Status status;
     int moved = 0;
     (void)in;
-    (void)looks;
-    if (*request == MPI_REQUEST_NULL) /* ask_for() has completed it */
-        return wanted->bytes;
+    (void)polls;
+    if (*request == MPI_REQUEST_NULL) /* test_request() has completed it */
+        return expected->bytes;
     if (MPI_Wait(request, &status) != MPI_SUCCESS)
         return 0;
     MPI_Get_count(&status, MPI_BYTE, &moved);
     return moved;
 }
 
-/* Returns whether the request is complete, and its bytes, which MPICH reports only on
- * release. */
-static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
+/* Returns whether the request is complete, and its bytes (known only when MPICH frees it). */
+static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 {
     MPI_Status status;
     int done = 0, count = 0;
-    *moved = wanted;
+    *moved = expected;
     if (*request == MPI_REQUEST_NULL)
         return true;
     if (MPI_Test(request, &done, &status) != MPI_SUCCESS) {
@@ -339,12 +341,12 @@ static bool ask_for(MPI_Request *request, int64_t wanted, int64_t *moved)
 }
 #endif
 
-static void count_moved(struct lemon_internal *in, int64_t moved, int64_t wanted)
+static void check_moved(struct lemon_internal *in, int64_t moved, int64_t expected)
 {
-    if (moved != wanted)
+    if (moved != expected)
         in->pending.code =
-            lemon_say(in, lemon_failure(in->pending.direction), "%lld of %lld bytes moved%s",
-                      (long long)moved, (long long)wanted,
+            lemon_say(in, lemon_failure(in->pending.direction),
+                      "%lld of %lld bytes transferred%s", (long long)moved, (long long)expected,
                       in->pending.direction == LEMON_WRITE ? "; is the disk full?" : "");
 }
 
@@ -354,41 +356,41 @@ bool lemon_inside_have_moved(LemonWriter *writer)
     bool done = true;
     for (int i = 0; writer->is_busy && i < pending->count && done; i++) {
         int64_t moved;
-        done = ask_for(&pending->requests[i], pending->wanted[i].bytes, &moved);
+        done = test_request(&pending->requests[i], pending->expected[i].bytes, &moved);
         if (done)
-            count_moved(writer->internal, moved, pending->wanted[i].bytes);
+            check_moved(writer->internal, moved, pending->expected[i].bytes);
     }
     return done;
 }
 
-static int64_t end_of(const struct lemon_pending *pending)
+static int64_t pending_end(const struct lemon_pending *pending)
 {
     int64_t end = 0;
     for (int i = 0; i < pending->count; i++)
-        if (pending->wanted[i].end > end)
-            end = pending->wanted[i].end;
+        if (pending->expected[i].end > end)
+            end = pending->expected[i].end;
     return end;
 }
 
 int lemon_post_wait(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
-    struct looks looks = {0, 0};
+    struct polls polls = {0, 0};
     int64_t done = 0;
     for (int i = 0; i < pending->count; i++) {
-        int64_t moved = wait_for(in, &pending->requests[i], &pending->wanted[i], &looks);
-        count_moved(in, moved, pending->wanted[i].bytes);
+        int64_t moved = wait_request(in, &pending->requests[i], &pending->expected[i], &polls);
+        check_moved(in, moved, pending->expected[i].bytes);
         done += moved;
-        if (pending->runs && pending->code == LEMON_SUCCESS) /* while the next ones are read */
+        if (pending->direct_runs && pending->code == LEMON_SUCCESS) /* while others are read */
             lemon_sum_reach(in, pending->data, done);
     }
     if (pending->count == 0)
         return pending->code;
     /* ROMIO reports some short reads as complete. */
     if (pending->direction == LEMON_READ && pending->code == LEMON_SUCCESS)
-        pending->code = is_there(in, 0, end_of(pending));
+        pending->code = check_size(in, 0, pending_end(pending));
     pending->count = 0;
-    unlist_it(in);
+    remove_from_list(in);
     return pending->code;
 }
 
@@ -403,11 +405,11 @@ int lemon_finish(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
     int code = lemon_agree(in, lemon_post_wait(in));
-    if (code == LEMON_SUCCESS && pending->runs)
+    if (code == LEMON_SUCCESS && pending->direct_runs)
         lemon_sum_reach(in, pending->data, lemon_geometry_local(in));
-    if (code == LEMON_SUCCESS && pending->exchange)
-        code = exchange_all(in, true);
-    if (code == LEMON_SUCCESS && pending->broadcast)
+    if (code == LEMON_SUCCESS && pending->needs_exchange)
+        code = exchange_rounds(in, true);
+    if (code == LEMON_SUCCESS && pending->needs_broadcast)
         lemon_broadcast(in, pending->data, pending->bytes);
     free(pending->buffer);
     pending->buffer = NULL;
@@ -424,8 +426,8 @@ enum {
 /* ---- direct: each rank moves its own runs ---- */
 
 /* Reads n bytes from byte `at` of the part on, and adds them to an active checksum. */
-static int read_run(struct lemon_internal *in, char *data, int64_t at, int64_t n,
-                    int64_t offset)
+static int read_direct_run(struct lemon_internal *in, char *data, int64_t at, int64_t n,
+                           int64_t offset)
 {
     int64_t piece = in->sum.active ? READ_SUM_CHUNK : n;
     int code = LEMON_SUCCESS;
@@ -438,109 +440,109 @@ static int read_run(struct lemon_internal *in, char *data, int64_t at, int64_t n
     return code;
 }
 
-static int move_runs(struct lemon_internal *in, enum lemon_direction direction, char *data,
-                     int64_t base)
+static int move_direct_runs(struct lemon_internal *in, enum lemon_direction direction,
+                            char *data, int64_t base)
 {
     const struct lemon_box *box = &in->geometry.box;
     int64_t run = lemon_box_run_bytes(box), bytes = lemon_box_bytes(box);
-    struct lemon_sum_beside beside;
+    struct lemon_sum_beside sum_thread;
     int code = LEMON_SUCCESS;
     if (direction == LEMON_WRITE)
-        lemon_sum_start(&beside, in, data);
+        lemon_sum_start(&sum_thread, in, data);
     for (int64_t i = 0; i * run < bytes && code == LEMON_SUCCESS; i++) {
         int64_t offset = base + lemon_box_run_offset(box, run, i);
         code = direction == LEMON_READ
-                   ? read_run(in, data, i * run, run, offset)
+                   ? read_direct_run(in, data, i * run, run, offset)
                    : lemon_move_bytes(in, LEMON_WRITE, data + i * run, run, offset);
     }
     if (direction == LEMON_WRITE)
-        lemon_sum_join(&beside);
+        lemon_sum_join(&sum_thread);
     return code;
 }
 
 /* ---- through aggregators ---- */
 
-struct mover {
+struct aggregator {
     const struct lemon_plan *plan;
     struct lemon_schedule schedule;
-    char *windows;  /* two if there is more than one turn */
+    char *windows;  /* two if there is more than one round */
     int64_t window; /* bytes of one */
 };
 
-static void set_turn(const struct mover *mover, struct lemon_turn *own, int64_t turn)
+static void set_round(const struct aggregator *self, struct lemon_turn *own, int64_t round)
 {
-    lemon_turn_set(own, mover->plan, &mover->schedule, turn,
-                   mover->windows + turn % 2 * mover->window);
+    lemon_turn_set(own, self->plan, &self->schedule, round,
+                   self->windows + round % 2 * self->window);
 }
 
-/* While one turn is written, by MPI or by write-back, the next one is collected. After an error
- * the ranks still exchange, so that no rank waits forever. */
-static int write_turns(struct lemon_internal *in, const struct mover *mover,
-                       struct lemon_exchange *exchange)
+/* While one round is written, by MPI or by write-back, the next one is collected. After an
+ * error the ranks still exchange, so that no rank waits forever. */
+static int write_rounds(struct lemon_internal *in, const struct aggregator *self,
+                        struct lemon_exchange *exchange)
 {
     lemon_post_begin(in, LEMON_WRITE);
-    in->pending.waits = in->file.start_fd >= 0;
-    for (int64_t turn = 0; turn < mover->plan->turns; turn++) {
+    in->pending.is_blocking = in->file.writeback_fd >= 0;
+    for (int64_t round = 0; round < self->plan->rounds; round++) {
         struct lemon_turn own;
-        set_turn(mover, &own, turn);
-        lemon_exchange_turn(in, exchange, turn, &own);
+        set_round(self, &own, round);
+        lemon_exchange_turn(in, exchange, round, &own);
         if (lemon_post_wait(in) == LEMON_SUCCESS)
-            post_turn(in, &own, mover->plan->base);
+            post_round(in, &own, self->plan->base);
     }
     return lemon_post_wait(in);
 }
 
-/* While one turn is distributed, the next one is read. */
-static int read_turns(struct lemon_internal *in, const struct mover *mover,
-                      struct lemon_exchange *exchange)
+/* While one round is distributed, the next one is read. */
+static int read_rounds(struct lemon_internal *in, const struct aggregator *self,
+                       struct lemon_exchange *exchange)
 {
     struct lemon_turn own[2];
     lemon_post_begin(in, LEMON_READ);
-    for (int64_t turn = 0; turn <= mover->plan->turns; turn++) {
+    for (int64_t round = 0; round <= self->plan->rounds; round++) {
         int code = lemon_post_wait(in);
-        set_turn(mover, &own[turn % 2], turn);
-        if (code == LEMON_SUCCESS && turn < mover->plan->turns)
-            post_turn(in, &own[turn % 2], mover->plan->base);
-        if (turn > 0)
-            lemon_exchange_turn(in, exchange, turn - 1, &own[(turn - 1) % 2]);
+        set_round(self, &own[round % 2], round);
+        if (code == LEMON_SUCCESS && round < self->plan->rounds)
+            post_round(in, &own[round % 2], self->plan->base);
+        if (round > 0)
+            lemon_exchange_turn(in, exchange, round - 1, &own[(round - 1) % 2]);
     }
     return in->pending.code;
 }
 
-static int move_through_movers(struct lemon_internal *in, const struct lemon_plan *plan,
-                               enum lemon_direction direction, char *data)
+static int move_through_aggregators(struct lemon_internal *in, const struct lemon_plan *plan,
+                                    enum lemon_direction direction, char *data)
 {
-    struct mover mover = {.plan = plan};
+    struct aggregator self = {.plan = plan};
     struct lemon_exchange exchange;
-    bool good = lemon_schedule_make(&mover.schedule, plan, in->rank) == 0;
-    mover.window = (mover.schedule.window / LIMEFILE_DIRECT_ALIGN + 2) * LIMEFILE_DIRECT_ALIGN;
-    if (good)
-        mover.windows = lemon_window_new((plan->turns > 1 ? 2 : 1) * mover.window);
-    int code = lemon_exchange_open(in, &exchange, plan, &mover.schedule, direction, data,
-                                   good && mover.windows);
+    bool ok = lemon_schedule_make(&self.schedule, plan, in->rank) == 0;
+    self.window = (self.schedule.window / LIMEFILE_DIRECT_ALIGN + 2) * LIMEFILE_DIRECT_ALIGN;
+    if (ok)
+        self.windows = lemon_window_new((plan->rounds > 1 ? 2 : 1) * self.window);
+    int code = lemon_exchange_open(in, &exchange, plan, &self.schedule, direction, data,
+                                   ok && self.windows);
     if (code == LEMON_SUCCESS) {
-        code = direction == LEMON_READ ? read_turns(in, &mover, &exchange)
-                                       : write_turns(in, &mover, &exchange);
+        code = direction == LEMON_READ ? read_rounds(in, &self, &exchange)
+                                       : write_rounds(in, &self, &exchange);
         lemon_exchange_sum_rest(in, &exchange);
         lemon_exchange_close(&exchange);
     }
-    free(mover.windows);
-    lemon_schedule_free(&mover.schedule);
+    free(self.windows);
+    lemon_schedule_free(&self.schedule);
     return code;
 }
 
-static int move_lattice(struct lemon_internal *in, enum lemon_direction direction, char *data,
-                        int64_t base)
+static int move_in_disk_order(struct lemon_internal *in, enum lemon_direction direction,
+                              char *data, int64_t base)
 {
     struct lemon_plan plan;
     lemon_geometry_plan(in, base, &plan);
-    return plan.direct ? move_runs(in, direction, data, base)
-                       : move_through_movers(in, &plan, direction, data);
+    return plan.direct ? move_direct_runs(in, direction, data, base)
+                       : move_through_aggregators(in, &plan, direction, data);
 }
 
 /* ---- lattices with different orders in memory and on disk ---- */
 
-static bool is_as_on_disk(const struct lemon_geometry *geometry)
+static bool is_disk_order(const struct lemon_geometry *geometry)
 {
     return memcmp(geometry->memory, geometry->mapping,
                   (size_t)geometry->grid.dims * sizeof(int)) == 0;
@@ -558,8 +560,8 @@ static void make_permute(const struct lemon_internal *in, struct lemon_permute *
     lemon_permute_make(permute, geometry->grid.dims, box->sites, order, box->site_bytes);
 }
 
-static int move_by_copy(struct lemon_internal *in, enum lemon_direction direction, char *data,
-                        int64_t base)
+static int move_permuted(struct lemon_internal *in, enum lemon_direction direction, char *data,
+                         int64_t base)
 {
     struct lemon_permute permute;
     char *copy = NULL;
@@ -567,7 +569,7 @@ static int move_by_copy(struct lemon_internal *in, enum lemon_direction directio
     make_permute(in, &permute);
     bool differs = permute.dims > 0; /* otherwise the rank's part is the same in both orders */
     if (differs && !(copy = malloc((size_t)lemon_geometry_local(in))))
-        code = lemon_say(in, lemon_failure(direction), "no memory for a part of %lld bytes",
+        code = lemon_say(in, lemon_failure(direction), "out of memory for %lld bytes",
                          (long long)lemon_geometry_local(in));
     code = lemon_agree(in, code);
     if (code != LEMON_SUCCESS) {
@@ -576,7 +578,7 @@ static int move_by_copy(struct lemon_internal *in, enum lemon_direction directio
     }
     if (differs && direction == LEMON_WRITE)
         lemon_permute_to_disk(&permute, data, copy);
-    code = move_lattice(in, direction, differs ? copy : data, base);
+    code = move_in_disk_order(in, direction, differs ? copy : data, base);
     if (differs && direction == LEMON_READ && code == LEMON_SUCCESS)
         lemon_permute_to_memory(&permute, copy, data);
     free(copy);
@@ -586,6 +588,6 @@ static int move_by_copy(struct lemon_internal *in, enum lemon_direction directio
 int lemon_move_ordered(struct lemon_internal *in, enum lemon_direction direction, char *data,
                        int64_t base)
 {
-    return is_as_on_disk(&in->geometry) ? move_lattice(in, direction, data, base)
-                                        : move_by_copy(in, direction, data, base);
+    return is_disk_order(&in->geometry) ? move_in_disk_order(in, direction, data, base)
+                                        : move_permuted(in, direction, data, base);
 }

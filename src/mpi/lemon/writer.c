@@ -12,19 +12,19 @@
 /* ---- fillers: align the data of the next record ---- */
 
 enum {
-    FILLER_PIECE = 1 << 20, /* bytes of zeros per write */
+    FILLER_CHUNK = 1 << 20, /* bytes of zeros per write */
 };
 
 /* Returns the size, with header, of the filler at `offset` that aligns the data of the record
  * after it to `alignment`; 0: none is necessary. All these values are multiples of 8. */
 static int64_t filler_bytes(int64_t offset, int64_t alignment)
 {
-    int64_t beyond = (offset + LIMEFILE_HEADER_BYTES) % alignment;
-    int64_t gap = beyond ? alignment - beyond : 0;
+    int64_t excess = (offset + LIMEFILE_HEADER_BYTES) % alignment;
+    int64_t gap = excess ? alignment - excess : 0;
     if (gap == 0 || gap >= LIMEFILE_HEADER_BYTES)
         return gap;
-    int64_t lack = LIMEFILE_HEADER_BYTES - gap;
-    return gap + (lack + alignment - 1) / alignment * alignment;
+    int64_t missing = LIMEFILE_HEADER_BYTES - gap;
+    return gap + (missing + alignment - 1) / alignment * alignment;
 }
 
 /* A filler between messages is its own message; inside one it is neither first nor last. */
@@ -40,17 +40,17 @@ static int encode_filler(int64_t bytes, bool begins_message, unsigned char *raw)
 static int write_filler(struct lemon_internal *in, int64_t offset, int64_t bytes,
                         bool begins_message)
 {
-    int64_t piece = bytes < FILLER_PIECE ? bytes : FILLER_PIECE;
-    unsigned char *buffer = calloc(1, (size_t)piece);
+    int64_t chunk = bytes < FILLER_CHUNK ? bytes : FILLER_CHUNK;
+    unsigned char *buffer = calloc(1, (size_t)chunk);
     if (!buffer || encode_filler(bytes, begins_message, buffer) != 0) {
         free(buffer);
-        return lemon_say(in, LEMON_ERR_WRITE, "no memory for a filler");
+        return lemon_say(in, LEMON_ERR_WRITE, "out of memory for a filler record");
     }
-    int code = lemon_move_bytes(in, LEMON_WRITE, buffer, piece, offset);
+    int code = lemon_move_bytes(in, LEMON_WRITE, buffer, chunk, offset);
     memset(buffer, 0, LIMEFILE_HEADER_BYTES);
     /* Write zeros, do not leave a hole: an overwritten file has other bytes there. */
-    for (int64_t done = piece; done < bytes && code == LEMON_SUCCESS; done += piece) {
-        int64_t n = bytes - done < piece ? bytes - done : piece;
+    for (int64_t done = chunk; done < bytes && code == LEMON_SUCCESS; done += chunk) {
+        int64_t n = bytes - done < chunk ? bytes - done : chunk;
         code = lemon_move_bytes(in, LEMON_WRITE, buffer, n, offset + done);
     }
     free(buffer);
@@ -117,7 +117,7 @@ void lemon_writer_begin_busy(LemonWriter *writer)
 }
 
 /* Start of each call: waits for a pending call and checks that a record is open. */
-static int ready(LemonWriter *writer, const char *call, int otherwise)
+static int check_writer_open(LemonWriter *writer, const char *call, int otherwise)
 {
     int code = lemonFinishWriting(writer);
     if (code == LEMON_SUCCESS && writer->is_awaiting_header)
@@ -142,7 +142,7 @@ int lemonDestroyWriter(LemonWriter *writer)
 
 /* ---- position ---- */
 
-static void move_to(LemonWriter *writer, int64_t pos)
+static void set_position(LemonWriter *writer, int64_t pos)
 {
     writer->pos = pos;
     if (writer->internal->filled < pos)
@@ -151,7 +151,7 @@ static void move_to(LemonWriter *writer, int64_t pos)
 
 void lemon_writer_move_on(LemonWriter *writer, int64_t n)
 {
-    move_to(writer, writer->pos + n);
+    set_position(writer, writer->pos + n);
     if (writer->internal->written < writer->pos)
         writer->internal->written = writer->pos;
 }
@@ -161,7 +161,7 @@ int lemonWriterSeek(LemonWriter *writer, MPI_Offset offset, int whence)
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSeek: no writer");
     struct lemon_internal *in = writer->internal;
-    int code = ready(writer, "lemonWriterSeek", LEMON_ERR_PARAM);
+    int code = check_writer_open(writer, "lemonWriterSeek", LEMON_ERR_PARAM);
     int64_t values[2] = {offset, whence};
     code = lemon_agree_on(in, code, values, 2);
     if (code != LEMON_SUCCESS)
@@ -170,7 +170,7 @@ int lemonWriterSeek(LemonWriter *writer, MPI_Offset offset, int whence)
     code = lemon_seek(in, writer->pos, writer->data_length, offset, whence, &to);
     if (code != LEMON_SUCCESS)
         return code;
-    move_to(writer, to);
+    set_position(writer, to);
     return lemon_point(in, writer->off + writer->pos);
 }
 
@@ -180,7 +180,7 @@ int lemonWriterSetState(LemonWriter *wdest, LemonWriter const *wsrc)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetState: no writer");
     int code = lemonFinishWriting(wdest);
     if (wsrc->is_busy)
-        code = lemon_say(wdest->internal, LEMON_ERR_PARAM, "a call is pending in the source");
+        code = lemon_say(wdest->internal, LEMON_ERR_PARAM, "the source has a pending call");
     code = lemon_agree(wdest->internal, code);
     if (code != LEMON_SUCCESS)
         return code;
@@ -209,12 +209,12 @@ int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info)
     return code == LEMON_SUCCESS ? lemon_take_hints(writer->internal, info) : code;
 }
 
-static int open_path(const struct lemon_internal *in, const char *path, int *fd)
+static int open_writeback_path(const struct lemon_internal *in, const char *path, int *fd)
 {
     *fd = path ? limefile_open_at(AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY, 0) : -1;
     return !path || *fd >= 0 ? LEMON_SUCCESS
-                             : lemon_say(in, LEMON_ERR_PARAM, "%s cannot be opened: %s", path,
-                                         strerror(-*fd));
+                             : lemon_say(in, LEMON_ERR_PARAM, "%s: cannot open for writing: %s",
+                                         path, strerror(-*fd));
 }
 
 int lemonWriterSetPath(LemonWriter *writer, char const *path)
@@ -225,12 +225,12 @@ int lemonWriterSetPath(LemonWriter *writer, char const *path)
     int fd = -1, code = lemonFinishWriting(writer);
     if (code != LEMON_SUCCESS)
         return code;
-    code = lemon_agree(in, open_path(in, path, &fd));
-    int other = code == LEMON_SUCCESS ? in->file.start_fd : fd;
+    code = lemon_agree(in, open_writeback_path(in, path, &fd));
+    int unused_fd = code == LEMON_SUCCESS ? in->file.writeback_fd : fd;
     if (code == LEMON_SUCCESS)
-        in->file.start_fd = fd;
-    if (other >= 0)
-        close(other);
+        in->file.writeback_fd = fd;
+    if (unused_fd >= 0)
+        close(unused_fd);
     return code;
 }
 
@@ -243,9 +243,9 @@ int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offse
     int code = lemonFinishWriting(writer);
     if (alignment < 0 || alignment > ALIGNMENT_MAX || alignment % LIMEFILE_ALIGN)
         code = lemon_say(in, LEMON_ERR_PARAM,
-                         "an alignment is a multiple of 8, at most 1 GiB; 0 is none");
+                         "alignment: must be a multiple of 8, at most 1 GiB, or 0");
     if (from_bytes < 0)
-        code = lemon_say(in, LEMON_ERR_PARAM, "a record has 0 bytes or more");
+        code = lemon_say(in, LEMON_ERR_PARAM, "alignment: from_bytes is negative");
     code = lemon_agree_on(in, code, values, 2);
     if (code != LEMON_SUCCESS)
         return code;
@@ -257,22 +257,22 @@ int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offse
 /* ---- data ---- */
 
 /* Checks the arguments on all ranks, and that the record has room for n bytes. */
-static int check_data(LemonWriter *writer, const char *call, const void *source,
-                      const MPI_Offset *nbytes, MPI_Offset *n)
+static int check_write_data(LemonWriter *writer, const char *call, const void *source,
+                            const MPI_Offset *nbytes, MPI_Offset *n)
 {
     struct lemon_internal *in = writer->internal;
-    int code = ready(writer, call, LEMON_ERR_HEADER_NEXT);
+    int code = check_writer_open(writer, call, LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
-        code = lemon_say(in, LEMON_ERR_PARAM, "%s: no length", call);
+        code = lemon_say(in, LEMON_ERR_PARAM, "%s: nbytes is NULL", call);
     *n = nbytes ? *nbytes : 0;
     int64_t values[1] = {*n}, left = writer->data_length - writer->pos;
     if (code == LEMON_SUCCESS && (*n < 0 || (*n > 0 && !source)))
-        code = lemon_say(in, LEMON_ERR_PARAM, "no data, or a negative length");
+        code = lemon_say(in, LEMON_ERR_PARAM, "%s: no data, or a negative length", call);
     code = lemon_agree_on(in, code, values, 1);
     if (code == LEMON_SUCCESS && !lemon_fits(in, *n, left))
         code =
-            lemon_say(in, LEMON_ERR_WRITE, "%lld bytes for the %lld that the record has left",
-                      (long long)*n, (long long)left);
+            lemon_say(in, LEMON_ERR_WRITE, "%s: %lld bytes exceed the %lld left in the record",
+                      call, (long long)*n, (long long)left);
     return code;
 }
 
@@ -282,7 +282,7 @@ int lemonWriteRecordData(void *source, MPI_Offset *nbytes, LemonWriter *writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordData: no writer");
     struct lemon_internal *in = writer->internal;
     MPI_Offset n;
-    int code = check_data(writer, "lemonWriteRecordData", source, nbytes, &n);
+    int code = check_write_data(writer, "lemonWriteRecordData", source, nbytes, &n);
     if (code == LEMON_SUCCESS) {
         if (in->rank == 0)
             code = lemon_move_bytes(in, LEMON_WRITE, source, n, writer->off + writer->pos);
@@ -300,7 +300,7 @@ int lemonWriteRecordDataNonBlocking(void *source, MPI_Offset const *nbytes, Lemo
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordDataNonBlocking: no writer");
     MPI_Offset n;
-    int code = check_data(writer, "lemonWriteRecordDataNonBlocking", source, nbytes, &n);
+    int code = check_write_data(writer, "lemonWriteRecordDataNonBlocking", source, nbytes, &n);
     if (code != LEMON_SUCCESS)
         return code;
     lemon_start_bytes(writer->internal, LEMON_WRITE, source, n, writer->off + writer->pos);
@@ -317,7 +317,7 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
     if (!writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lattice write: no writer");
     struct lemon_internal *in = writer->internal;
-    int code = ready(writer, "lattice write", LEMON_ERR_WRITE);
+    int code = check_writer_open(writer, "lattice write", LEMON_ERR_WRITE);
     if (code == LEMON_SUCCESS)
         code = lemon_sum_reserve(in);
     code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
@@ -326,7 +326,7 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
     int64_t bytes = lemon_geometry_bytes(in);
     if (!lemon_fits(in, bytes, writer->data_length - writer->pos))
         return lemon_say(in, LEMON_ERR_WRITE,
-                         "a lattice of %lld bytes for the %lld that the record has left",
+                         "lattice: %lld bytes exceed the %lld left in the record",
                          (long long)bytes, (long long)(writer->data_length - writer->pos));
     code = lemon_sum_begin(in, writer->pos);
     if (code != LEMON_SUCCESS)
@@ -379,24 +379,25 @@ int lemonWriteLatticeParallelNonBlockingMapped(LemonWriter *writer, void *data,
 
 /* ---- begin and end of records ---- */
 
-static int encode(LemonWriter *writer, LemonRecordHeader const *props, unsigned char *raw,
-                  int64_t *values)
+static int encode_record_header(LemonWriter *writer, LemonRecordHeader const *props,
+                                unsigned char *raw, int64_t *values)
 {
     struct limefile_header header;
     if (!props || !props->type)
-        return lemon_say(writer->internal, LEMON_ERR_PARAM, "no header");
+        return lemon_say(writer->internal, LEMON_ERR_PARAM, "no header, or no type");
     if (limefile_header_init(&header, props->type, strlen(props->type), props->data_length,
                              props->MB_flag != 0, props->ME_flag != 0) != 0 ||
         limefile_header_encode(&header, raw) != 0)
         return lemon_say(writer->internal, LEMON_ERR_PARAM,
-                         "a record type is at most 127 bytes, a record at most 2^63 - 1");
+                         "record header: type longer than 127 bytes, or record too long");
     for (int i = 0; i < LIMEFILE_HEADER_BYTES / 8; i++)
         memcpy(&values[i], raw + 8 * i, 8);
     return LEMON_SUCCESS;
 }
 
 /* Computes the length of the filler before the record. The record must end before 2^63. */
-static int place(const LemonWriter *writer, LemonRecordHeader const *props, int64_t *filler)
+static int compute_filler(const LemonWriter *writer, LemonRecordHeader const *props,
+                          int64_t *filler)
 {
     const struct lemon_internal *in = writer->internal;
     uint64_t at = (uint64_t)writer->off, bytes = props->data_length, end, next;
@@ -406,16 +407,18 @@ static int place(const LemonWriter *writer, LemonRecordHeader const *props, int6
         *filler = filler_bytes(writer->off, in->alignment);
         err = limefile_extent_of(at + (uint64_t)*filler, bytes, &end, &next);
     }
-    return err ? lemon_say(in, LEMON_ERR_PARAM, "the record ends behind 2^63") : LEMON_SUCCESS;
+    return err ? lemon_say(in, LEMON_ERR_PARAM, "record ends after 2^63") : LEMON_SUCCESS;
 }
 
 /* Checks the MB flag against the previous record, and the length. */
-static int judge(const LemonWriter *writer, LemonRecordHeader const *props, int64_t *filler)
+static int check_header(const LemonWriter *writer, LemonRecordHeader const *props,
+                        int64_t *filler)
 {
     if (!writer->is_first_record && (props->MB_flag != 0) != (writer->is_last_written != 0))
-        return lemon_say(writer->internal, LEMON_ERR_MBME, "MB is %d after ME was %d",
-                         props->MB_flag, writer->is_last_written);
-    return place(writer, props, filler);
+        return lemon_say(writer->internal, LEMON_ERR_MBME,
+                         "MB is %d, but the previous ME is %d", props->MB_flag,
+                         writer->is_last_written);
+    return compute_filler(writer, props, filler);
 }
 
 /* Writes filler and header by rank 0. */
@@ -432,7 +435,7 @@ static int write_header(LemonWriter *writer, LemonRecordHeader const *props, int
     return code;
 }
 
-static void enter(LemonWriter *writer, LemonRecordHeader const *props, int64_t filler)
+static void enter_record(LemonWriter *writer, LemonRecordHeader const *props, int64_t filler)
 {
     struct lemon_internal *in = writer->internal;
     writer->off += filler + LIMEFILE_HEADER_BYTES;
@@ -454,16 +457,16 @@ int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer)
         return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordHeader: no writer");
     struct lemon_internal *in = writer->internal;
     if (!writer->is_awaiting_header)
-        return lemon_say(in, LEMON_ERR_HEADER_NEXT, "the record before is still open");
-    int code = encode(writer, props, raw, values);
+        return lemon_say(in, LEMON_ERR_HEADER_NEXT, "the previous record is still open");
+    int code = encode_record_header(writer, props, raw, values);
     code = lemon_agree_on(in, code, values, LIMEFILE_HEADER_BYTES / 8);
     if (code == LEMON_SUCCESS)
-        code = judge(writer, props, &filler);
+        code = check_header(writer, props, &filler);
     if (code != LEMON_SUCCESS)
         return code;
     code = lemon_agree(in, write_header(writer, props, filler, raw));
     if (code == LEMON_SUCCESS)
-        enter(writer, props, filler);
+        enter_record(writer, props, filler);
     return code;
 }
 
@@ -471,22 +474,22 @@ int lemon_writer_open(LemonWriter *writer, LemonRecordHeader const *props, int *
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     int64_t values[LIMEFILE_HEADER_BYTES / 8], filler;
-    int code = encode(writer, props, raw, values);
+    int code = encode_record_header(writer, props, raw, values);
     if (code == LEMON_SUCCESS)
-        code = judge(writer, props, &filler);
+        code = check_header(writer, props, &filler);
     if (code != LEMON_SUCCESS)
         return code;
     code = write_header(writer, props, filler, raw);
     if (*fault == LEMON_SUCCESS)
         *fault = code;
-    enter(writer, props, filler);
+    enter_record(writer, props, filler);
     return LEMON_SUCCESS;
 }
 
 /* Writes the padding at `end` by rank 0. The file then reaches the end of the record even if
  * its last bytes were skipped by a seek. This does not read the file size if all bytes were
  * written: before a sync, a host may not see what others have written (NFS). */
-static int finish_record(struct lemon_internal *in, MPI_Offset end, int padding)
+static int pad_record(struct lemon_internal *in, MPI_Offset end, int padding)
 {
     static unsigned char zeros[LIMEFILE_ALIGN];
     MPI_Offset size = 0;
@@ -495,11 +498,11 @@ static int finish_record(struct lemon_internal *in, MPI_Offset end, int padding)
     if (in->written == in->filled)
         return LEMON_SUCCESS;
     if (MPI_File_get_size(*in->file.mpi, &size) != MPI_SUCCESS)
-        return lemon_say(in, LEMON_ERR_WRITE, "the size of the file cannot be had");
+        return lemon_say(in, LEMON_ERR_WRITE, "cannot get the size of the file");
     return size < end ? lemon_move_bytes(in, LEMON_WRITE, zeros, 1, end - 1) : LEMON_SUCCESS;
 }
 
-static void leave(LemonWriter *writer)
+static void leave_record(LemonWriter *writer)
 {
     writer->off += writer->data_length + limefile_padding((uint64_t)writer->data_length);
     writer->pos = 0;
@@ -514,7 +517,7 @@ static int end_record(LemonWriter *writer)
 {
     struct lemon_internal *in = writer->internal;
     int padding = (int)limefile_padding((uint64_t)writer->data_length);
-    return in->rank == 0 ? finish_record(in, writer->off + in->filled, padding) : LEMON_SUCCESS;
+    return in->rank == 0 ? pad_record(in, writer->off + in->filled, padding) : LEMON_SUCCESS;
 }
 
 void lemon_writer_end(LemonWriter *writer, int *fault)
@@ -522,7 +525,7 @@ void lemon_writer_end(LemonWriter *writer, int *fault)
     int code = end_record(writer);
     if (*fault == LEMON_SUCCESS)
         *fault = code;
-    leave(writer);
+    leave_record(writer);
 }
 
 int lemon_writer_close(LemonWriter *writer, int code)
@@ -531,7 +534,7 @@ int lemon_writer_close(LemonWriter *writer, int code)
     int err = MPI_SUCCESS, ended = end_record(writer);
     if (code == LEMON_SUCCESS)
         code = ended;
-    if (!in->syncs_later || in->sum.verify)
+    if (!in->defers_sync || in->sum.verify)
         err = lemon_inside_sync(*writer->fp);
     if (err != MPI_SUCCESS)
         code = lemon_say(in, LEMON_ERR_WRITE, "sync: MPI error %d", err);
@@ -539,13 +542,13 @@ int lemon_writer_close(LemonWriter *writer, int code)
     if (code == LEMON_SUCCESS && in->sum.verify)
         code = lemon_verify(in, writer->off);
     if (code == LEMON_SUCCESS)
-        leave(writer);
+        leave_record(writer);
     return code;
 }
 
 void lemon_inside_sync_later(LemonWriter *writer)
 {
-    writer->internal->syncs_later = true;
+    writer->internal->defers_sync = true;
 }
 
 int lemonWriterCloseRecord(LemonWriter *writer)
@@ -559,7 +562,7 @@ int lemonWriterCloseRecord(LemonWriter *writer)
     if (writer->is_awaiting_header)
         return lemon_say(in, LEMON_ERR_CLOSE, "no record is open");
     if (in->filled < writer->data_length)
-        return lemon_say(in, LEMON_ERR_CLOSE, "the record holds %lld of %lld bytes",
+        return lemon_say(in, LEMON_ERR_CLOSE, "the record is incomplete: %lld of %lld bytes",
                          (long long)in->filled, (long long)writer->data_length);
     return lemon_writer_close(writer, LEMON_SUCCESS);
 }
@@ -605,9 +608,9 @@ int lemonWriteChecksum(LemonWriter *writer, int MB_flag, int ME_flag, LemonCheck
     int code = lemonFinishWriting(writer);
     if (!sum)
         code = lemon_say(in, LEMON_ERR_PARAM, "lemonWriteChecksum: no checksum");
-    struct limefile_checksum known = {sum ? sum->suma : 0, sum ? sum->sumb : 0};
-    int64_t values[2] = {known.suma, known.sumb};
-    MPI_Offset bytes = lemon_scidac_print(&known, text);
+    struct limefile_checksum checksum = {sum ? sum->suma : 0, sum ? sum->sumb : 0};
+    int64_t values[2] = {checksum.suma, checksum.sumb};
+    MPI_Offset bytes = lemon_scidac_print(&checksum, text);
     code = lemon_agree_on(in, code, values, 2);
     if (code != LEMON_SUCCESS)
         return code;

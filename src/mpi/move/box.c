@@ -112,8 +112,8 @@ void lemon_box_walk_next(struct lemon_box_walk *walk)
 }
 
 /* Copies between the window, [from, to) of the file, and the box's bytes in that range. */
-static void copy_pieces(const struct lemon_box *box, int64_t from, int64_t to,
-                        const char *source, char *target, int to_window)
+static void copy_box_range(const struct lemon_box *box, int64_t from, int64_t to,
+                           const char *source, char *target, int to_window)
 {
     int64_t run_bytes = lemon_box_run_bytes(box);
     int64_t first = lemon_box_before(box, from), end = lemon_box_before(box, to);
@@ -136,11 +136,11 @@ static void copy_pieces(const struct lemon_box *box, int64_t from, int64_t to,
 void lemon_box_scatter(const struct lemon_box *box, int64_t from, int64_t to, const char *part,
                        char *window)
 {
-    copy_pieces(box, from, to, part, window, 1);
+    copy_box_range(box, from, to, part, window, 1);
 }
 
 void lemon_box_gather(const struct lemon_box *box, int64_t from, int64_t to, const char *window,
                       char *part)
 {
-    copy_pieces(box, from, to, window, part, 0);
+    copy_box_range(box, from, to, window, part, 0);
 }

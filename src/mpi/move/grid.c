@@ -56,7 +56,7 @@ int64_t lemon_grid_part(const struct lemon_grid *grid, int d, int64_t coordinate
 
 /* ---- ranks that hold bytes of a range ---- */
 
-static void coordinates(const struct lemon_grid *grid, int64_t site, int64_t *at)
+static void site_coordinates(const struct lemon_grid *grid, int64_t site, int64_t *at)
 {
     for (int i = grid->dims - 1; i >= 0; i--) {
         at[i] = site % grid->extent[i];
@@ -75,8 +75,8 @@ void lemon_grid_walk_set(struct lemon_grid_walk *walk, const struct lemon_grid *
     *walk = (struct lemon_grid_walk){.dims = grid->dims, .ended = from >= to};
     if (walk->ended)
         return;
-    coordinates(grid, from / grid->site_bytes, first);
-    coordinates(grid, (to - 1) / grid->site_bytes, last);
+    site_coordinates(grid, from / grid->site_bytes, first);
+    site_coordinates(grid, (to - 1) / grid->site_bytes, last);
     for (int i = 0; i < grid->dims; i++) {
         walk->step[i] = grid->step[i];
         walk->low[i] = differ ? 0 : lemon_grid_part(grid, i, first[i]);
@@ -103,8 +103,7 @@ void lemon_grid_walk_next(struct lemon_grid_walk *walk)
 
 /* ---- runs ---- */
 
-/* Returns the fastest dimension with more than one part, or -1. A run covers the faster
- * ones. */
+/* Returns the fastest divided dimension, or -1. A run covers all faster dimensions. */
 static int fastest_divided(const struct lemon_grid *grid)
 {
     for (int i = grid->dims - 1; i >= 0; i--)

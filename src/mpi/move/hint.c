@@ -18,12 +18,12 @@ const struct lemon_hint lemon_hints[LEMON_HINTS] = {
 };
 
 /* Parses a decimal number with optional blanks around it. Returns 0 if it is not valid. */
-static int64_t number(const char *text, int64_t most)
+static int64_t parse_hint_value(const char *text, int64_t max)
 {
     char *end;
     errno = 0;
     long long value = strtoll(text, &end, 10);
-    if (end == text || errno || value < 1 || value > most)
+    if (end == text || errno || value < 1 || value > max)
         return 0;
     while (*end == ' ' || *end == '\t')
         end++;
@@ -34,19 +34,19 @@ static int64_t number(const char *text, int64_t most)
 static bool read_hint(MPI_Info info, const struct lemon_hint *hint, int64_t *value)
 {
     char text[VALUE_BYTES + 1] = "";
-    int there = 0, length = 0;
+    int is_set = 0, length = 0;
     if (info == MPI_INFO_NULL)
         return true;
-    MPI_Info_get_valuelen(info, hint->key, &length, &there);
-    if (!there)
+    MPI_Info_get_valuelen(info, hint->key, &length, &is_set);
+    if (!is_set)
         return true;
     if (length > VALUE_BYTES)
         return false;
-    MPI_Info_get(info, hint->key, VALUE_BYTES, text, &there);
-    int64_t read = number(text, hint->most);
-    if (read == 0)
+    MPI_Info_get(info, hint->key, VALUE_BYTES, text, &is_set);
+    int64_t parsed = parse_hint_value(text, hint->max);
+    if (parsed == 0)
         return false;
-    *value = read;
+    *value = parsed;
     return true;
 }
 
@@ -61,7 +61,7 @@ int lemon_hints_parse(MPI_Info info, int64_t values[LEMON_HINTS])
     return bad;
 }
 
-static int64_t stripe_of(MPI_File file)
+static int64_t file_stripe(MPI_File file)
 {
     MPI_Info info = MPI_INFO_NULL;
     int64_t stripe = 0;
@@ -76,7 +76,7 @@ static int64_t stripe_of(MPI_File file)
 
 int64_t lemon_hints_stripe(MPI_File file, MPI_Comm comm)
 {
-    int64_t stripe = stripe_of(file), most[2] = {stripe, -stripe};
-    MPI_Allreduce(MPI_IN_PLACE, most, 2, MPI_INT64_T, MPI_MAX, comm);
-    return most[0] > 0 && most[0] == -most[1] ? most[0] : 0;
+    int64_t stripe = file_stripe(file), max[2] = {stripe, -stripe};
+    MPI_Allreduce(MPI_IN_PLACE, max, 2, MPI_INT64_T, MPI_MAX, comm);
+    return max[0] > 0 && max[0] == -max[1] ? max[0] : 0;
 }

@@ -3,15 +3,15 @@
 
 /* Measurements: docs/performance.md; computations for many ranks: docs/study.md. */
 enum {
-    DIRECT_MIN = 256 * 1024, /* shortest run that its rank moves itself ... */
-    DIRECT_STRIPES = 4,      /* ... and its length in stripes, if these are known */
-    EXTENT_MIN = 4 << 20,    /* length of extents, and lower limit of pieces, ... */
-    SMALL = 64,              /* ... but at most 1/SMALL of the lattice */
-    TURN_MIN = 8 << 20,      /* bytes of an aggregator's turn, ... */
-    TURN_MAX = 64 << 20,     /* ... up to this limit for a wide row, ... */
-    MESSAGE = 512 << 10,     /* ... so that each rank contributes about this much */
-    TURN_LIMIT = 512 << 20,  /* the count of an MPI message is an int */
-    MOVERS_ENOUGH = 1024,    /* more aggregators do not help, longer turns do */
+    DIRECT_MIN = 256 * 1024,   /* shortest run that its rank moves itself ... */
+    DIRECT_STRIPES = 4,        /* ... and its length in stripes, if these are known */
+    EXTENT_MIN = 4 << 20,      /* length of extents, and lower limit of pieces, ... */
+    FRACTION = 64,             /* ... but at most 1/EXTENT_FRACTION of the lattice */
+    ROUND_MIN = 8 << 20,       /* bytes of an aggregator's round, ... */
+    ROUND_MAX = 64 << 20,      /* ... up to this limit for a wide row, ... */
+    MESSAGE_BYTES = 512 << 10, /* ... so that each rank contributes about this much */
+    ROUND_LIMIT = 512 << 20,   /* the count of an MPI message is an int */
+    AGGREGATORS_MAX = 1024,    /* more aggregators do not help, longer rounds do */
 };
 
 static int64_t larger(int64_t a, int64_t b)
@@ -19,16 +19,15 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-static int64_t quotient_up(int64_t a, int64_t b)
+static int64_t divide_up(int64_t a, int64_t b)
 {
     return a / b + (a % b > 0);
 }
 
 /* ---- construction ---- */
 
-/* A single run may have any length. Short runs at arbitrary offsets would each touch one stripe
- * more than necessary. */
-static bool runs_are_long(const struct lemon_grid *grid, int64_t base,
+/* A single run may have any length. Short unaligned runs would each touch one extra stripe. */
+static bool are_runs_long(const struct lemon_grid *grid, int64_t base,
                           const struct lemon_plan_hints *hints)
 {
     int64_t run = lemon_grid_shortest_run(grid);
@@ -39,7 +38,7 @@ static bool runs_are_long(const struct lemon_grid *grid, int64_t base,
 }
 
 /* Returns the bytes of one step in dimension d. */
-static int64_t inner_bytes(const struct lemon_grid *grid, int d)
+static int64_t step_bytes(const struct lemon_grid *grid, int d)
 {
     int64_t bytes = grid->site_bytes;
     for (int i = d + 1; i < grid->dims; i++)
@@ -47,16 +46,16 @@ static int64_t inner_bytes(const struct lemon_grid *grid, int d)
     return bytes;
 }
 
-/* Cuts at the fastest dimension with parts of at least `least` bytes, or at the slowest. */
-static void cut_extents(struct lemon_plan *plan, int64_t least)
+/* Cuts at the fastest dimension with parts of at least min_bytes, or at the slowest. */
+static void cut_extents(struct lemon_plan *plan, int64_t min_bytes)
 {
     const struct lemon_grid *grid = &plan->grid;
     for (plan->cut = grid->dims - 1; plan->cut > 0; plan->cut--)
         if (larger(grid->extent[plan->cut] / grid->parts[plan->cut], 1) *
-                inner_bytes(grid, plan->cut) >=
-            least)
+                step_bytes(grid, plan->cut) >=
+            min_bytes)
             break;
-    plan->inner = inner_bytes(grid, plan->cut);
+    plan->inner = step_bytes(grid, plan->cut);
     plan->extents = plan->rows = grid->parts[plan->cut];
     for (int i = 0; i < plan->cut; i++) {
         plan->extents *= grid->extent[i];
@@ -66,86 +65,86 @@ static void cut_extents(struct lemon_plan *plan, int64_t least)
 }
 
 /* Returns the number of extents of the largest row. */
-static int64_t row_extents(const struct lemon_grid *grid, int cut)
+static int64_t row_extent_count(const struct lemon_grid *grid, int cut)
 {
     int64_t extents = 1;
     for (int i = 0; i < cut; i++)
-        extents *= quotient_up(grid->extent[i], grid->parts[i]);
+        extents *= divide_up(grid->extent[i], grid->parts[i]);
     return extents;
 }
 
 /* Returns a slightly larger number of pieces if it divides evenly among the aggregators. */
-static int64_t evenly(int64_t pieces, int64_t extents, int64_t movers, int64_t most)
+static int64_t even_pieces(int64_t pieces, int64_t extents, int64_t aggregators, int64_t most)
 {
     for (int64_t more = pieces; more <= smaller(most, 4 * pieces); more++)
-        if (extents * more % movers == 0)
+        if (extents * more % aggregators == 0)
             return more;
     return pieces;
 }
 
-/* Requirements for the turns of aggregators. */
-struct wish {
-    int64_t turn;  /* bytes of a turn, before boundaries are shifted to stripes */
+/* Requirements for the rounds of aggregators. */
+struct goal {
+    int64_t round; /* bytes of a round, before boundaries are shifted to stripes */
     int64_t limit; /* limit in bytes after boundaries are shifted */
-    int64_t movers;
-    bool strictly; /* `movers` is a limit */
-    int64_t least; /* shortest piece in bytes that is cut for more aggregators */
+    int64_t aggregators;
+    bool is_limited;   /* `aggregators` is a limit */
+    int64_t min_piece; /* shortest piece in bytes that is cut for more aggregators */
 };
 
-/* Returns how many pieces of the longest extent fit into a turn. */
-static int64_t pieces_of_turn(const struct lemon_plan *plan, int64_t longest,
-                              const struct wish *wish)
+/* Returns how many pieces of the longest extent fit into a round. */
+static int64_t pieces_per_round(const struct lemon_plan *plan, int64_t longest,
+                                const struct goal *goal)
 {
-    int64_t length = larger(quotient_up(longest, plan->pieces), 1);
-    int64_t most = smaller(wish->turn / length, wish->limit / (length + plan->stripe));
+    int64_t length = larger(divide_up(longest, plan->pieces), 1);
+    int64_t most = smaller(goal->round / length, goal->limit / (length + plan->stripe));
     return larger(smaller(most, LEMON_TURN_PIECES), 1);
 }
 
 /* Returns the number of aggregators in a row: as many as there are pieces for. If there would
- * be too many, takes fewer, with full turns; a user's limit always holds. */
-static int64_t movers_of_row(const struct lemon_plan *plan, int64_t row_pieces,
-                             const struct wish *wish)
+ * be too many, takes fewer, with full rounds; a user's limit always holds. */
+static int64_t aggregators_per_row(const struct lemon_plan *plan, int64_t row_pieces,
+                                   const struct goal *goal)
 {
-    int64_t movers = smaller(plan->width, row_pieces);
-    if (plan->rows * movers <= wish->movers)
-        return movers;
-    if (wish->strictly)
-        return larger(wish->movers / plan->rows, 1);
-    int64_t full = quotient_up(row_pieces, plan->turn_pieces);
-    return smaller(movers, larger(full, quotient_up(wish->movers, plan->rows)));
+    int64_t aggregators = smaller(plan->width, row_pieces);
+    if (plan->rows * aggregators <= goal->aggregators)
+        return aggregators;
+    if (goal->is_limited)
+        return larger(goal->aggregators / plan->rows, 1);
+    int64_t full = divide_up(row_pieces, plan->round_pieces);
+    return smaller(aggregators, larger(full, divide_up(goal->aggregators, plan->rows)));
 }
 
-/* Cuts extents into pieces that fit into turns and occupy the aggregators; assigns the
- * pieces. */
-static void deal_pieces(struct lemon_plan *plan, const struct wish *wish)
+/* Cuts extents into pieces that fit into rounds and use the aggregators; assigns them. */
+static void assign_pieces(struct lemon_plan *plan, const struct goal *goal)
 {
-    int64_t cut_part = quotient_up(plan->grid.extent[plan->cut], plan->grid.parts[plan->cut]);
+    int64_t cut_part = divide_up(plan->grid.extent[plan->cut], plan->grid.parts[plan->cut]);
     int64_t longest = cut_part * plan->inner;
-    int64_t most = larger(quotient_up(longest, wish->least), 1);
-    int64_t extents = row_extents(&plan->grid, plan->cut);
-    int64_t useful = smaller(quotient_up(wish->movers, plan->extents), most);
-    plan->pieces = larger(larger(quotient_up(longest, wish->turn), useful), 1);
-    plan->turn_pieces = pieces_of_turn(plan, longest, wish);
-    plan->row_movers = movers_of_row(plan, extents * plan->pieces, wish);
-    plan->pieces = evenly(plan->pieces, extents, plan->row_movers, most);
-    plan->turn_pieces = pieces_of_turn(plan, longest, wish);
-    int64_t slots = plan->rows * plan->row_movers;
-    plan->movers = wish->strictly ? smaller(slots, wish->movers) : slots;
-    int64_t of_slot = quotient_up(extents * plan->pieces, plan->row_movers);
-    plan->turns = quotient_up(of_slot, plan->turn_pieces) * quotient_up(slots, plan->movers);
+    int64_t most = larger(divide_up(longest, goal->min_piece), 1);
+    int64_t extents = row_extent_count(&plan->grid, plan->cut);
+    int64_t useful = smaller(divide_up(goal->aggregators, plan->extents), most);
+    plan->pieces = larger(larger(divide_up(longest, goal->round), useful), 1);
+    plan->round_pieces = pieces_per_round(plan, longest, goal);
+    plan->row_aggregators = aggregators_per_row(plan, extents * plan->pieces, goal);
+    plan->pieces = even_pieces(plan->pieces, extents, plan->row_aggregators, most);
+    plan->round_pieces = pieces_per_round(plan, longest, goal);
+    int64_t slots = plan->rows * plan->row_aggregators;
+    plan->aggregators = goal->is_limited ? smaller(slots, goal->aggregators) : slots;
+    int64_t per_slot = divide_up(extents * plan->pieces, plan->row_aggregators);
+    plan->rounds =
+        divide_up(per_slot, plan->round_pieces) * divide_up(slots, plan->aggregators);
 }
 
-static void wish_for_turns(const struct lemon_plan *plan, const struct lemon_plan_hints *hints,
-                           struct wish *wish)
+static void set_round_goal(const struct lemon_plan *plan, const struct lemon_plan_hints *hints,
+                           struct goal *goal)
 {
     int64_t stripe = hints->stripe;
-    int64_t turn = larger(TURN_MIN, smaller(plan->width * MESSAGE, TURN_MAX));
-    wish->turn = larger(turn, smaller(stripe, TURN_LIMIT));
-    wish->limit = 2 * (int64_t)TURN_LIMIT;
-    if (hints->round == 0)
+    int64_t round = larger(ROUND_MIN, smaller(plan->width * MESSAGE_BYTES, ROUND_MAX));
+    goal->round = larger(round, smaller(stripe, ROUND_LIMIT));
+    goal->limit = 2 * (int64_t)ROUND_LIMIT;
+    if (hints->round_bytes == 0)
         return;
-    wish->limit = larger(smaller(hints->round, TURN_LIMIT) / stripe, 1) * stripe;
-    wish->turn = wish->limit > stripe ? wish->limit - stripe : larger(stripe / 2, 1);
+    goal->limit = larger(smaller(hints->round_bytes, ROUND_LIMIT) / stripe, 1) * stripe;
+    goal->round = goal->limit > stripe ? goal->limit - stripe : larger(stripe / 2, 1);
 }
 
 void lemon_plan_make(struct lemon_plan *plan, const struct lemon_grid *grid, int64_t base,
@@ -153,29 +152,30 @@ void lemon_plan_make(struct lemon_plan *plan, const struct lemon_grid *grid, int
 {
     *plan = (struct lemon_plan){
         .grid = *grid,
-        .direct = runs_are_long(grid, base, hints),
+        .direct = are_runs_long(grid, base, hints),
         .ranks = lemon_grid_ranks(grid),
         .bytes = lemon_grid_bytes(grid),
         .base = base,
         .stripe = hints->stripe,
     };
-    int64_t least = larger(smaller(EXTENT_MIN, plan->bytes / SMALL), hints->stripe);
-    if (hints->round > 0)
-        least = smaller(least, hints->round);
-    cut_extents(plan, least);
-    struct wish wish = {
-        .movers = smaller(plan->ranks, hints->movers > 0 ? hints->movers : MOVERS_ENOUGH),
-        .strictly = hints->movers > 0,
-        .least = hints->movers > 0 ? hints->stripe : least,
+    int64_t min_bytes = larger(smaller(EXTENT_MIN, plan->bytes / FRACTION), hints->stripe);
+    if (hints->round_bytes > 0)
+        min_bytes = smaller(min_bytes, hints->round_bytes);
+    cut_extents(plan, min_bytes);
+    bool is_limited = hints->aggregators > 0;
+    struct goal goal = {
+        .aggregators = smaller(plan->ranks, is_limited ? hints->aggregators : AGGREGATORS_MAX),
+        .is_limited = is_limited,
+        .min_piece = is_limited ? hints->stripe : min_bytes,
     };
-    wish_for_turns(plan, hints, &wish);
-    deal_pieces(plan, &wish);
+    set_round_goal(plan, hints, &goal);
+    assign_pieces(plan, &goal);
 }
 
 /* ---- offsets in the file ---- */
 
 /* Rounds to the nearest multiple of the stripe in the file. */
-static int64_t at_stripe(const struct lemon_plan *plan, int64_t at)
+static int64_t nearest_stripe(const struct lemon_plan *plan, int64_t at)
 {
     int64_t over = (plan->base % plan->stripe + at % plan->stripe) % plan->stripe;
     if (at <= 0 || at >= plan->bytes)
@@ -201,7 +201,7 @@ int64_t lemon_plan_piece(const struct lemon_plan *plan, int64_t piece)
         return plan->bytes;
     int64_t begin = lemon_plan_extent(plan, extent, &bytes);
     __int128 before = (__int128)bytes * (piece % plan->pieces) / plan->pieces;
-    return at_stripe(plan, begin + (int64_t)before);
+    return nearest_stripe(plan, begin + (int64_t)before);
 }
 
 /* ---- aggregators ---- */
@@ -221,7 +221,7 @@ void lemon_plan_row(const struct lemon_plan *plan, const int64_t *parts, struct 
     }
 }
 
-static void row_by_number(const struct lemon_plan *plan, int64_t number, struct lemon_row *row)
+static void get_row(const struct lemon_plan *plan, int64_t number, struct lemon_row *row)
 {
     int64_t parts[LEMON_BOX_DIMS];
     for (int i = plan->cut; i >= 0; i--) {
@@ -233,23 +233,23 @@ static void row_by_number(const struct lemon_plan *plan, int64_t number, struct 
 
 /* A slot is a place for an aggregator in a row. Each aggregator has one slot, or, if there are
  * fewer aggregators than slots, several consecutive ones. */
-static int64_t slots(const struct lemon_plan *plan)
+static int64_t slot_count(const struct lemon_plan *plan)
 {
-    return plan->rows * plan->row_movers;
+    return plan->rows * plan->row_aggregators;
 }
 
-static int64_t first_slot(const struct lemon_plan *plan, int64_t mover)
+static int64_t first_slot(const struct lemon_plan *plan, int64_t aggregator)
 {
-    return quotient_up(mover * slots(plan), plan->movers);
+    return divide_up(aggregator * slot_count(plan), plan->aggregators);
 }
 
-static int64_t slot_turns(const struct lemon_plan *plan)
+static int64_t slot_rounds(const struct lemon_plan *plan)
 {
-    return plan->turns / quotient_up(slots(plan), plan->movers);
+    return plan->rounds / divide_up(slot_count(plan), plan->aggregators);
 }
 
 /* Returns rank number `j` in the faster dimensions, relative to the row's first rank. */
-static int64_t member(const struct lemon_plan *plan, int64_t j)
+static int64_t row_member(const struct lemon_plan *plan, int64_t j)
 {
     const struct lemon_grid *grid = &plan->grid;
     int64_t rank = 0;
@@ -262,17 +262,17 @@ static int64_t member(const struct lemon_plan *plan, int64_t j)
 
 /* The aggregators of a row are spread over it. */
 static int64_t slot_rank(const struct lemon_plan *plan, const struct lemon_row *row,
-                         int64_t of_row)
+                         int64_t in_row)
 {
-    return row->rank + member(plan, of_row * plan->width / plan->row_movers);
+    return row->rank + row_member(plan, in_row * plan->width / plan->row_aggregators);
 }
 
-static int64_t mover_rank(const struct lemon_plan *plan, int64_t mover)
+static int64_t aggregator_rank(const struct lemon_plan *plan, int64_t aggregator)
 {
-    int64_t slot = first_slot(plan, mover);
+    int64_t slot = first_slot(plan, aggregator);
     struct lemon_row row;
-    row_by_number(plan, slot / plan->row_movers, &row);
-    return slot_rank(plan, &row, slot % plan->row_movers);
+    get_row(plan, slot / plan->row_aggregators, &row);
+    return slot_rank(plan, &row, slot % plan->row_aggregators);
 }
 
 int64_t lemon_plan_mover(const struct lemon_plan *plan, int64_t rank)
@@ -286,17 +286,16 @@ int64_t lemon_plan_mover(const struct lemon_plan *plan, int64_t rank)
         else
             j = j * grid->parts[i] + part;
     }
-    int64_t of_row = quotient_up(j * plan->row_movers, plan->width);
-    if (of_row >= plan->row_movers || of_row * plan->width / plan->row_movers != j)
+    int64_t in_row = divide_up(j * plan->row_aggregators, plan->width);
+    if (in_row >= plan->row_aggregators || in_row * plan->width / plan->row_aggregators != j)
         return -1;
-    int64_t slot = row * plan->row_movers + of_row;
-    int64_t mover = slot * plan->movers / slots(plan);
-    return first_slot(plan, mover) == slot ? mover : -1;
+    int64_t slot = row * plan->row_aggregators + in_row;
+    int64_t aggregator = slot * plan->aggregators / slot_count(plan);
+    return first_slot(plan, aggregator) == slot ? aggregator : -1;
 }
 
 /* Returns the number of the k-th piece of the row. */
-static int64_t piece_of_row(const struct lemon_plan *plan, const struct lemon_row *row,
-                            int64_t k)
+static int64_t row_piece(const struct lemon_plan *plan, const struct lemon_row *row, int64_t k)
 {
     int64_t at[LEMON_BOX_DIMS] = {0}, extent = k / plan->pieces, number = 0;
     for (int i = plan->cut - 1; i >= 0; i--) {
@@ -310,26 +309,26 @@ static int64_t piece_of_row(const struct lemon_plan *plan, const struct lemon_ro
 }
 
 /* The pieces of a slot are consecutive in its row. */
-static int64_t block_begin(const struct lemon_plan *plan, const struct lemon_row *row,
-                           int64_t of_row)
+static int64_t slot_piece(const struct lemon_plan *plan, const struct lemon_row *row,
+                          int64_t in_row)
 {
-    return (int64_t)((__int128)row->pieces * of_row / plan->row_movers);
+    return (int64_t)((__int128)row->pieces * in_row / plan->row_aggregators);
 }
 
-int lemon_plan_turn(const struct lemon_plan *plan, int64_t mover, int64_t turn,
+int lemon_plan_turn(const struct lemon_plan *plan, int64_t aggregator, int64_t round,
                     struct lemon_piece pieces[LEMON_TURN_PIECES])
 {
-    int64_t slot = first_slot(plan, mover) + turn / slot_turns(plan);
+    int64_t slot = first_slot(plan, aggregator) + round / slot_rounds(plan);
     int count = 0;
     struct lemon_row row;
-    if (slot >= first_slot(plan, mover + 1))
+    if (slot >= first_slot(plan, aggregator + 1))
         return 0;
-    row_by_number(plan, slot / plan->row_movers, &row);
-    int64_t of_row = slot % plan->row_movers;
-    int64_t k = block_begin(plan, &row, of_row) + turn % slot_turns(plan) * plan->turn_pieces;
-    int64_t end = smaller(k + plan->turn_pieces, block_begin(plan, &row, of_row + 1));
+    get_row(plan, slot / plan->row_aggregators, &row);
+    int64_t in_row = slot % plan->row_aggregators;
+    int64_t k = slot_piece(plan, &row, in_row) + round % slot_rounds(plan) * plan->round_pieces;
+    int64_t end = smaller(k + plan->round_pieces, slot_piece(plan, &row, in_row + 1));
     for (; k < end; k++) {
-        int64_t piece = piece_of_row(plan, &row, k);
+        int64_t piece = row_piece(plan, &row, k);
         int64_t from = lemon_plan_piece(plan, piece), to = lemon_plan_piece(plan, piece + 1);
         if (from == to)
             continue;
@@ -343,7 +342,7 @@ int lemon_plan_turn(const struct lemon_plan *plan, int64_t mover, int64_t turn,
 
 /* ---- owner of a piece ---- */
 
-int64_t lemon_plan_owner(const struct lemon_plan *plan, int64_t piece, int64_t *turn)
+int64_t lemon_plan_owner(const struct lemon_plan *plan, int64_t piece, int64_t *round)
 {
     const struct lemon_grid *grid = &plan->grid;
     int64_t at[LEMON_BOX_DIMS] = {0}, parts[LEMON_BOX_DIMS], extent = piece / plan->pieces;
@@ -360,11 +359,11 @@ int64_t lemon_plan_owner(const struct lemon_plan *plan, int64_t piece, int64_t *
     for (int i = 0; i < plan->cut; i++)
         k = k * row.sites[i] + at[i] - row.start[i];
     k = k * plan->pieces + piece % plan->pieces;
-    int64_t of_row = (int64_t)(((__int128)(k + 1) * plan->row_movers - 1) / row.pieces);
-    int64_t slot = row.number * plan->row_movers + of_row;
-    int64_t mover = slot * plan->movers / slots(plan);
-    *turn = (slot - first_slot(plan, mover)) * slot_turns(plan) +
-            (k - block_begin(plan, &row, of_row)) / plan->turn_pieces;
-    return plan->movers == slots(plan) ? slot_rank(plan, &row, of_row)
-                                       : mover_rank(plan, mover);
+    int64_t in_row = (int64_t)(((__int128)(k + 1) * plan->row_aggregators - 1) / row.pieces);
+    int64_t slot = row.number * plan->row_aggregators + in_row;
+    int64_t aggregator = slot * plan->aggregators / slot_count(plan);
+    *round = (slot - first_slot(plan, aggregator)) * slot_rounds(plan) +
+             (k - slot_piece(plan, &row, in_row)) / plan->round_pieces;
+    return plan->aggregators == slot_count(plan) ? slot_rank(plan, &row, in_row)
+                                                 : aggregator_rank(plan, aggregator);
 }

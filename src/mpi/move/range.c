@@ -12,8 +12,8 @@ enum {
     /* Bytes of one MPI-IO call. Longer writes may stall, shorter reads reduce read-ahead. */
     READ_CHUNK = 256 << 20,
     WRITE_CHUNK = 8 << 20,
-    START_CHUNK = 512 << 10, /* for writes with start_fd */
-    PAGE = 4096,             /* a divisor of the page size */
+    WRITEBACK_CHUNK = 512 << 10, /* for writes with writeback_fd */
+    PAGE = 4096,                 /* a divisor of the page size */
 };
 
 /* ---- O_DIRECT ---- */
@@ -32,13 +32,13 @@ static int64_t read_direct(const struct lemon_file *file, char *data, int64_t n,
     if (blocks == 0 || limefile_is_cached(file->direct_fd, (uint64_t)offset, (size_t)n))
         return 0;
     while (done < blocks) {
-        ssize_t got = pread(file->direct_fd, data + *head + done, (size_t)(blocks - done),
-                            offset + *head + done);
-        if (got < 0 && errno == EINTR)
+        ssize_t n_read = pread(file->direct_fd, data + *head + done, (size_t)(blocks - done),
+                               offset + *head + done);
+        if (n_read < 0 && errno == EINTR)
             continue;
-        if (got <= 0 || got % LIMEFILE_DIRECT_ALIGN)
+        if (n_read <= 0 || n_read % LIMEFILE_DIRECT_ALIGN)
             break; /* rejected, or end of file: MPI-IO reports the error */
-        done += got;
+        done += n_read;
     }
     return done;
 }
@@ -47,16 +47,16 @@ static int64_t read_direct(const struct lemon_file *file, char *data, int64_t n,
 
 /* Starts write-back of complete pages without waiting; a partial page is left to the next
  * write. Errors are reported by the sync: it reports an error once for each descriptor. */
-static void start_disk(const struct lemon_file *file, int64_t n, int64_t offset)
+static void start_writeback(const struct lemon_file *file, int64_t n, int64_t offset)
 {
     int64_t from = offset - offset % PAGE, to = (offset + n) - (offset + n) % PAGE;
-    if (file->start_fd >= 0 && from < to)
-        sync_file_range(file->start_fd, from, to - from, SYNC_FILE_RANGE_WRITE);
+    if (file->writeback_fd >= 0 && from < to)
+        sync_file_range(file->writeback_fd, from, to - from, SYNC_FILE_RANGE_WRITE);
 }
 
 /* Describes a failure of a call for `count` bytes that moved `moved` bytes. Returns false. */
-static bool explain(enum lemon_direction direction, int64_t at, int moved, int count, int err,
-                    char text[LEMON_RANGE_TEXT])
+static bool format_failure(enum lemon_direction direction, int64_t at, int moved, int count,
+                           int err, char text[LEMON_RANGE_TEXT])
 {
     bool reads = direction == LEMON_READ;
     int n = snprintf(text, LEMON_RANGE_TEXT, "%s at %lld: %d of %d bytes",
@@ -72,9 +72,9 @@ static bool explain(enum lemon_direction direction, int64_t at, int moved, int c
 static bool move_by_mpi(const struct lemon_file *file, enum lemon_direction direction,
                         void *data, int64_t n, int64_t offset, char text[LEMON_RANGE_TEXT])
 {
-    const int chunk = direction == LEMON_READ ? READ_CHUNK
-                      : file->start_fd < 0    ? WRITE_CHUNK
-                                              : START_CHUNK;
+    const int chunk = direction == LEMON_READ  ? READ_CHUNK
+                      : file->writeback_fd < 0 ? WRITE_CHUNK
+                                               : WRITEBACK_CHUNK;
     for (int64_t done = 0; done < n;) {
         int count = n - done < chunk ? (int)(n - done) : chunk, moved = 0;
         MPI_Status status;
@@ -86,9 +86,9 @@ static bool move_by_mpi(const struct lemon_file *file, enum lemon_direction dire
         if (err == MPI_SUCCESS)
             MPI_Get_count(&status, MPI_BYTE, &moved);
         if (err != MPI_SUCCESS || moved != count)
-            return explain(direction, offset + done, moved, count, err, text);
+            return format_failure(direction, offset + done, moved, count, err, text);
         if (direction == LEMON_WRITE)
-            start_disk(file, count, offset + done);
+            start_writeback(file, count, offset + done);
         done += count;
     }
     return true;

@@ -2,69 +2,71 @@
 #include "runs.h"
 
 enum {
-    RANGE_LEAST = 4 << 20, /* of an aggregator */
-    TURN = 8 << 20,
-    ROOT_MOST = 1 << 20, /* there are at most 2^40 items */
+    RANGE_MIN = 4 << 20, /* of an aggregator */
+    ROUND_BYTES = 8 << 20,
+    ROOT_MAX = 1 << 20, /* there are at most 2^40 items */
 };
 
 void lemon_runs_plan_make(struct lemon_runs_plan *plan, int64_t bytes, int64_t ranks,
                           int64_t base, const struct lemon_plan_hints *hints)
 {
-    struct lemon_plan_hints least = *hints;
-    int64_t worth = bytes / RANGE_LEAST > 1 ? bytes / RANGE_LEAST : 1;
-    int64_t wish = hints->movers > 0 ? hints->movers : ranks;
-    least.movers = smaller(smaller(wish, worth), ranks);
+    struct lemon_plan_hints limited = *hints;
+    int64_t useful = bytes / RANGE_MIN > 1 ? bytes / RANGE_MIN : 1;
+    int64_t requested = hints->aggregators > 0 ? hints->aggregators : ranks;
+    limited.aggregators = smaller(smaller(requested, useful), ranks);
     *plan = (struct lemon_runs_plan){.ranks = ranks};
-    lemon_share_make(&plan->share, bytes, (int)ranks, base, &least);
-    int64_t turn = hints->round > 0 ? hints->round : TURN;
-    plan->turn = turn > hints->stripe ? turn - turn % hints->stripe : hints->stripe;
-    plan->turns = bytes > 0 ? (plan->share.each + plan->turn - 1) / plan->turn : 0;
+    lemon_share_make(&plan->domains, bytes, (int)ranks, base, &limited);
+    int64_t stripe = hints->stripe;
+    int64_t round = hints->round_bytes > 0 ? hints->round_bytes : ROUND_BYTES;
+    round = round > stripe ? round - round % stripe : stripe;
+    plan->round_bytes = round;
+    plan->rounds = bytes > 0 ? (plan->domains.bytes_each + round - 1) / round : 0;
 }
 
 bool lemon_runs_are_long(const struct lemon_runs_plan *plan, const struct lemon_run *run,
                          int64_t runs, const struct lemon_plan_hints *hints)
 {
-    if (hints->striped || (hints->movers > 0 && hints->movers < plan->ranks))
+    if (hints->striped || (hints->aggregators > 0 && hints->aggregators < plan->ranks))
         return false;
     for (int64_t i = 0; i < runs; i++)
-        if (run[i].bytes < RANGE_LEAST)
+        if (run[i].bytes < RANGE_MIN)
             return false;
     return true;
 }
 
 int64_t lemon_runs_of_home(int64_t items, int64_t ranks)
 {
-    int64_t each = (items + ranks - 1) / ranks;
-    while (each < ROOT_MOST && each * each < items)
-        each++;
-    return each;
+    int64_t per_home = (items + ranks - 1) / ranks;
+    while (per_home < ROOT_MAX && per_home * per_home < items)
+        per_home++;
+    return per_home;
 }
 
-int64_t lemon_runs_rank(const struct lemon_runs_plan *plan, int64_t mover)
+int64_t lemon_runs_rank(const struct lemon_runs_plan *plan, int64_t aggregator)
 {
-    return mover * plan->ranks / plan->share.movers;
+    return aggregator * plan->ranks / plan->domains.aggregators;
 }
 
 int64_t lemon_runs_mover(const struct lemon_runs_plan *plan, int64_t rank)
 {
-    int64_t mover = (rank * plan->share.movers + plan->ranks - 1) / plan->ranks;
-    return mover < plan->share.movers && lemon_runs_rank(plan, mover) == rank ? mover : -1;
+    int64_t all = plan->domains.aggregators, i = (rank * all + plan->ranks - 1) / plan->ranks;
+    return i < all && lemon_runs_rank(plan, i) == rank ? i : -1;
 }
 
 int64_t lemon_runs_owner(const struct lemon_runs_plan *plan, int64_t at)
 {
-    return (at + plan->share.base % plan->share.stripe) / plan->share.each;
+    return (at + plan->domains.base % plan->domains.stripe) / plan->domains.bytes_each;
 }
 
-/* Turns end at multiples of the stripe in the file, so the first one may be shorter. */
-void lemon_runs_turn(const struct lemon_runs_plan *plan, int64_t mover, int64_t turn,
+/* Rounds end at multiples of the stripe in the file, so the first one may be shorter. */
+void lemon_runs_turn(const struct lemon_runs_plan *plan, int64_t aggregator, int64_t round,
                      int64_t *from, int64_t *to)
 {
-    int64_t begin, end, skew = plan->share.base % plan->share.stripe;
-    lemon_share_range(&plan->share, (int)mover, &begin, &end);
-    int64_t first = mover * plan->share.each - skew; /* possibly before `begin` */
-    *from = first + turn * plan->turn;
-    *to = smaller(*from + plan->turn, end);
+    int64_t begin, end, skew = plan->domains.base % plan->domains.stripe;
+    lemon_share_range(&plan->domains, (int)aggregator, &begin, &end);
+    int64_t first = aggregator * plan->domains.bytes_each - skew; /* possibly before `begin` */
+    *from = first + round * plan->round_bytes;
+    *to = smaller(*from + plan->round_bytes, end);
     if (*from < begin)
         *from = begin;
     if (*from > *to)

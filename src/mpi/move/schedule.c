@@ -1,44 +1,44 @@
-/* schedule.c - list what one rank exchanges in each turn of a plan */
+/* schedule.c - list what one rank exchanges in each round of a plan */
 #include "schedule.h"
 #include "array.h"
 
 #include <stdlib.h>
 
-static int by_number(int64_t a, int64_t b)
+static int compare_int64(int64_t a, int64_t b)
 {
     return (a > b) - (a < b);
 }
 
 /* ---- the rank's data ---- */
 
-static int by_turn_mover_place(const void *a, const void *b)
+static int compare_parts(const void *a, const void *b)
 {
     const struct lemon_part *x = a, *y = b;
-    int order = by_number(x->turn, y->turn);
+    int order = compare_int64(x->round, y->round);
     if (order == 0)
-        order = by_number(x->mover, y->mover);
-    return order ? order : by_number(x->at, y->at);
+        order = compare_int64(x->aggregator, y->aggregator);
+    return order ? order : compare_int64(x->at, y->at);
 }
 
-/* Merges adjacent parts, and counts the most parts in a turn. */
-static void join_parts(struct lemon_schedule *schedule)
+/* Merges adjacent parts, and counts the most parts in a round. */
+static void merge_parts(struct lemon_schedule *schedule)
 {
     struct lemon_part *parts = schedule->parts;
-    int64_t kept = 0, first = 0;
+    int64_t merged = 0, first = 0;
     for (int64_t i = 0; i < schedule->part_count; i++) {
-        struct lemon_part *last = kept ? &parts[kept - 1] : NULL;
-        if (last && last->turn == parts[i].turn && last->mover == parts[i].mover &&
+        struct lemon_part *last = merged ? &parts[merged - 1] : NULL;
+        if (last && last->round == parts[i].round && last->aggregator == parts[i].aggregator &&
             last->at + last->n == parts[i].at) {
             last->n += parts[i].n;
             continue;
         }
-        if (last && last->turn != parts[i].turn)
-            first = kept;
-        parts[kept++] = parts[i];
-        if (kept - first > schedule->most_parts)
-            schedule->most_parts = kept - first;
+        if (last && last->round != parts[i].round)
+            first = merged;
+        parts[merged++] = parts[i];
+        if (merged - first > schedule->max_parts)
+            schedule->max_parts = merged - first;
     }
-    schedule->part_count = kept;
+    schedule->part_count = merged;
 }
 
 struct finder {
@@ -50,7 +50,7 @@ struct finder {
 };
 
 /* Adds the box's parts of the pieces that overlap [begin, end). */
-static int find_in_pieces(struct finder *finder, int64_t piece, int64_t begin, int64_t end)
+static int find_piece_parts(struct finder *finder, int64_t piece, int64_t begin, int64_t end)
 {
     const struct lemon_plan *plan = finder->plan;
     struct lemon_schedule *schedule = finder->schedule;
@@ -67,7 +67,7 @@ static int find_in_pieces(struct finder *finder, int64_t piece, int64_t begin, i
         finder->next = piece + 1;
         if (part.n == 0)
             continue;
-        part.mover = lemon_plan_owner(plan, piece, &part.turn);
+        part.aggregator = lemon_plan_owner(plan, piece, &part.round);
         if (!limefile_reserve(&schedule->parts, &finder->capacity,
                               (size_t)schedule->part_count + 1, sizeof part))
             return -1;
@@ -76,8 +76,7 @@ static int find_in_pieces(struct finder *finder, int64_t piece, int64_t begin, i
     return 0;
 }
 
-/* The box has parts of the extents of its row: one extent for each of its coordinates in the
- * dimensions before the cut. */
+/* The box has a part of one extent for each of its coordinates in dimensions before the cut. */
 static int find_parts(struct lemon_schedule *schedule, const struct lemon_plan *plan,
                       int64_t rank)
 {
@@ -89,8 +88,8 @@ static int find_parts(struct lemon_schedule *schedule, const struct lemon_plan *
         return 0;
     for (int i = 0; i < plan->cut; i++)
         count *= finder.box.sites[i];
-    for (int64_t of_row = 0; of_row < count; of_row++) {
-        int64_t number = 0, left = of_row, stride = grid->parts[plan->cut], bytes;
+    for (int64_t in_row = 0; in_row < count; in_row++) {
+        int64_t number = 0, left = in_row, stride = grid->parts[plan->cut], bytes;
         for (int i = plan->cut - 1; i >= 0; i--) {
             number += (finder.box.start[i] + left % finder.box.sites[i]) * stride;
             left /= finder.box.sites[i];
@@ -98,44 +97,45 @@ static int find_parts(struct lemon_schedule *schedule, const struct lemon_plan *
         }
         int64_t extent = number + part;
         int64_t begin = lemon_plan_extent(plan, extent, &bytes);
-        if (find_in_pieces(&finder, extent * plan->pieces, begin, begin + bytes) != 0)
+        if (find_piece_parts(&finder, extent * plan->pieces, begin, begin + bytes) != 0)
             return -1;
     }
     if (schedule->part_count)
         qsort(schedule->parts, (size_t)schedule->part_count, sizeof *schedule->parts,
-              by_turn_mover_place);
-    join_parts(schedule);
+              compare_parts);
+    merge_parts(schedule);
     return 0;
 }
 
 /* ---- sources of an aggregator ---- */
 
-static int by_rank(const void *a, const void *b)
+static int compare_source_ranks(const void *a, const void *b)
 {
     const struct lemon_source *x = a, *y = b;
-    return by_number(x->rank, y->rank);
+    return compare_int64(x->rank, y->rank);
 }
 
-/* Sorts the sources from `first` on, which belong to one turn, and merges those of a rank. */
-static void join_sources(struct lemon_schedule *schedule, int64_t first)
+/* Sorts the sources from `first` on, which belong to one round, and merges those of a rank. */
+static void merge_sources(struct lemon_schedule *schedule, int64_t first)
 {
     struct lemon_source *sources = schedule->sources;
-    int64_t kept = first;
+    int64_t merged = first;
     if (schedule->source_count == first)
         return;
-    qsort(sources + first, (size_t)(schedule->source_count - first), sizeof *sources, by_rank);
+    qsort(sources + first, (size_t)(schedule->source_count - first), sizeof *sources,
+          compare_source_ranks);
     for (int64_t i = first; i < schedule->source_count; i++)
-        if (kept > first && sources[kept - 1].rank == sources[i].rank)
-            sources[kept - 1].n += sources[i].n;
+        if (merged > first && sources[merged - 1].rank == sources[i].rank)
+            sources[merged - 1].n += sources[i].n;
         else
-            sources[kept++] = sources[i];
-    schedule->source_count = kept;
-    if (kept - first > schedule->most_sources)
-        schedule->most_sources = kept - first;
+            sources[merged++] = sources[i];
+    schedule->source_count = merged;
+    if (merged - first > schedule->max_sources)
+        schedule->max_sources = merged - first;
 }
 
-static int find_holders(struct lemon_schedule *schedule, const struct lemon_plan *plan,
-                        int64_t turn, const struct lemon_piece *piece, size_t *capacity)
+static int add_sources(struct lemon_schedule *schedule, const struct lemon_plan *plan,
+                       int64_t round, const struct lemon_piece *piece, size_t *capacity)
 {
     struct lemon_grid_walk walk;
     for (lemon_grid_walk_set(&walk, &plan->grid, piece->from, piece->to); !walk.ended;
@@ -148,7 +148,8 @@ static int find_holders(struct lemon_schedule *schedule, const struct lemon_plan
         if (!limefile_reserve(&schedule->sources, capacity, (size_t)schedule->source_count + 1,
                               sizeof *schedule->sources))
             return -1;
-        schedule->sources[schedule->source_count++] = (struct lemon_source){turn, walk.rank, n};
+        schedule->sources[schedule->source_count++] =
+            (struct lemon_source){round, walk.rank, n};
     }
     return 0;
 }
@@ -156,16 +157,16 @@ static int find_holders(struct lemon_schedule *schedule, const struct lemon_plan
 static int find_sources(struct lemon_schedule *schedule, const struct lemon_plan *plan)
 {
     size_t capacity = 0;
-    for (int64_t turn = 0; schedule->mover >= 0 && turn < plan->turns; turn++) {
+    for (int64_t round = 0; schedule->aggregator >= 0 && round < plan->rounds; round++) {
         struct lemon_piece pieces[LEMON_TURN_PIECES];
-        int count = lemon_plan_turn(plan, schedule->mover, turn, pieces);
+        int count = lemon_plan_turn(plan, schedule->aggregator, round, pieces);
         int64_t first = schedule->source_count, bytes = 0;
         for (int i = 0; i < count; i++) {
             bytes += pieces[i].to - pieces[i].from;
-            if (find_holders(schedule, plan, turn, &pieces[i], &capacity) != 0)
+            if (add_sources(schedule, plan, round, &pieces[i], &capacity) != 0)
                 return -1;
         }
-        join_sources(schedule, first);
+        merge_sources(schedule, first);
         schedule->bytes += bytes;
         if (bytes > schedule->window)
             schedule->window = bytes;
@@ -176,7 +177,7 @@ static int find_sources(struct lemon_schedule *schedule, const struct lemon_plan
 int lemon_schedule_make(struct lemon_schedule *schedule, const struct lemon_plan *plan,
                         int64_t rank)
 {
-    *schedule = (struct lemon_schedule){.mover = lemon_plan_mover(plan, rank)};
+    *schedule = (struct lemon_schedule){.aggregator = lemon_plan_mover(plan, rank)};
     if (find_parts(schedule, plan, rank) == 0 && find_sources(schedule, plan) == 0)
         return 0;
     lemon_schedule_free(schedule);

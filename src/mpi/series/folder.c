@@ -14,15 +14,15 @@
 #include <unistd.h>
 
 enum {
-    DIGITS = 12,  /* minimal number of digits, so that ls sorts by number */
-    CHANCES = 16, /* hexadecimal digits in an unfinished checkpoint's name */
-    LOCK_PAUSES = 200,
+    DIGITS = 12,        /* minimal number of digits, so that ls sorts by number */
+    RANDOM_DIGITS = 16, /* hexadecimal digits in an unfinished checkpoint's name */
+    LOCK_RETRIES = 200,
     LOCK_PAUSE_MS = 50,
 };
 
-static const struct lemon_folder_fault good = {0, NULL};
+static const struct lemon_folder_fault success = {0, NULL};
 
-static struct lemon_folder_fault fault(const char *action)
+static struct lemon_folder_fault make_error(const char *action)
 {
     return (struct lemon_folder_fault){errno, action};
 }
@@ -35,28 +35,28 @@ bool lemon_folder_name(const char *base, int64_t number, char name[LEMON_SERIES_
            LEMON_SERIES_NAME;
 }
 
-bool lemon_folder_part(const char *base, int64_t number, uint64_t chance,
+bool lemon_folder_part(const char *base, int64_t number, uint64_t random,
                        char name[LEMON_SERIES_NAME])
 {
     return snprintf(name, LEMON_SERIES_NAME, ".%s.%0*" PRId64 ".%0*" PRIx64 ".part", base,
-                    DIGITS, number, CHANCES, chance) < LEMON_SERIES_NAME;
+                    DIGITS, number, RANDOM_DIGITS, random) < LEMON_SERIES_NAME;
 }
 
 /* Returns the number in a checkpoint's name, or -1 if the name is not canonical. */
-static int64_t number_of(const char *base, const char *name)
+static int64_t parse_number_in_name(const char *base, const char *name)
 {
     size_t n = strlen(base);
-    char again[LEMON_SERIES_NAME];
+    char canonical[LEMON_SERIES_NAME];
     if (strncmp(name, base, n) != 0 || name[n] != '.' || !isdigit((unsigned char)name[n + 1]))
         return -1;
     errno = 0;
     int64_t number = strtoll(name + n + 1, NULL, 10);
-    if (errno || !lemon_folder_name(base, number, again) || strcmp(again, name) != 0)
+    if (errno || !lemon_folder_name(base, number, canonical) || strcmp(canonical, name) != 0)
         return -1;
     return number;
 }
 
-static bool is_part(const char *base, const char *name)
+static bool is_part_name(const char *base, const char *name)
 {
     size_t n = strlen(base);
     if (name[0] != '.' || strncmp(name + 1, base, n) != 0 || name[1 + n] != '.')
@@ -64,34 +64,34 @@ static bool is_part(const char *base, const char *name)
     const char *number = name + 1 + n + 1;
     size_t digits = strspn(number, "0123456789");
     return digits >= DIGITS && number[digits] == '.' &&
-           strspn(number + digits + 1, "0123456789abcdef") == CHANCES &&
-           strcmp(number + digits + 1 + CHANCES, ".part") == 0;
+           strspn(number + digits + 1, "0123456789abcdef") == RANDOM_DIGITS &&
+           strcmp(number + digits + 1 + RANDOM_DIGITS, ".part") == 0;
 }
 
 /* ---- the directory ---- */
 
 /* Returns a new stream, which starts at the first entry. */
-static DIR *entries_of(int folder)
+static DIR *open_entries(int dir)
 {
-    int again = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = again < 0 ? NULL : fdopendir(again);
-    if (!entries && again >= 0)
-        close(again);
+    int canonical = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = canonical < 0 ? NULL : fdopendir(canonical);
+    if (!entries && canonical >= 0)
+        close(canonical);
     return entries;
 }
 
-static struct lemon_folder_fault remove_parts(const struct lemon_folder *folder)
+static struct lemon_folder_fault remove_part_files(const struct lemon_folder *dir)
 {
-    DIR *entries = entries_of(folder->fd);
+    DIR *entries = open_entries(dir->fd);
     if (!entries)
-        return fault("open");
-    struct lemon_folder_fault met = good;
+        return make_error("open");
+    struct lemon_folder_fault result = success;
     for (struct dirent *e; (e = readdir(entries)) != NULL;)
-        if (is_part(folder->base, e->d_name) && unlinkat(folder->fd, e->d_name, 0) != 0 &&
+        if (is_part_name(dir->base, e->d_name) && unlinkat(dir->fd, e->d_name, 0) != 0 &&
             errno != ENOENT)
-            met = fault("remove an unfinished checkpoint");
+            result = make_error("remove an unfinished checkpoint");
     closedir(entries);
-    return met;
+    return result;
 }
 
 /* A killed process holds the lock until its last thread has ended, possibly after a sync. */
@@ -102,133 +102,133 @@ static int wait_for_lock(int fd)
     for (int i = 0; fcntl(fd, F_OFD_SETLK, &all) != 0; i++) {
         if (errno != EAGAIN && errno != EACCES)
             return errno;
-        if (i == LOCK_PAUSES)
+        if (i == LOCK_RETRIES)
             return EBUSY;
         nanosleep(&pause, NULL);
     }
     return 0;
 }
 
-static struct lemon_folder_fault take_lock(struct lemon_folder *folder, bool *locks)
+static struct lemon_folder_fault lock_series(struct lemon_folder *dir, bool *locks)
 {
     char name[LEMON_SERIES_NAME];
-    if (snprintf(name, sizeof name, ".%s.lock", folder->base) >= (int)sizeof name)
+    if (snprintf(name, sizeof name, ".%s.lock", dir->base) >= (int)sizeof name)
         return (struct lemon_folder_fault){ENAMETOOLONG, "lock"};
-    folder->lock =
-        openat(folder->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
-    if (folder->lock < 0)
-        return fault("lock");
-    int err = wait_for_lock(folder->lock);
+    dir->lock =
+        openat(dir->fd, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (dir->lock < 0)
+        return make_error("lock");
+    int err = wait_for_lock(dir->lock);
     *locks = err == 0 || err == EBUSY;
     return (struct lemon_folder_fault){err == EBUSY ? EBUSY : 0, "lock"};
 }
 
-struct lemon_folder_fault lemon_folder_open(struct lemon_folder *folder, const char *path,
+struct lemon_folder_fault lemon_folder_open(struct lemon_folder *dir, const char *path,
                                             bool *locks)
 {
-    folder->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (folder->fd < 0)
-        return fault("open");
-    struct lemon_folder_fault met = take_lock(folder, locks);
-    return met.error ? met : remove_parts(folder);
+    dir->fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir->fd < 0)
+        return make_error("open");
+    struct lemon_folder_fault result = lock_series(dir, locks);
+    return result.error ? result : remove_part_files(dir);
 }
 
-void lemon_folder_close(struct lemon_folder *folder)
+void lemon_folder_close(struct lemon_folder *dir)
 {
-    if (folder->lock >= 0)
-        close(folder->lock);
-    if (folder->fd >= 0)
-        close(folder->fd);
-    folder->lock = folder->fd = -1;
+    if (dir->lock >= 0)
+        close(dir->lock);
+    if (dir->fd >= 0)
+        close(dir->fd);
+    dir->lock = dir->fd = -1;
 }
 
 /* ---- complete checkpoints ---- */
 
-static int compare(const void *a, const void *b)
+static int compare_descending(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
 /* Appends to an array whose capacity doubles at each power of 2. */
-static bool add(int64_t **numbers, int64_t *count, int64_t number)
+static bool append_number(int64_t **numbers, int64_t *count, int64_t number)
 {
     if ((*count & (*count - 1)) == 0) {
-        size_t room = *count ? 2 * (size_t)*count : 1;
-        int64_t *more = realloc(*numbers, room * sizeof *more);
-        if (!more)
+        size_t capacity = *count ? 2 * (size_t)*count : 1;
+        int64_t *grown = realloc(*numbers, capacity * sizeof *grown);
+        if (!grown)
             return false;
-        *numbers = more;
+        *numbers = grown;
     }
     (*numbers)[(*count)++] = number;
     return true;
 }
 
-struct lemon_folder_fault lemon_folder_list(const struct lemon_folder *folder,
-                                            int64_t **numbers, int64_t *count)
+struct lemon_folder_fault lemon_folder_list(const struct lemon_folder *dir, int64_t **numbers,
+                                            int64_t *count)
 {
     *numbers = NULL, *count = 0;
-    DIR *entries = entries_of(folder->fd);
+    DIR *entries = open_entries(dir->fd);
     if (!entries)
-        return fault("open");
-    struct lemon_folder_fault met = good;
+        return make_error("open");
+    struct lemon_folder_fault result = success;
     errno = 0;
-    for (struct dirent *e; !met.error && (e = readdir(entries)) != NULL; errno = 0) {
-        int64_t number = number_of(folder->base, e->d_name);
+    for (struct dirent *e; !result.error && (e = readdir(entries)) != NULL; errno = 0) {
+        int64_t number = parse_number_in_name(dir->base, e->d_name);
         struct stat st;
         if (number < 0)
             continue;
-        if (fstatat(folder->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-            met = errno == ENOENT ? good : fault("list"); /* it may be the newest */
-        else if (S_ISREG(st.st_mode) && !add(numbers, count, number))
-            met = (struct lemon_folder_fault){ENOMEM, "list"};
+        if (fstatat(dir->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            result = errno == ENOENT ? success : make_error("list"); /* it may be the newest */
+        else if (S_ISREG(st.st_mode) && !append_number(numbers, count, number))
+            result = (struct lemon_folder_fault){ENOMEM, "list"};
     }
-    if (!met.error && errno)
-        met = fault("list");
+    if (!result.error && errno)
+        result = make_error("list");
     closedir(entries);
     if (*count > 0)
-        qsort(*numbers, (size_t)*count, sizeof **numbers, compare);
-    return met;
+        qsort(*numbers, (size_t)*count, sizeof **numbers, compare_descending);
+    return result;
 }
 
-struct lemon_folder_fault lemon_folder_publish(const struct lemon_folder *folder, int fd,
+struct lemon_folder_fault lemon_folder_publish(const struct lemon_folder *dir, int fd,
                                                const char *part, int64_t number)
 {
     char name[LEMON_SERIES_NAME];
-    struct stat ours, named;
-    lemon_folder_name(folder->base, number, name);
-    if (fstat(fd, &ours) != 0 || fstatat(folder->fd, part, &named, AT_SYMLINK_NOFOLLOW) != 0)
-        return fault("publish");
-    if (ours.st_dev != named.st_dev || ours.st_ino != named.st_ino)
+    struct stat opened, named;
+    lemon_folder_name(dir->base, number, name);
+    if (fstat(fd, &opened) != 0 || fstatat(dir->fd, part, &named, AT_SYMLINK_NOFOLLOW) != 0)
+        return make_error("publish");
+    if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino)
         return (struct lemon_folder_fault){ESTALE, "publish"};
-    if (renameat(folder->fd, part, folder->fd, name) != 0)
-        return fault("rename");
-    return fsync(folder->fd) == 0 || errno == EINVAL ? good : fault("sync the folder");
+    if (renameat(dir->fd, part, dir->fd, name) != 0)
+        return make_error("rename");
+    return fsync(dir->fd) == 0 || errno == EINVAL ? success : make_error("sync the directory");
 }
 
-static struct lemon_folder_fault remove_number(const struct lemon_folder *folder,
-                                               int64_t number)
+static struct lemon_folder_fault remove_checkpoint(const struct lemon_folder *dir,
+                                                   int64_t number)
 {
     char name[LEMON_SERIES_NAME];
-    lemon_folder_name(folder->base, number, name);
-    return unlinkat(folder->fd, name, 0) == 0 || errno == ENOENT
-               ? good
-               : fault("remove an old checkpoint");
+    lemon_folder_name(dir->base, number, name);
+    return unlinkat(dir->fd, name, 0) == 0 || errno == ENOENT
+               ? success
+               : make_error("remove an old checkpoint");
 }
 
-struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *folder, int64_t newest,
+struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *dir, int64_t newest,
                                               int64_t keep)
 {
     int64_t *numbers, count;
-    struct lemon_folder_fault met = lemon_folder_list(folder, &numbers, &count);
-    bool any = false;
-    for (int64_t i = 0; !met.error && i < count; i++)
+    struct lemon_folder_fault result = lemon_folder_list(dir, &numbers, &count);
+    bool removed = false;
+    for (int64_t i = 0; !result.error && i < count; i++)
         if (numbers[i] > newest || keep-- <= 0) {
-            met = remove_number(folder, numbers[i]);
-            any = true;
+            result = remove_checkpoint(dir, numbers[i]);
+            removed = true;
         }
     free(numbers);
-    if (any && !met.error && fsync(folder->fd) != 0 && errno != EINVAL)
-        met = fault("sync the folder");
-    return met;
+    if (removed && !result.error && fsync(dir->fd) != 0 && errno != EINVAL)
+        result = make_error("sync the directory");
+    return result;
 }

@@ -21,99 +21,101 @@ enum {
     PAUSE_MS = 20,
 };
 
-static bool same_time(const struct timespec *a, const struct timespec *b)
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
 {
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
 /* Waits for a wake-up or PAUSE_MS. Returns whether to continue. */
-static bool rest(struct lemon_push *push)
+static bool wait_for_wake_up(struct lemon_push *writeback)
 {
-    struct pollfd wake = {push->wake, POLLIN, 0};
-    eventfd_t woken;
+    struct pollfd wake = {writeback->wake_fd, POLLIN, 0};
+    eventfd_t value;
     if (poll(&wake, 1, PAUSE_MS) > 0)
-        eventfd_read(push->wake, &woken);
-    return !push->stop;
+        eventfd_read(writeback->wake_fd, &value);
+    return !writeback->stop;
 }
 
 /* Syncs changes since the last call. Returns 0 or an errno. */
-static int sync_changes(struct lemon_push *push, bool moved, struct timespec *last, bool *quiet)
+static int sync_changes(struct lemon_push *writeback, bool data_complete, struct timespec *last,
+                        bool *is_quiet)
 {
     struct stat st;
-    if (fstat(push->fd, &st) != 0)
+    if (fstat(writeback->fd, &st) != 0)
         return errno;
-    bool changed = !same_time(&st.st_mtim, last);
-    bool due = changed || !*quiet || moved;
-    *quiet = !changed;
+    bool changed = !is_same_time(&st.st_mtim, last);
+    bool is_due = changed || !*is_quiet || data_complete;
+    *is_quiet = !changed;
     *last = st.st_mtim;
-    return due && fdatasync(push->fd) != 0 ? errno : 0;
+    return is_due && fdatasync(writeback->fd) != 0 ? errno : 0;
 }
 
-static void *run(void *context)
+static void *run_writeback(void *context)
 {
-    struct lemon_push *push = context;
+    struct lemon_push *writeback = context;
     struct timespec last = {0};
-    bool quiet = false; /* nothing has changed since the sync before the last one */
-    while (rest(push)) {
-        bool moved = push->moved && !push->clean;
-        int err = sync_changes(push, moved, &last, &quiet);
-        if (err && !push->error)
-            push->error = err;
-        if (moved)
-            push->clean = true;
+    bool is_quiet = false; /* nothing has changed since the sync before the last one */
+    while (wait_for_wake_up(writeback)) {
+        bool data_complete = writeback->data_complete && !writeback->is_synced;
+        int err = sync_changes(writeback, data_complete, &last, &is_quiet);
+        if (err && !writeback->error)
+            writeback->error = err;
+        if (data_complete)
+            writeback->is_synced = true;
     }
     return NULL;
 }
 
-void lemon_push_moved(struct lemon_push *push)
+void lemon_push_moved(struct lemon_push *writeback)
 {
-    if (!push->started)
+    if (!writeback->started)
         return;
-    push->moved = true;
-    eventfd_write(push->wake, 1);
+    writeback->data_complete = true;
+    eventfd_write(writeback->wake_fd, 1);
 }
 
-bool lemon_push_clean(struct lemon_push *push)
+bool lemon_push_clean(struct lemon_push *writeback)
 {
-    return !push->started || push->clean;
+    return !writeback->started || writeback->is_synced;
 }
 
 /* Blocks all signals in the thread: the program's own threads handle them. */
-static bool start(struct lemon_push *push)
+static bool start_thread(struct lemon_push *writeback)
 {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    int err = pthread_create(&push->thread, NULL, run, push);
+    int err = pthread_create(&writeback->thread, NULL, run_writeback, writeback);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return err == 0;
 }
 
-static void release(struct lemon_push *push)
+static void release_writeback(struct lemon_push *writeback)
 {
-    push->started = false;
-    if (push->fd >= 0)
-        close(push->fd);
-    if (push->wake >= 0)
-        close(push->wake);
+    writeback->started = false;
+    if (writeback->fd >= 0)
+        close(writeback->fd);
+    if (writeback->wake_fd >= 0)
+        close(writeback->wake_fd);
 }
 
-void lemon_push_start(struct lemon_push *push, const char *path)
+void lemon_push_start(struct lemon_push *writeback, const char *path)
 {
-    *push = (struct lemon_push){.fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC),
-                                .wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
-    push->started = push->fd >= 0 && push->wake >= 0 && start(push);
-    if (!push->started)
-        release(push);
+    *writeback = (struct lemon_push){.fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC),
+                                     .wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+    writeback->started =
+        writeback->fd >= 0 && writeback->wake_fd >= 0 && start_thread(writeback);
+    if (!writeback->started)
+        release_writeback(writeback);
 }
 
-int lemon_push_stop(struct lemon_push *push)
+int lemon_push_stop(struct lemon_push *writeback)
 {
-    if (!push->started)
+    if (!writeback->started)
         return 0;
-    push->stop = true;
-    eventfd_write(push->wake, 1);
-    pthread_join(push->thread, NULL);
-    release(push);
-    return push->error;
+    writeback->stop = true;
+    eventfd_write(writeback->wake_fd, 1);
+    pthread_join(writeback->thread, NULL);
+    release_writeback(writeback);
+    return writeback->error;
 }

@@ -10,10 +10,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-static const struct lemon_folder_fault good = {0, NULL};
+static const struct lemon_folder_fault success = {0, NULL};
 
 /* Returns the path of a file in the directory, or NULL if out of memory. Free it by free(). */
-static char *path_of(const struct lemon_series *s, const char *name)
+static char *format_path(const struct lemon_series *s, const char *name)
 {
     size_t bytes = strlen(s->path) + strlen(name) + 2;
     char *path = malloc(bytes);
@@ -23,113 +23,113 @@ static char *path_of(const struct lemon_series *s, const char *name)
 }
 
 /* Returns the lowest code of all ranks. Rank 0 reports its fault. Collective. */
-static int agree_on_fault(const struct lemon_series *s, int code,
-                          struct lemon_folder_fault fault, const char *name)
+static int agree_on_error(const struct lemon_series *s, int code,
+                          struct lemon_folder_fault result, const char *name)
 {
-    if (fault.error)
-        code = lemon_inside_say(s->comm, LEMON_ERR_WRITE, "%s: %s: %s", name, fault.action,
-                                strerror(fault.error));
+    if (result.error)
+        code = lemon_inside_say(s->comm, LEMON_ERR_WRITE, "%s: %s: %s", name, result.action,
+                                strerror(result.error));
     return lemon_inside_agree(s->comm, code);
 }
 
 /* ---- open ---- */
 
 /* Splits "directory/base". All names with this base must fit into LEMON_SERIES_NAME. */
-static int take_prefix(struct lemon_series *s, const char *prefix)
+static int set_prefix(struct lemon_series *s, const char *prefix)
 {
     char name[LEMON_SERIES_NAME];
     const char *slash = strrchr(prefix, '/');
     const char *base = slash ? slash + 1 : prefix;
     if (!*base || !lemon_folder_part(base, INT64_MAX, UINT64_MAX, name))
-        return lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: a series: its names are too %s",
-                                prefix, *base ? "long" : "short");
+        return lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: prefix too %s", prefix,
+                                *base ? "long" : "short");
     s->base = strdup(base);
     s->path = slash == prefix ? strdup("/")
               : slash         ? strndup(prefix, (size_t)(slash - prefix))
                               : strdup(".");
-    s->folder.base = s->base;
+    s->dir.base = s->base;
     return s->base && s->path ? LEMON_SUCCESS
                               : lemon_inside_say(s->comm, LEMON_ERR_PARAM, "out of memory");
 }
 
 /* FNV-1a hash, to detect prefixes that differ between ranks. */
-static int64_t sum_of(const char *text)
+static int64_t hash_text(const char *text)
 {
-    uint64_t sum = 0xcbf29ce484222325;
+    uint64_t hash = 0xcbf29ce484222325;
     for (; *text; text++)
-        sum = (sum ^ (unsigned char)*text) * 0x100000001b3;
-    return (int64_t)(sum >> 1);
+        hash = (hash ^ (unsigned char)*text) * 0x100000001b3;
+    return (int64_t)(hash >> 1);
 }
 
-static int take_arguments(struct lemon_series *s, const char *prefix, int keep)
+static int set_arguments(struct lemon_series *s, const char *prefix, int keep)
 {
-    int64_t values[2] = {keep, prefix ? sum_of(prefix) : 0};
+    int64_t values[2] = {keep, prefix ? hash_text(prefix) : 0};
     int code = LEMON_SUCCESS;
     if (!prefix)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "a series: no prefix");
+        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "lemonOpenSeries: no prefix");
     else if (keep < 1)
         code =
-            lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: a series keeps 1 or more", prefix);
+            lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: keep must be at least 1", prefix);
     else
-        code = take_prefix(s, prefix);
-    s->keep = keep;
+        code = set_prefix(s, prefix);
+    s->keep_count = keep;
     return lemon_inside_agree_on(s->comm, code, values, 2);
 }
 
 /* Finds the greatest existing number below `before`; -1: none. Rank 0 only. */
-static struct lemon_folder_fault greatest(const struct lemon_series *s, int64_t before,
-                                          int64_t *number)
+static struct lemon_folder_fault find_greatest(const struct lemon_series *s, int64_t before,
+                                               int64_t *number)
 {
     int64_t *numbers, count;
-    struct lemon_folder_fault met = lemon_folder_list(&s->folder, &numbers, &count);
+    struct lemon_folder_fault result = lemon_folder_list(&s->dir, &numbers, &count);
     *number = -1;
     int64_t i = 0;
     while (i < count && numbers[i] >= before && before != LEMON_SERIES_NEWEST)
         i++;
-    if (!met.error && i < count)
+    if (!result.error && i < count)
         *number = numbers[i];
     free(numbers);
-    return met;
+    return result;
 }
 
-static int open_folder(struct lemon_series *s)
+static int open_series_dir(struct lemon_series *s)
 {
-    struct lemon_folder_fault met = good;
+    struct lemon_folder_fault result = success;
     bool locks = true;
     int code = LEMON_SUCCESS;
     if (s->rank == 0) {
-        met = lemon_folder_open(&s->folder, s->path, &locks);
-        if (!met.error)
-            met = greatest(s, LEMON_SERIES_NEWEST, &s->newest);
-        if (met.error == EBUSY)
+        result = lemon_folder_open(&s->dir, s->path, &locks);
+        if (!result.error)
+            result = find_greatest(s, LEMON_SERIES_NEWEST, &s->newest);
+        if (result.error == EBUSY)
             code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
                                     "%s: another run has this series open", s->base);
-        else if (!met.error && !locks)
+        else if (!result.error && !locks)
             lemon_inside_say(s->comm, 0,
-                             "%s: the file system has no locks: nothing prevents another "
-                             "run from using this series",
+                             "%s: warning: the file system has no locks, so another run "
+                             "may use this series",
                              s->base);
         if (code != LEMON_SUCCESS)
-            met = good;
+            result = success;
     }
-    code = agree_on_fault(s, code, met, s->path);
+    code = agree_on_error(s, code, result, s->path);
     MPI_Bcast(&s->newest, 1, MPI_INT64_T, 0, s->comm);
     return code;
 }
 
-static void choose_pusher(struct lemon_series *s)
+static void select_writeback_rank(struct lemon_series *s)
 {
     MPI_Comm node;
     int rank;
     MPI_Comm_split_type(s->comm, MPI_COMM_TYPE_SHARED, s->rank, MPI_INFO_NULL, &node);
     MPI_Comm_rank(node, &rank);
     MPI_Comm_free(&node);
-    s->pushes = rank == 0;
+    s->runs_writeback = rank == 0;
 }
 
-static void release(struct lemon_series *s)
+static void release_series(struct lemon_series *s)
 {
-    lemon_folder_close(&s->folder);
+    lemon_folder_close(&s->dir);
     if (s->info != MPI_INFO_NULL)
         MPI_Info_free(&s->info);
     MPI_Comm_free(&s->comm);
@@ -149,24 +149,24 @@ int lemonOpenSeries(char const *prefix, int keep, MPI_Info info, MPI_Comm comm,
     if (bad) {
         free(s);
         return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM,
-                                "lemonOpenSeries: no memory, or no place for it");
+                                "lemonOpenSeries: out of memory, or series is NULL");
     }
     MPI_Comm_dup(comm, &s->comm);
     MPI_Comm_rank(comm, &s->rank);
-    s->folder = (struct lemon_folder){-1, -1, NULL};
+    s->dir = (struct lemon_folder){-1, -1, NULL};
     s->info = MPI_INFO_NULL;
     s->newest = -1;
     s->before = LEMON_SERIES_NEWEST;
-    int code = take_arguments(s, prefix, keep);
+    int code = set_arguments(s, prefix, keep);
     if (code == LEMON_SUCCESS)
-        code = open_folder(s);
+        code = open_series_dir(s);
     if (code != LEMON_SUCCESS) {
-        release(s);
+        release_series(s);
         return code;
     }
     if (info != MPI_INFO_NULL)
         MPI_Info_dup(info, &s->info);
-    choose_pusher(s);
+    select_writeback_rank(s);
     *series = s;
     return LEMON_SUCCESS;
 }
@@ -181,7 +181,7 @@ int lemonCloseSeries(LemonSeries *s)
         code = lemon_inside_say(s->comm, LEMON_ERR_LAST_NOT_WRITTEN,
                                 "%s: closed before the last checkpoint was complete", s->base);
     }
-    release(s);
+    release_series(s);
     return code;
 }
 
@@ -192,30 +192,30 @@ int lemonSeriesLatest(LemonSeries *s, int64_t before, int64_t *number, char *pat
     if (!s)
         return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesLatest: no series");
     int64_t found = -1, values[1] = {before};
-    struct lemon_folder_fault met = good;
-    int code = number && path
-                   ? LEMON_SUCCESS
-                   : lemon_inside_say(s->comm, LEMON_ERR_PARAM, "no place for an answer");
+    struct lemon_folder_fault result = success;
+    int code = number && path ? LEMON_SUCCESS
+                              : lemon_inside_say(s->comm, LEMON_ERR_PARAM,
+                                                 "lemonSeriesLatest: no number, or no path");
     code = lemon_inside_agree_on(s->comm, code, values, 1);
     if (code != LEMON_SUCCESS)
         return code;
     if (s->rank == 0)
-        met = greatest(s, before < s->before ? before : s->before, &found);
-    if (met.error)
-        code = lemon_inside_say(s->comm, LEMON_ERR_READ, "%s: %s: %s", s->path, met.action,
-                                strerror(met.error));
+        result = find_greatest(s, before < s->before ? before : s->before, &found);
+    if (result.error)
+        code = lemon_inside_say(s->comm, LEMON_ERR_READ, "%s: %s: %s", s->path, result.action,
+                                strerror(result.error));
     code = lemon_inside_agree(s->comm, code);
     MPI_Bcast(&found, 1, MPI_INT64_T, 0, s->comm);
     if (code != LEMON_SUCCESS || found < 0)
         return code != LEMON_SUCCESS ? code : LEMON_EOF;
     char name[LEMON_SERIES_NAME];
     lemon_folder_name(s->base, found, name);
-    char *whole = path_of(s, name);
-    if (!whole || strlen(whole) >= bytes)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: no room for its path", name);
+    char *full_path = format_path(s, name);
+    if (!full_path || strlen(full_path) >= bytes)
+        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: path buffer too small", name);
     else
-        memcpy(path, whole, strlen(whole) + 1);
-    free(whole);
+        memcpy(path, full_path, strlen(full_path) + 1);
+    free(full_path);
     *number = found;
     return lemon_inside_agree(s->comm, code);
 }
@@ -227,9 +227,9 @@ int lemonSeriesRewind(LemonSeries *s, int64_t number)
     int64_t values[1] = {number};
     int code = LEMON_SUCCESS;
     if (number < 0 || s->writer)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s",
-                                s->writer ? "a checkpoint is being written"
-                                          : "a number is 0 or more");
+        code =
+            lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s",
+                             s->writer ? "a checkpoint is being written" : "negative number");
     code = lemon_inside_agree_on(s->comm, code, values, 1);
     if (code != LEMON_SUCCESS)
         return code;
@@ -243,26 +243,26 @@ int lemonSeriesRewind(LemonSeries *s, int64_t number)
 /* Creates a new file whose name is unique, even among those of dead processes. Rank 0 only. */
 static struct lemon_folder_fault create_part(struct lemon_series *s)
 {
-    uint64_t chance;
-    if (getrandom(&chance, sizeof chance, 0) != (ssize_t)sizeof chance)
+    uint64_t random;
+    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
         return (struct lemon_folder_fault){errno, "create"};
-    lemon_folder_part(s->base, s->number, chance, s->part);
-    s->fd = openat(s->folder.fd, s->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                   0666);
-    return s->fd < 0 ? (struct lemon_folder_fault){errno, "create"} : good;
+    lemon_folder_part(s->base, s->number, random, s->part);
+    s->fd =
+        openat(s->dir.fd, s->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+    return s->fd < 0 ? (struct lemon_folder_fault){errno, "create"} : success;
 }
 
 /* Removes the unfinished file, if it exists. Rank 0 only. */
 static void remove_part(struct lemon_series *s)
 {
     if (s->fd >= 0) {
-        unlinkat(s->folder.fd, s->part, 0);
+        unlinkat(s->dir.fd, s->part, 0);
         close(s->fd);
     }
     s->fd = -1;
 }
 
-static int open_file(struct lemon_series *s, const char *path)
+static int open_mpi_file(struct lemon_series *s, const char *path)
 {
     int length, err = MPI_ERR_NO_MEM;
     if (path)
@@ -280,7 +280,7 @@ static int open_writer(struct lemon_series *s, const char *path)
         s->comm,
         path ? LEMON_SUCCESS : lemon_inside_say(s->comm, LEMON_ERR_WRITE, "out of memory"));
     if (code == LEMON_SUCCESS)
-        code = lemon_inside_agree(s->comm, open_file(s, path));
+        code = lemon_inside_agree(s->comm, open_mpi_file(s, path));
     if (code != LEMON_SUCCESS)
         return code;
     s->writer = lemonCreateWriter(&s->file, s->comm);
@@ -298,23 +298,21 @@ static int open_writer(struct lemon_series *s, const char *path)
 }
 
 /* Checks that the number is valid, and the same on all ranks. */
-static int check_number(const struct lemon_series *s, int64_t number, LemonWriter **writer)
+static int check_new_number(const struct lemon_series *s, int64_t number, LemonWriter **writer)
 {
     int64_t values[1] = {number};
     int code = LEMON_SUCCESS;
     if (!writer)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
-                                "lemonSeriesBegin: no place for the writer");
+        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "lemonSeriesBegin: writer is NULL");
     else if (s->writer)
         code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
-                                "%s: the checkpoint before is still open", s->base);
+                                "%s: the previous checkpoint is still open", s->base);
     else if (number <= s->newest)
         code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
-                                "%s: checkpoint %" PRId64 " is not newer than number %" PRId64
-                                ", which is there",
+                                "%s: checkpoint %" PRId64 " is not newer than number %" PRId64,
                                 s->base, number, s->newest);
     else if (number < 0)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: a number is 0 or more", s->base);
+        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: negative number", s->base);
     return lemon_inside_agree_on(s->comm, code, values, 1);
 }
 
@@ -322,18 +320,18 @@ int lemonSeriesBegin(LemonSeries *s, int64_t number, LemonWriter **writer)
 {
     if (!s)
         return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesBegin: no series");
-    int code = check_number(s, number, writer);
+    int code = check_new_number(s, number, writer);
     if (code != LEMON_SUCCESS)
         return code;
     s->number = number;
     s->fd = -1;
-    code = agree_on_fault(s, code, s->rank == 0 ? create_part(s) : good, s->base);
+    code = agree_on_error(s, code, s->rank == 0 ? create_part(s) : success, s->base);
     MPI_Bcast(s->part, sizeof s->part, MPI_CHAR, 0, s->comm);
-    char *path = path_of(s, s->part);
+    char *path = format_path(s, s->part);
     if (code == LEMON_SUCCESS)
         code = open_writer(s, path);
-    if (code == LEMON_SUCCESS && s->pushes)
-        lemon_push_start(&s->push, path);
+    if (code == LEMON_SUCCESS && s->runs_writeback)
+        lemon_push_start(&s->writeback, path);
     free(path);
     if (code != LEMON_SUCCESS)
         remove_part(s);
@@ -344,7 +342,7 @@ int lemonSeriesBegin(LemonSeries *s, int64_t number, LemonWriter **writer)
 
 /* ---- progress ---- */
 
-enum progress { MOVING, MOVED, CLEAN };
+enum progress { PROGRESS_WRITING, PROGRESS_TRANSFERRED, PROGRESS_SYNCED };
 
 int lemonSeriesTest(LemonSeries *s, int *done)
 {
@@ -353,23 +351,22 @@ int lemonSeriesTest(LemonSeries *s, int *done)
     if (!s->writer)
         return lemon_inside_say(s->comm, LEMON_ERR_CLOSE, "%s: no checkpoint was begun",
                                 s->base);
-    int progress = done ? MOVING : LEMON_ERR_PARAM;
+    int progress = done ? PROGRESS_WRITING : LEMON_ERR_PARAM;
     if (done && lemon_inside_have_moved(s->writer))
-        progress = lemon_push_clean(&s->push) ? CLEAN : MOVED;
+        progress = lemon_push_clean(&s->writeback) ? PROGRESS_SYNCED : PROGRESS_TRANSFERRED;
     progress = lemon_inside_agree(s->comm, progress);
-    if (progress < MOVING)
-        return lemon_inside_say(s->comm, LEMON_ERR_PARAM,
-                                "lemonSeriesTest: no place for an answer");
-    *done = progress == CLEAN;
-    if (progress == MOVED)
-        lemon_push_moved(&s->push);
+    if (progress < PROGRESS_WRITING)
+        return lemon_inside_say(s->comm, LEMON_ERR_PARAM, "lemonSeriesTest: done is NULL");
+    *done = progress == PROGRESS_SYNCED;
+    if (progress == PROGRESS_TRANSFERRED)
+        lemon_push_moved(&s->writeback);
     return LEMON_SUCCESS;
 }
 
 /* ---- end ---- */
 
 /* Closes the open record, and checks that the file is a complete container. Collective. */
-static int close_record(struct lemon_series *s)
+static int close_last_record(struct lemon_series *s)
 {
     LemonWriter *w = s->writer;
     int code = lemonFinishWriting(w);
@@ -381,17 +378,17 @@ static int close_record(struct lemon_series *s)
         code = lemon_inside_say(s->comm, LEMON_ERR_LAST_NOT_WRITTEN,
                                 "%s: checkpoint %" PRId64 ": %s", s->base, s->number,
                                 w->is_first_record ? "no record was written"
-                                                   : "its last record has no ME");
+                                                   : "the last record has no ME");
     return code;
 }
 
 /* Ends writer, thread and file. If it returns LEMON_SUCCESS, all data are on the disk. */
-static int close_file(struct lemon_series *s, int code)
+static int close_checkpoint(struct lemon_series *s, int code)
 {
-    int pushed = lemon_push_stop(&s->push);
-    if (code == LEMON_SUCCESS && pushed)
+    int sync_error = lemon_push_stop(&s->writeback);
+    if (code == LEMON_SUCCESS && sync_error)
         code = lemon_inside_say(s->comm, LEMON_ERR_WRITE, "%s: sync: %s", s->part,
-                                strerror(pushed));
+                                strerror(sync_error));
     code = lemon_inside_agree(s->comm, code);
     lemonDestroyWriter(s->writer);
     s->writer = NULL;
@@ -411,22 +408,23 @@ static int close_file(struct lemon_series *s, int code)
 /* Rank 0 only. A renamed file stays, even if the name may not be on the disk. Checkpoints that
  * a rewind has invalidated are removed first: a program that is killed in between then restarts
  * from the rewind's number, not from a greater, invalid one. */
-static struct lemon_folder_fault publish(struct lemon_series *s)
+static struct lemon_folder_fault publish_checkpoint(struct lemon_series *s)
 {
-    struct lemon_folder_fault met = {0, "sync"};
-    met.error = fsync(s->fd) == 0 ? 0 : errno;
-    if (!met.error && s->before < LEMON_SERIES_NEWEST)
-        met = lemon_folder_remove(&s->folder, s->before - 1, INT64_MAX);
-    if (!met.error)
-        met = lemon_folder_publish(&s->folder, s->fd, s->part, s->number);
-    return met;
+    struct lemon_folder_fault result = {0, "sync"};
+    result.error = fsync(s->fd) == 0 ? 0 : errno;
+    if (!result.error && s->before < LEMON_SERIES_NEWEST)
+        result = lemon_folder_remove(&s->dir, s->before - 1, INT64_MAX);
+    if (!result.error)
+        result = lemon_folder_publish(&s->dir, s->fd, s->part, s->number);
+    return result;
 }
 
-static void prune(const struct lemon_series *s)
+static void remove_old_checkpoints(const struct lemon_series *s)
 {
-    struct lemon_folder_fault met = lemon_folder_remove(&s->folder, s->number, s->keep);
-    if (met.error)
-        lemon_inside_say(s->comm, 0, "%s: %s: %s", s->base, met.action, strerror(met.error));
+    struct lemon_folder_fault result = lemon_folder_remove(&s->dir, s->number, s->keep_count);
+    if (result.error)
+        lemon_inside_say(s->comm, 0, "%s: %s: %s", s->base, result.action,
+                         strerror(result.error));
 }
 
 /* Returns LEMON_SUCCESS if a checkpoint is being written. */
@@ -444,14 +442,14 @@ int lemonSeriesEnd(LemonSeries *s)
     int code = check_begun(s, "lemonSeriesEnd");
     if (code != LEMON_SUCCESS)
         return code;
-    code = close_file(s, close_record(s));
+    code = close_checkpoint(s, close_last_record(s));
     if (code == LEMON_SUCCESS)
-        code = agree_on_fault(s, code, s->rank == 0 ? publish(s) : good, s->part);
+        code = agree_on_error(s, code, s->rank == 0 ? publish_checkpoint(s) : success, s->part);
     if (code == LEMON_SUCCESS) {
         s->newest = s->number;
         s->before = LEMON_SERIES_NEWEST;
         if (s->rank == 0)
-            prune(s);
+            remove_old_checkpoints(s);
         close(s->fd);
         s->fd = -1;
     }
@@ -465,7 +463,7 @@ int lemonSeriesAbort(LemonSeries *s)
     if (code != LEMON_SUCCESS)
         return code;
     lemonFinishWriting(s->writer);
-    close_file(s, LEMON_ERR_LAST_NOT_WRITTEN);
+    close_checkpoint(s, LEMON_ERR_LAST_NOT_WRITTEN);
     remove_part(s);
     return LEMON_SUCCESS;
 }

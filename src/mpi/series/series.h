@@ -13,14 +13,14 @@ enum {
     LEMON_SERIES_NAME = 256, /* bytes of a file name with its NUL */
 };
 
-/* ---- push.c: the thread that writes data back to the disk ---- */
+/* ---- the thread that writes data back to the disk ---- */
 
 struct lemon_push {
     pthread_t thread;
     bool started;
-    atomic_bool stop, moved, clean; /* see lemon_push_moved() */
-    int fd, wake;                   /* wake: an eventfd */
-    int error;                      /* an errno of fdatasync(), or 0 */
+    atomic_bool stop, data_complete, is_synced; /* see lemon_push_moved() */
+    int fd, wake_fd;                            /* wake_fd: an eventfd */
+    int error;                                  /* an errno of fdatasync(), or 0 */
 };
 
 /* Starts the thread. After a failure (memory, open) there is just no early write-back. */
@@ -35,7 +35,7 @@ bool lemon_push_clean(struct lemon_push *);
 /* Waits for the end of the thread. Returns 0 or an errno. */
 int lemon_push_stop(struct lemon_push *);
 
-/* ---- folder.c: the series' directory, used by rank 0 only ---- */
+/* ---- the series' directory, used by rank 0 only ---- */
 
 struct lemon_folder {
     int fd, lock;     /* -1: none */
@@ -57,7 +57,7 @@ void lemon_folder_close(struct lemon_folder *);
 /* Format the file name of a checkpoint, and a unique one for a checkpoint that is being
  * written. Return false if it is too long. */
 bool lemon_folder_name(const char *base, int64_t number, char name[LEMON_SERIES_NAME]);
-bool lemon_folder_part(const char *base, int64_t number, uint64_t chance,
+bool lemon_folder_part(const char *base, int64_t number, uint64_t random,
                        char name[LEMON_SERIES_NAME]);
 
 /* Lists the numbers of the complete checkpoints, greatest first; free *numbers by free(). */
@@ -68,8 +68,7 @@ struct lemon_folder_fault lemon_folder_list(const struct lemon_folder *, int64_t
 struct lemon_folder_fault lemon_folder_publish(const struct lemon_folder *, int fd,
                                                const char *part, int64_t number);
 
-/* Removes all checkpoints greater than `newest`, and all but the greatest `keep` of the
- * others. */
+/* Removes the checkpoints greater than `newest`, and all but the last `keep` others. */
 struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *, int64_t newest,
                                               int64_t keep);
 
@@ -78,14 +77,14 @@ struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *, int64
 struct lemon_series {
     MPI_Comm comm;
     int rank;
-    struct lemon_folder folder; /* rank 0 only */
-    char *path;                 /* of the directory */
-    char *base;                 /* prefix of the file names */
-    int64_t keep;
+    struct lemon_folder dir; /* rank 0 only */
+    char *path;              /* of the directory */
+    char *base;              /* prefix of the file names */
+    int64_t keep_count;
     int64_t newest; /* numbers must be greater; -1 at first */
     int64_t before; /* after a rewind: only smaller numbers are valid */
     MPI_Info info;
-    bool pushes; /* this rank runs the thread of its node */
+    bool runs_writeback; /* this rank runs the thread of its node */
 
     /* The checkpoint that is being written; none if writer is NULL. */
     LemonWriter *writer;
@@ -93,7 +92,7 @@ struct lemon_series {
     int64_t number;
     int fd; /* rank 0 only */
     char part[LEMON_SERIES_NAME];
-    struct lemon_push push;
+    struct lemon_push writeback;
 };
 
 #endif

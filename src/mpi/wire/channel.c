@@ -19,8 +19,8 @@ enum {
 void limejob_channel_init(struct limejob_channel *channel, int fd)
 {
     channel->fd = fd;
-    channel->got = 0;
-    channel->passed = -1;
+    channel->received = 0;
+    channel->passed_fd = -1;
     channel->version = LIMEJOB_VERSION;
 }
 
@@ -28,9 +28,9 @@ void limejob_channel_close(struct limejob_channel *channel)
 {
     if (channel->fd >= 0)
         close(channel->fd);
-    if (channel->passed >= 0)
-        close(channel->passed);
-    channel->fd = channel->passed = -1;
+    if (channel->passed_fd >= 0)
+        close(channel->passed_fd);
+    channel->fd = channel->passed_fd = -1;
 }
 
 static int64_t now_ms(void)
@@ -40,13 +40,13 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Returns 1 if fd is ready, 0 after `until` (ms of CLOCK_MONOTONIC; < 0: never), or -errno. */
-static int wait_for(int fd, short events, int64_t until)
+/* Returns 1 if fd is ready, 0 after `deadline` (CLOCK_MONOTONIC ms; < 0: never), or -errno. */
+static int wait_for_socket(int fd, short events, int64_t deadline)
 {
     for (;;) {
-        int64_t left = until < 0 ? -1 : until - now_ms();
+        int64_t left = deadline < 0 ? -1 : deadline - now_ms();
         struct pollfd poll_fd = {fd, events, 0};
-        int n = poll(&poll_fd, 1, until < 0 ? -1 : left > 0 ? (int)left : 0);
+        int n = poll(&poll_fd, 1, deadline < 0 ? -1 : left > 0 ? (int)left : 0);
         if (n > 0)
             return 1;
         if (n == 0)
@@ -59,7 +59,7 @@ static int wait_for(int fd, short events, int64_t until)
 /* ---- receiving ---- */
 
 /* Stores a packet's first descriptor and closes the others. */
-static void take_descriptors(struct limejob_channel *channel, struct msghdr *message)
+static void store_descriptors(struct limejob_channel *channel, struct msghdr *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
         if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
@@ -68,27 +68,27 @@ static void take_descriptors(struct limejob_channel *channel, struct msghdr *mes
         for (size_t i = 0; i < count; i++) {
             int fd;
             memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
-            if (channel->passed < 0)
-                channel->passed = fd;
+            if (channel->passed_fd < 0)
+                channel->passed_fd = fd;
             else
                 close(fd);
         }
     }
 }
 
-/* Receives up to `want` bytes of the packet. Returns 1, 0 if the socket is empty, or -errno. */
-static int fill(struct limejob_channel *channel, size_t want)
+/* Receives the packet's first `total` bytes. Returns 1, 0 if the socket is empty, or -errno. */
+static int receive_bytes(struct limejob_channel *channel, size_t total)
 {
-    while (channel->got < want) {
+    while (channel->received < total) {
         union {
             struct cmsghdr header;
-            char room[CMSG_SPACE(4 * sizeof(int))];
+            char bytes[CMSG_SPACE(4 * sizeof(int))];
         } control;
-        struct iovec iov = {channel->buf + channel->got, want - channel->got};
+        struct iovec iov = {channel->buf + channel->received, total - channel->received};
         struct msghdr message = {.msg_iov = &iov,
                                  .msg_iovlen = 1,
-                                 .msg_control = control.room,
-                                 .msg_controllen = sizeof control.room};
+                                 .msg_control = control.bytes,
+                                 .msg_controllen = sizeof control.bytes};
         ssize_t n = recvmsg(channel->fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (n < 0 && errno == EINTR)
             continue;
@@ -96,41 +96,41 @@ static int fill(struct limejob_channel *channel, size_t want)
             return errno == EAGAIN || errno == EWOULDBLOCK ? 0
                    : errno == ECONNRESET                   ? -EPIPE
                                                            : -errno;
-        take_descriptors(channel, &message);
+        store_descriptors(channel, &message);
         if (n == 0)
             return -EPIPE;
-        channel->got += (size_t)n;
+        channel->received += (size_t)n;
     }
     return 1;
 }
 
-static int next_packet(struct limejob_channel *channel, struct limejob_packet *packet)
+static int receive_packet(struct limejob_channel *channel, struct limejob_packet *packet)
 {
-    int done = fill(channel, LIMEJOB_HEADER_BYTES);
+    int done = receive_bytes(channel, LIMEJOB_HEADER_BYTES);
     if (done <= 0)
         return done;
     int err = limejob_header_decode(packet, channel->buf, &channel->version);
     if (err)
         return err;
-    done = fill(channel, LIMEJOB_HEADER_BYTES + (size_t)packet->bytes);
+    done = receive_bytes(channel, LIMEJOB_HEADER_BYTES + (size_t)packet->bytes);
     if (done <= 0)
         return done;
     memcpy(packet->payload, channel->buf + LIMEJOB_HEADER_BYTES, packet->bytes);
-    packet->fd = channel->passed;
-    channel->passed = -1;
-    channel->got = 0;
+    packet->fd = channel->passed_fd;
+    channel->passed_fd = -1;
+    channel->received = 0;
     return 1;
 }
 
 int limejob_receive(struct limejob_channel *channel, struct limejob_packet *packet,
                     int timeout_ms)
 {
-    int64_t until = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+    int64_t deadline = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
     for (;;) {
-        int done = next_packet(channel, packet);
+        int done = receive_packet(channel, packet);
         if (done)
             return done;
-        done = wait_for(channel->fd, POLLIN, until);
+        done = wait_for_socket(channel->fd, POLLIN, deadline);
         if (done <= 0)
             return done;
     }
@@ -138,21 +138,21 @@ int limejob_receive(struct limejob_channel *channel, struct limejob_packet *pack
 
 /* ---- sending ---- */
 
-ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed)
+ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed_fd)
 {
     union {
         struct cmsghdr header;
-        char room[CMSG_SPACE(sizeof(int))];
+        char bytes[CMSG_SPACE(sizeof(int))];
     } control = {0};
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = (size_t)count};
-    if (passed >= 0) {
-        message.msg_control = control.room;
-        message.msg_controllen = sizeof control.room;
+    if (passed_fd >= 0) {
+        message.msg_control = control.bytes;
+        message.msg_controllen = sizeof control.bytes;
         struct cmsghdr *c = CMSG_FIRSTHDR(&message);
         c->cmsg_level = SOL_SOCKET;
         c->cmsg_type = SCM_RIGHTS;
-        c->cmsg_len = CMSG_LEN(sizeof passed);
-        memcpy(CMSG_DATA(c), &passed, sizeof passed);
+        c->cmsg_len = CMSG_LEN(sizeof passed_fd);
+        memcpy(CMSG_DATA(c), &passed_fd, sizeof passed_fd);
     }
     ssize_t n;
     do
@@ -166,7 +166,7 @@ int limejob_send(struct limejob_channel *channel, const struct limejob_packet *p
 {
     unsigned char header[LIMEJOB_HEADER_BYTES];
     size_t done = 0, bytes = sizeof header + packet->bytes;
-    int64_t until = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
+    int64_t deadline = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
     if (packet->broken)
         return -EMSGSIZE;
     limejob_header_encode(packet, header);
@@ -186,7 +186,7 @@ int limejob_send(struct limejob_channel *channel, const struct limejob_packet *p
         }
         if (n != -EAGAIN)
             return n == -ECONNRESET ? -EPIPE : (int)n;
-        int ready = wait_for(channel->fd, POLLOUT, until);
+        int ready = wait_for_socket(channel->fd, POLLOUT, deadline);
         if (ready <= 0)
             return ready ? ready : -ETIMEDOUT;
     }
@@ -203,7 +203,7 @@ bool limejob_peer_is_ours(int socket)
 }
 
 /* Returns a socket that is connected to a job of this user, or -errno (-EPERM: another's). */
-static int dial(const char *path)
+static int connect_to_job(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof address.sun_path)
@@ -224,8 +224,8 @@ static int dial(const char *path)
     return err;
 }
 
-static int get_reply(struct limejob_channel *channel, const struct limejob_packet *request,
-                     struct limejob_packet *reply, int timeout_ms)
+static int call_job(struct limejob_channel *channel, const struct limejob_packet *request,
+                    struct limejob_packet *reply, int timeout_ms)
 {
     int err = limejob_send(channel, request, timeout_ms);
     if (err)
@@ -242,32 +242,32 @@ static int get_reply(struct limejob_channel *channel, const struct limejob_packe
                : -EPROTO;
 }
 
-static int say(char *text, int err, const char *what)
+static int fill_text(char *text, int err, const char *what)
 {
     snprintf(text, LIMEJOB_TEXT_MAX, "%s", what);
     return err;
 }
 
-static int greet(struct limejob_channel *channel, int window_fd, uint64_t window_bytes,
-                 int timeout_ms, struct limejob_greeting *greeting, char *text)
+static int send_hello(struct limejob_channel *channel, int window_fd, uint64_t window_bytes,
+                      int timeout_ms, struct limejob_greeting *greeting, char *text)
 {
     static const struct {
         int err;
         const char *what;
-    } words[] = {
-        {-EPROTO, "what listens there is no limefs-io"},
+    } errors[] = {
+        {-EPROTO, "it is not a limefs-io job"},
         {-ETIMEDOUT, "it does not answer"},
-        {-EPIPE, "it has hung up"},
+        {-EPIPE, "it has closed the connection"},
     };
     struct limejob_packet hello, reply;
     limejob_request(&hello, LIMEJOB_HELLO, 0);
     limejob_put_u64(&hello, window_bytes);
     hello.fd = window_fd;
-    int err = get_reply(channel, &hello, &reply, timeout_ms);
+    int err = call_job(channel, &hello, &reply, timeout_ms);
     if (!err) {
         err = limejob_get_code(&reply, text, LIMEJOB_TEXT_MAX);
         if (err)
-            return text[0] ? err : say(text, err, strerror(-err));
+            return text[0] ? err : fill_text(text, err, strerror(-err));
         greeting->ranks = limejob_get_u32(&reply);
         greeting->hosts = limejob_get_u32(&reply);
         greeting->stripe = limejob_get_u64(&reply);
@@ -276,27 +276,27 @@ static int greet(struct limejob_channel *channel, int window_fd, uint64_t window
         err = -EPROTO;
     }
     if (err == -EPROTONOSUPPORT) {
-        snprintf(text, LIMEJOB_TEXT_MAX, "it speaks version %d of the protocol, this is %d",
+        snprintf(text, LIMEJOB_TEXT_MAX, "it uses version %d of the protocol, not %d",
                  channel->version, LIMEJOB_VERSION);
         return err;
     }
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (words[i].err == err)
-            return say(text, err, words[i].what);
-    return say(text, err, strerror(-err));
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (errors[i].err == err)
+            return fill_text(text, err, errors[i].what);
+    return fill_text(text, err, strerror(-err));
 }
 
 int limejob_connect(struct limejob_channel *channel, const char *path, int window_fd,
                     uint64_t window_bytes, int timeout_ms, struct limejob_greeting *greeting,
                     char *text)
 {
-    int fd = dial(path);
+    int fd = connect_to_job(path);
     if (fd == -EPERM)
-        return say(text, fd, "it belongs to another user");
+        return fill_text(text, fd, "it belongs to another user");
     if (fd < 0)
-        return say(text, fd, strerror(-fd));
+        return fill_text(text, fd, strerror(-fd));
     limejob_channel_init(channel, fd);
-    int err = greet(channel, window_fd, window_bytes, timeout_ms, greeting, text);
+    int err = send_hello(channel, window_fd, window_bytes, timeout_ms, greeting, text);
     if (err)
         limejob_channel_close(channel);
     return err;
@@ -307,5 +307,5 @@ int limejob_ask(struct limejob_channel *channel, uint16_t opcode, struct limejob
 {
     struct limejob_packet request;
     limejob_request(&request, opcode, 1);
-    return get_reply(channel, &request, reply, timeout_ms);
+    return call_job(channel, &request, reply, timeout_ms);
 }

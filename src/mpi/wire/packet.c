@@ -102,18 +102,18 @@ int limejob_get_code(struct limejob_packet *packet, char *text, size_t cap)
 
 /* ---- headers ---- */
 
-struct raw {
+struct raw_header {
     uint32_t magic;
     uint16_t version, opcode;
     uint32_t flags, bytes;
     uint64_t tag;
 };
 
-_Static_assert(sizeof(struct raw) == LIMEJOB_HEADER_BYTES, "no gaps");
+_Static_assert(sizeof(struct raw_header) == LIMEJOB_HEADER_BYTES, "no gaps");
 
 void limejob_header_encode(const struct limejob_packet *packet, unsigned char *raw)
 {
-    struct raw header = {
+    struct raw_header header = {
         .magic = htole32(LIMEJOB_MAGIC),
         .version = htole16(LIMEJOB_VERSION),
         .opcode = htole16(packet->opcode),
@@ -127,7 +127,7 @@ void limejob_header_encode(const struct limejob_packet *packet, unsigned char *r
 int limejob_header_decode(struct limejob_packet *packet, const unsigned char *raw,
                           uint16_t *version)
 {
-    struct raw header;
+    struct raw_header header;
     memcpy(&header, raw, sizeof header);
     *version = le16toh(header.version);
     limejob_request(packet, le16toh(header.opcode), le64toh(header.tag));
@@ -145,35 +145,35 @@ int limejob_header_decode(struct limejob_packet *packet, const unsigned char *ra
 /* ---- which container ---- */
 
 /* Describes the first difference. */
-static void describe(unsigned differs, const struct limefile_identity *found,
-                     const struct limefile_identity *wanted, char *text, size_t cap)
+static void describe_mismatch(unsigned differs, const struct limefile_identity *found,
+                              const struct limefile_identity *expected, char *text, size_t cap)
 {
     if (differs & LIMEFILE_DEV)
-        snprintf(text, cap, "device %" PRIu64 ", not %" PRIu64, found->dev, wanted->dev);
+        snprintf(text, cap, "device %" PRIu64 ", not %" PRIu64, found->dev, expected->dev);
     else if (differs & LIMEFILE_INO)
-        snprintf(text, cap, "inode %" PRIu64 ", not %" PRIu64, found->ino, wanted->ino);
+        snprintf(text, cap, "inode %" PRIu64 ", not %" PRIu64, found->ino, expected->ino);
     else if (differs & LIMEFILE_UID)
-        snprintf(text, cap, "uid %u, not %u", found->uid, wanted->uid);
+        snprintf(text, cap, "uid %u, not %u", found->uid, expected->uid);
     else if (differs & LIMEFILE_MODE)
-        snprintf(text, cap, "mode %#o, not %#o", found->mode, wanted->mode);
+        snprintf(text, cap, "mode %#o, not %#o", found->mode, expected->mode);
     else if (differs & LIMEFILE_SIZE)
-        snprintf(text, cap, "size %" PRId64 ", not %" PRId64, found->size, wanted->size);
+        snprintf(text, cap, "size %" PRId64 ", not %" PRId64, found->size, expected->size);
     else {
         bool m = differs & LIMEFILE_MTIME;
         const struct timespec *is = m ? &found->mtime : &found->ctime;
-        const struct timespec *was = m ? &wanted->mtime : &wanted->ctime;
+        const struct timespec *was = m ? &expected->mtime : &expected->ctime;
         snprintf(text, cap, "%s %jd.%09ld, not %jd.%09ld", m ? "mtime" : "ctime",
                  (intmax_t)is->tv_sec, is->tv_nsec, (intmax_t)was->tv_sec, was->tv_nsec);
     }
 }
 
 int limejob_identity_compare(const struct limefile_identity *found,
-                             const struct limefile_identity *wanted, unsigned any, char *text,
-                             size_t cap)
+                             const struct limefile_identity *expected, unsigned ignored,
+                             char *text, size_t cap)
 {
-    unsigned differs = limefile_identity_differences(found, wanted) & ~any;
+    unsigned differs = limefile_identity_differences(found, expected) & ~ignored;
     if (differs)
-        describe(differs, found, wanted, text, cap);
+        describe_mismatch(differs, found, expected, text, cap);
     return differs ? -ESTALE : 0;
 }
 
@@ -242,19 +242,19 @@ int limejob_get_opening(struct limejob_packet *packet, struct limejob_opening *o
 
 enum {
     /* An identity, root, and a directory with a name below it: at least "/x". */
-    OPENING_LEAST = LIMEJOB_IDENTITY_BYTES + 4 + 2,
-    OPENING_MOST = LIMEJOB_IDENTITY_BYTES + 4 + LIMEJOB_PATH_MAX - 1,
+    OPEN_MIN = LIMEJOB_IDENTITY_BYTES + 4 + 2,
+    OPEN_MAX = LIMEJOB_IDENTITY_BYTES + 4 + LIMEJOB_PATH_MAX - 1,
     WRITE_BYTES = 4 + 8 + 8 + 8 + 8 + 8 + 4,
 };
 
 static const struct limejob_message messages[] = {
     {LIMEJOB_HELLO, "hello", 8, 8},
-    {LIMEJOB_OPEN, "open", OPENING_LEAST, OPENING_MOST},
+    {LIMEJOB_OPEN, "open", OPEN_MIN, OPEN_MAX},
     {LIMEJOB_CLOSE, "close", 4, 4},
     {LIMEJOB_READ, "read", 4 + 8 + 8 + 8, 4 + 8 + 8 + 8},
     {LIMEJOB_STATUS, "status", 0, 0},
     {LIMEJOB_STOP, "stop", 0, 0},
-    {LIMEJOB_OPEN_WRITE, "open for writing", OPENING_LEAST, OPENING_MOST},
+    {LIMEJOB_OPEN_WRITE, "open for writing", OPEN_MIN, OPEN_MAX},
     {LIMEJOB_WRITE, "write", WRITE_BYTES, WRITE_BYTES},
     {LIMEJOB_SYNC, "sync", 4, 4},
 };

@@ -19,25 +19,25 @@ enum {
 #endif
 
 /* Maps the window at an address aligned for huge pages. */
-static int map(struct limejob_window *window)
+static int map_window(struct limejob_window *window)
 {
-    size_t room = window->bytes + HUGE_PAGE;
-    char *place = mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (place == MAP_FAILED)
+    size_t reserved_bytes = window->bytes + HUGE_PAGE;
+    char *reserved = mmap(NULL, reserved_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (reserved == MAP_FAILED)
         return -errno;
-    size_t lead = -(uintptr_t)place % HUGE_PAGE;
-    void *data = mmap(place + lead, window->bytes, PROT_READ | PROT_WRITE,
+    size_t lead = -(uintptr_t)reserved % HUGE_PAGE;
+    void *data = mmap(reserved + lead, window->bytes, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_FIXED, window->fd, 0);
     if (data == MAP_FAILED) {
         int err = -errno;
-        munmap(place, room);
+        munmap(reserved, reserved_bytes);
         return err;
     }
     if (lead)
-        munmap(place, lead);
+        munmap(reserved, lead);
     size_t end = (window->bytes + 4095) & ~(size_t)4095;
-    if (room - lead > end)
-        munmap(place + lead + end, room - lead - end);
+    if (reserved_bytes - lead > end)
+        munmap(reserved + lead + end, reserved_bytes - lead - end);
     window->data = data;
     return 0;
 }
@@ -74,13 +74,13 @@ int limejob_window_create(struct limejob_window *window, uint64_t bytes)
     window->fd = create_memory(bytes);
     if (window->fd < 0)
         return window->fd;
-    int err = map(window);
+    int err = map_window(window);
     if (err)
         close(window->fd);
     return err;
 }
 
-/* hugetlbfs maps only whole huge pages, which would exceed the range that map() reserves. */
+/* hugetlbfs maps only whole huge pages: more than the range that map_window() reserves. */
 static bool has_huge_pages(int fd)
 {
     struct statfs fs;
@@ -104,7 +104,7 @@ int limejob_window_map(struct limejob_window *window, int fd, uint64_t bytes)
     *window = (struct limejob_window){.fd = fd, .bytes = bytes};
     int err = limejob_window_check(fd, bytes);
     if (!err)
-        err = map(window);
+        err = map_window(window);
     if (err)
         close(fd);
     return err;

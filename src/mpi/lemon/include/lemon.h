@@ -8,8 +8,7 @@
  * Every call not marked "local" is collective over the communicator of the reader or writer:
  * all its ranks call it, with the same arguments except pointers. If a call fails on one rank
  * (a short read, a full disk, an invalid argument), all ranks return the same negative code,
- * and no rank waits for another one that has returned. Only for a NULL reader or writer does a
- * rank return an error alone.
+ * and no rank waits forever. A rank returns alone only if the reader or writer is NULL.
  *
  * Sizes and offsets are in bytes. Different threads may use different readers and writers at
  * the same time if MPI was initialised with MPI_THREAD_MULTIPLE; only one thread at a time may
@@ -110,9 +109,8 @@ void lemonDestroyReader(LemonReader *reader); /* waits for a pending call */
 
 /*
  * Closes the open record and goes to the next one. Returns LEMON_EOF after the last one. For a
- * damaged container it returns an error once, LEMON_ERR_HEADER_NEXT or LEMON_ERR_READ, and then
- * LEMON_EOF, because programs call it until LEMON_EOF. If only the read failed, the next call
- * retries.
+ * damaged container it returns LEMON_ERR_HEADER_NEXT or LEMON_ERR_READ once, then LEMON_EOF,
+ * because programs call it until LEMON_EOF. If only the read failed, the next call retries.
  */
 int lemonReaderNextRecord(LemonReader *reader);
 int lemonReaderCloseRecord(LemonReader *reader); /* LEMON_ERR_CLOSE if none is open */
@@ -297,11 +295,11 @@ int lemonWriteLatticeParallelPermuted(LemonWriter *writer, void *data, MPI_Offse
  *
  * From this call until the next one, all lattice calls are included. The checksum restarts with
  * each record and with this call. If a record is open, the site at the position then has rank
- * 0, so this call is the way to sum a lattice after a header of its own. A lattice that is
- * moved again replaces its earlier sum; one that failed is not included. A lattice call returns
+ * 0, so a lattice after a header of its own can be summed. A lattice that is moved again
+ * replaces its earlier sum; one that failed is not included. A lattice call returns
  * LEMON_ERR_PARAM and moves nothing if no site begins at the position, or if the lattice
- * overlaps one that is included without containing it. Other data (lemonWriteRecordData()) are
- * not included.
+ * overlaps one that is included without containing it. Data of lemonWriteRecordData() are not
+ * included.
  */
 int lemonReaderSetChecksum(LemonReader *reader, int on);
 int lemonWriterSetChecksum(LemonWriter *writer, int on);
@@ -330,10 +328,9 @@ int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum);
  * several ranks, each one reads data that another one has written.
  *
  * path is the file's name on this rank's system. The file is then read without MPI, and without
- * the page cache (O_DIRECT) if the file system supports it; otherwise the kernel is asked to
- * drop the cached pages first. NULL, on all ranks: reads by MPI-IO, possibly from the cache;
- * the file must be open with MPI_MODE_RDWR. LEMON_ERR_PARAM, and verification is off, if any
- * rank cannot read it.
+ * the page cache (O_DIRECT) if the file system supports it; otherwise cached pages are dropped
+ * first. NULL, on all ranks: reads by MPI-IO, possibly from the cache; the file must be open
+ * with MPI_MODE_RDWR. LEMON_ERR_PARAM, and verification is off, if any rank cannot read it.
  *
  * If the data differ or the file is too short, closing returns LEMON_ERR_CHECKSUM on all ranks;
  * if they cannot be read, LEMON_ERR_READ. The record stays open: the program may write its

@@ -6,13 +6,11 @@
 
 #include <stdbool.h>
 
-/* Return the lowest code of all ranks; LEMON_ERR_PARAM if the n values (at most 64) differ
- * between ranks. Collective. */
+/* Collective. Return the lowest code; LEMON_ERR_PARAM if ranks' values differ (n <= 64). */
 int lemon_inside_agree(MPI_Comm, int code);
 int lemon_inside_agree_on(MPI_Comm, int code, const int64_t *values, int n);
 
-/* Passes a message to the handler, if there is one, with the rank unless comm is MPI_COMM_NULL.
- * Returns `code`. */
+/* Passes a message (with the rank unless MPI_COMM_NULL) to the handler. Returns `code`. */
 int lemon_inside_say(MPI_Comm, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

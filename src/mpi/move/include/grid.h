@@ -49,8 +49,7 @@ void lemon_grid_walk_set(struct lemon_grid_walk *, const struct lemon_grid *, in
                          int64_t to);
 void lemon_grid_walk_next(struct lemon_grid_walk *);
 
-/* Returns the length of the shortest run in any rank's part, in bytes; 0 if the part of each
- * rank is a single run. */
+/* Returns the bytes of the shortest run in any rank's part; 0 if each part is a single run. */
 int64_t lemon_grid_shortest_run(const struct lemon_grid *);
 
 /* Returns the largest number of runs in any rank's part. */

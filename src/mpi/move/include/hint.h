@@ -17,15 +17,15 @@ enum {
     LEMON_STRIPE = 1 << 20, /* bytes, the default */
 };
 
-/* Values are 1 to `most`. */
+/* Values are 1 to `max`. */
 struct lemon_hint {
     const char *key;
-    int64_t most;
+    int64_t max;
 };
 extern const struct lemon_hint lemon_hints[LEMON_HINTS];
 
 /* Reads the hints in `info`, 0 for those it does not contain. Returns the first hint whose
- * value is not a number from 1 to its `most`, or -1. Local. */
+ * value is not a number from 1 to its `max`, or -1. Local. */
 int lemon_hints_parse(MPI_Info info, int64_t values[LEMON_HINTS]);
 
 /* Returns the stripe that the file was opened with, in bytes, if all ranks report the same one;

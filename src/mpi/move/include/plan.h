@@ -3,8 +3,7 @@
  *
  * If runs are long (and, if the file's stripe is known, at least several stripes or whole
  * stripes), each rank moves its own runs ("direct"). Otherwise the ranks exchange data with
- * some of them, the aggregators ("movers"), which move long contiguous ranges ("pieces"). No
- * read-modify-write.
+ * some of them, the aggregators, which move long ranges ("pieces"). No read-modify-write.
  *
  * Pieces follow the grid. A row is a set of ranks that differ only in the fastest dimensions of
  * the grid. A row holds extents of the file, one for each coordinate of the slower dimensions.
@@ -14,8 +13,8 @@
  * file order to aggregators of that row. Boundaries between pieces are shifted to the nearest
  * multiple of the stripe, so a piece may contain a little of the neighbouring row.
  *
- * An aggregator moves its pieces in turns, so it needs memory for two turns only, and exchanges
- * one turn while the file system processes the other.
+ * An aggregator moves its pieces in rounds, so it needs memory for two rounds only. It
+ * exchanges the data of one round while the file system processes the other.
  *
  * MPI-IO gets contiguous ranges only. If ranks interleave, the default component of Open MPI
  * 4.1 (OMPIO) silently corrupts the file, and ROMIO's collective buffering does not scale
@@ -30,10 +29,10 @@
 
 /* What the user requests. */
 struct lemon_plan_hints {
-    int64_t stripe; /* bytes, 1 to 1 GiB */
-    bool striped;   /* the stripe is the file's, not a default */
-    int64_t movers; /* limit of aggregators; 0: none */
-    int64_t round;  /* limit of bytes in a turn, at least one stripe; 0: none */
+    int64_t stripe;      /* bytes, 1 to 1 GiB */
+    bool striped;        /* the stripe is the file's, not a default */
+    int64_t aggregators; /* limit of aggregators; 0: none */
+    int64_t round_bytes; /* limit of bytes in a round, at least one stripe; 0: none */
 };
 
 enum {
@@ -52,10 +51,10 @@ struct lemon_plan {
     int64_t extents;     /* in the lattice */
     int64_t pieces;      /* in an extent */
     int64_t rows, width; /* width: number of ranks in a row */
-    int64_t row_movers;  /* in a row, at most width */
-    int64_t movers;      /* in all; a user's limit may make it less than rows * row_movers */
-    int64_t turn_pieces; /* of an aggregator in a turn */
-    int64_t turns;       /* of each aggregator; some may be empty */
+    int64_t row_aggregators; /* in a row, at most width */
+    int64_t aggregators;     /* in all; at most rows * row_aggregators */
+    int64_t round_pieces;    /* of an aggregator in a round */
+    int64_t rounds;          /* of each aggregator; some may be empty */
 };
 
 /* base: the offset of the lattice in the file. */
@@ -71,9 +70,8 @@ struct lemon_piece {
 /* Returns the number of a rank as an aggregator, or -1. */
 int64_t lemon_plan_mover(const struct lemon_plan *, int64_t rank);
 
-/* Returns the number of pieces in an aggregator's turn, in file order, not empty, and merged if
- * adjacent. */
-int lemon_plan_turn(const struct lemon_plan *, int64_t mover, int64_t turn,
+/* Returns how many pieces a round has: in file order, not empty, and merged if adjacent. */
+int lemon_plan_turn(const struct lemon_plan *, int64_t aggregator, int64_t round,
                     struct lemon_piece pieces[LEMON_TURN_PIECES]);
 
 /* ---- pieces: numbered, like extents, in file order ---- */
@@ -85,8 +83,8 @@ int64_t lemon_plan_extent(const struct lemon_plan *, int64_t extent, int64_t *by
  * piece gives the end of the lattice. */
 int64_t lemon_plan_piece(const struct lemon_plan *, int64_t piece);
 
-/* Returns the rank that moves a piece, and sets its turn. */
-int64_t lemon_plan_owner(const struct lemon_plan *, int64_t piece, int64_t *turn);
+/* Returns the rank that moves a piece, and sets its round. */
+int64_t lemon_plan_owner(const struct lemon_plan *, int64_t piece, int64_t *round);
 
 /* A row: the ranks that have the same parts in the dimensions up to `cut`. */
 struct lemon_row {

@@ -13,9 +13,9 @@ enum lemon_direction {
 };
 
 struct lemon_file {
-    MPI_File *mpi; /* owned by the caller */
-    int direct_fd; /* descriptor for O_DIRECT reads; -1: none. The caller closes it */
-    int start_fd;  /* descriptor to start write-back; -1: none. The caller closes it */
+    MPI_File *mpi;    /* owned by the caller */
+    int direct_fd;    /* descriptor for O_DIRECT reads; -1: none. The caller closes it */
+    int writeback_fd; /* descriptor to start write-back; -1: none. The caller closes it */
 };
 
 enum {

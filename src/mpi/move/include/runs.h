@@ -1,12 +1,11 @@
 /*
- * runs.h - plan which rank moves which bytes if each rank has arbitrary ranges; no MPI, the
- * same result on every rank
+ * runs.h - plan I/O of arbitrary ranges by aggregators; no MPI, the same result on every rank
  *
  * Each rank has runs of the file, in file order; its stream is the concatenation of its runs.
- * Aggregators ("movers") get one contiguous range of the bytes each, divided at multiples of
- * the stripe and at least 4 MiB long if possible. So little data need few aggregators, which
- * are spread over all ranks. An aggregator moves its range in turns. The bytes of one turn are
- * one range of each rank's stream.
+ * Aggregators get one contiguous range of the bytes each, divided at multiples of the stripe
+ * and at least 4 MiB long if possible. So little data need few aggregators, which are spread
+ * over all ranks. An aggregator moves its range in rounds. The bytes of one round are one range
+ * of each rank's stream.
  *
  * Offsets are relative to the first byte. Memory does not grow with the number of ranks.
  */
@@ -22,10 +21,10 @@ struct lemon_run {
 };
 
 struct lemon_runs_plan {
-    struct lemon_share share; /* numbered by aggregator, not by rank */
+    struct lemon_share domains; /* numbered by aggregator, not by rank */
     int64_t ranks;
-    int64_t turn;  /* limit of a turn in bytes, a multiple of the stripe */
-    int64_t turns; /* of each aggregator; some may be empty */
+    int64_t round_bytes; /* limit of a round in bytes, a multiple of the stripe */
+    int64_t rounds;      /* of each aggregator; some may be empty */
 };
 
 /* base: the offset of the first byte in the file. */
@@ -43,15 +42,15 @@ bool lemon_runs_are_long(const struct lemon_runs_plan *, const struct lemon_run 
 int64_t lemon_runs_of_home(int64_t items, int64_t ranks);
 
 /* Return the rank of an aggregator, and the number of a rank as an aggregator, or -1. */
-int64_t lemon_runs_rank(const struct lemon_runs_plan *, int64_t mover);
+int64_t lemon_runs_rank(const struct lemon_runs_plan *, int64_t aggregator);
 int64_t lemon_runs_mover(const struct lemon_runs_plan *, int64_t rank);
 
 /* Returns the aggregator of a byte. */
 int64_t lemon_runs_owner(const struct lemon_runs_plan *, int64_t at);
 
-/* Computes the range of an aggregator's turn; *from == *to if it is empty. */
-void lemon_runs_turn(const struct lemon_runs_plan *, int64_t mover, int64_t turn, int64_t *from,
-                     int64_t *to);
+/* Computes the range of an aggregator's round; *from == *to if it is empty. */
+void lemon_runs_turn(const struct lemon_runs_plan *, int64_t aggregator, int64_t round,
+                     int64_t *from, int64_t *to);
 
 /* Sets `before` of each run; returns the length of the stream in bytes. */
 int64_t lemon_runs_count(struct lemon_run *, int64_t runs);

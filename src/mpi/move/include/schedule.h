@@ -1,36 +1,35 @@
 /*
- * schedule.h - list what one rank exchanges in each turn of a plan; no MPI
+ * schedule.h - list what one rank exchanges in each round of a plan; no MPI
  *
  * A rank sends parts of its data to aggregators, or receives them. An aggregator receives them
- * from the ranks that hold them, or sends them there. Each turn has at most one message between
- * two ranks.
+ * from the ranks that hold them, or sends them there: at most one message per round and pair.
  */
 #ifndef LEMON_SCHEDULE_H
 #define LEMON_SCHEDULE_H
 
 #include "plan.h"
 
-/* A range of the rank's data that an aggregator moves in one of its turns. */
+/* A range of the rank's data that an aggregator moves in one of its rounds. */
 struct lemon_part {
-    int64_t turn;
-    int64_t mover; /* rank of the aggregator, possibly this rank */
-    int64_t at, n; /* range of the rank's data, n > 0 */
+    int64_t round;
+    int64_t aggregator; /* rank of the aggregator, possibly this rank */
+    int64_t at, n;      /* range of the rank's data, n > 0 */
 };
 
-/* What a rank holds of a turn of this rank as an aggregator. */
+/* What a rank holds of a round of this rank as an aggregator. */
 struct lemon_source {
-    int64_t turn;
+    int64_t round;
     int64_t rank; /* possibly the aggregator itself */
     int64_t n;    /* bytes, n > 0 */
 };
 
 struct lemon_schedule {
-    struct lemon_part *parts;       /* the rank's data, by turn, mover and offset */
-    int64_t part_count, most_parts; /* most: in one turn */
-    int64_t mover;                  /* the rank's number as an aggregator, or -1 */
-    struct lemon_source *sources;   /* sorted by turn and rank */
-    int64_t source_count, most_sources;
-    int64_t bytes, window; /* bytes that this aggregator moves: in all turns; the most in one */
+    struct lemon_part *parts;      /* the rank's data, by round, aggregator, offset */
+    int64_t part_count, max_parts; /* max: in one round */
+    int64_t aggregator;            /* the rank's number as an aggregator, or -1 */
+    struct lemon_source *sources;  /* sorted by round and rank */
+    int64_t source_count, max_sources;
+    int64_t bytes, window; /* of this aggregator: bytes in all rounds; maximum in one */
 };
 
 /* Lists what `rank` exchanges. Returns 0, or -1 if out of memory (nothing to free). */

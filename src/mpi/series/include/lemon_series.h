@@ -61,10 +61,9 @@ int lemonSeriesRewind(LemonSeries *series, int64_t number);
 
 /*
  * Begins checkpoint `number`, which must be greater than all others (otherwise LEMON_ERR_PARAM;
- * see lemonSeriesRewind()). *writer accepts any records by the calls of lemon.h and
- * lemon_cells.h. lemonSeriesEnd() or lemonSeriesAbort() destroys it; the program must not.
- * Closing a record does not wait for the disk here, unless the record is to be verified
- * (lemonWriterSetVerify()).
+ * see lemonSeriesRewind()). *writer accepts all calls of lemon.h and lemon_cells.h. Only
+ * lemonSeriesEnd() and lemonSeriesAbort() destroy it. Closing a record does not wait for the
+ * disk here, unless lemonWriterSetVerify() was called.
  *
  * In the meantime, a thread on each node, which calls no MPI, writes the data back to the disk.
  * So a program that computes between a non-blocking write and lemonSeriesEnd() does not wait

@@ -68,11 +68,11 @@ enum limejob_opcode {
     LIMEJOB_STOP,
     /* As LIMEJOB_OPEN, but for writing only; size and times of the file are not compared. */
     LIMEJOB_OPEN_WRITE,
-    /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window), u64 gate (in the
+    /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window), u64 fence (in the
      *          window, or UINT64_MAX), u64 until (ns of CLOCK_REALTIME, or 0), u32 uid (the
      *          owner of the data: a job of root writes with that user's rights)
      * reply: u64 bytes, always all of them; otherwise a code, and any of them may be written.
-     * ECANCELED: the 32 bits at `gate` are not 0, set by the client or after its end;
+     * ECANCELED: the 32 bits at `fence` are not 0, set by the client or after its end;
      * ETIMEDOUT: the time is after `until` */
     LIMEJOB_WRITE,
     /* Syncs the file on every rank, including all earlier writes of all clients. request: u32
@@ -89,7 +89,7 @@ enum {
 struct limejob_message {
     uint16_t opcode;
     const char *name;
-    uint32_t least, most; /* limits of a request's payload in bytes */
+    uint32_t min_bytes, max_bytes; /* limits of a request's payload */
 };
 
 /* Returns NULL if the opcode is unknown. */
@@ -122,8 +122,7 @@ void limejob_put_bytes(struct limejob_packet *, const void *, size_t n);
 uint32_t limejob_get_u32(struct limejob_packet *);
 uint64_t limejob_get_u64(struct limejob_packet *);
 
-/* Copies the rest of the payload as a string. Returns 0, or -1 if it has a NUL or exceeds
- * cap. */
+/* Copies the rest of the payload as text. Returns 0, or -1 if it has a NUL or is too long. */
 int limejob_get_text(struct limejob_packet *, char *buf, size_t cap);
 
 /* Reads the code at the start of a reply, and its text if there is one. Returns 0 or -errno,
@@ -136,11 +135,11 @@ enum {
     LIMEJOB_IDENTITY_BYTES = 56, /* in a payload */
 };
 
-/* `any`: the LIMEFILE_... flags that may differ. Returns 0, or -ESTALE and fills text with the
+/* ignored: LIMEFILE_... flags that may differ. Returns 0, or -ESTALE and fills text with the
  * first other difference ("inode 5, not 7"); cap may be 0. */
 int limejob_identity_compare(const struct limefile_identity *found,
-                             const struct limefile_identity *wanted, unsigned any, char *text,
-                             size_t cap);
+                             const struct limefile_identity *expected, unsigned ignored,
+                             char *text, size_t cap);
 
 /* The payload of OPEN and OPEN_WRITE. */
 struct limejob_opening {
@@ -172,8 +171,8 @@ int limejob_header_decode(struct limejob_packet *, const unsigned char *raw, uin
 /* A socket, or another stream, with the packet that is being received. */
 struct limejob_channel {
     int fd;
-    size_t got;       /* bytes of the next packet in buf */
-    int passed;       /* descriptor received with them, or -1 */
+    size_t received;  /* bytes of the next packet in buf */
+    int passed_fd;    /* descriptor received with them, or -1 */
     uint16_t version; /* the peer's version, if it differs */
     unsigned char buf[LIMEJOB_HEADER_BYTES + LIMEJOB_PAYLOAD_MAX];
 };
@@ -186,12 +185,10 @@ void limejob_channel_close(struct limejob_channel *);
  * -EPIPE if the peer is gone, or an error of limejob_header_decode(): then drop the peer. */
 int limejob_receive(struct limejob_channel *, struct limejob_packet *, int timeout_ms);
 
-/* Sends what the socket accepts, and a descriptor with the first byte (-1: none). Returns the
- * number of bytes or -errno. */
-ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed);
+/* Sends what the socket accepts, and passed_fd (-1: none). Returns bytes sent, or -errno. */
+ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed_fd);
 
-/* Sends a packet. Returns 0 or -errno. After -ETIMEDOUT the channel is unusable, because half a
- * packet may be sent. */
+/* Sends a packet. Returns 0 or -errno. After -ETIMEDOUT the channel is unusable. */
 int limejob_send(struct limejob_channel *, const struct limejob_packet *, int timeout_ms);
 
 /* ---- clients (channel.c) ---- */
@@ -243,14 +240,14 @@ void limejob_window_release(struct limejob_window *);
  * except for the system call in progress. */
 typedef _Atomic uint32_t limejob_gate;
 
-static inline void limejob_gate_shut(void *place)
+static inline void limejob_gate_shut(void *fence)
 {
-    *(limejob_gate *)place = 1;
+    *(limejob_gate *)fence = 1;
 }
 
-static inline bool limejob_gate_is_shut(const limejob_gate *gate)
+static inline bool limejob_gate_is_shut(const limejob_gate *fence)
 {
-    return *gate != 0;
+    return *fence != 0;
 }
 
 #endif
