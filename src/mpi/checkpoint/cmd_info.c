@@ -67,7 +67,7 @@ static void print_balance(const struct facts *f)
     }
 }
 
-static void print_text(const struct facts *f)
+static void print_facts(const struct facts *f)
 {
     const LemonCells *c = f->in->cells;
     const int64_t *n = c->domain.cells;
@@ -157,14 +157,14 @@ static bool print_json(const struct facts *f)
 {
     json_t *facts = json_facts(f);
     if (!facts)
-        checkpoint_say("%s: no memory", f->in->path);
+        checkpoint_say("%s: out of memory", f->in->path);
     else if (json_dumpf(facts, stdout, JSON_INDENT(2)) == 0)
         putchar('\n');
     json_decref(facts);
     return facts != NULL;
 }
 
-static int run(const struct checkpoint_world *world, int argc, char **argv)
+static int run_info(const struct checkpoint_world *world, int argc, char **argv)
 {
     int64_t ranks = world->ranks;
     bool json = false;
@@ -190,7 +190,7 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
     if (good && world->rank == 0 && json)
         good = print_json(&f);
     else if (good && world->rank == 0)
-        print_text(&f);
+        print_facts(&f);
     checkpoint_input_close(&in);
     return checkpoint_agree(good) ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
 }
@@ -206,5 +206,5 @@ const struct checkpoint_command checkpoint_info = {
             "  -n, --ranks N   how many ranks (those that run)\n"
             "  -j, --json      as JSON\n"
             "  -h, --help      show this text\n",
-    .run = run,
+    .run = run_info,
 };

@@ -2,14 +2,14 @@
 #include "options.h"
 #include "output.h"
 
-struct restart {
+struct options {
     int decomposition;
     int64_t cells[3]; /* 0: as in the input */
     bool force, quiet;
     const char *to, *from;
 };
 
-static bool restart(const struct checkpoint_world *world, const struct restart *o,
+static bool rewrite(const struct checkpoint_world *world, const struct options *o,
                     struct checkpoint_input *in, struct checkpoint_output *out)
 {
     double begun = MPI_Wtime();
@@ -30,9 +30,9 @@ static bool restart(const struct checkpoint_world *world, const struct restart *
     return good;
 }
 
-static int run(const struct checkpoint_world *world, int argc, char **argv)
+static int run_restart(const struct checkpoint_world *world, int argc, char **argv)
 {
-    struct restart o = {.decomposition = CHECKPOINT_REGULAR};
+    struct options o = {.decomposition = CHECKPOINT_REGULAR};
     const struct option_rule options[] = {
         {"decomposition", 'd', OPTION_WORD, &o.decomposition,
          .words = checkpoint_decomposition_names},
@@ -47,11 +47,11 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
     if (!checkpoint_options(world, &checkpoint_restart, argc, argv, options, 1, &o.from))
         return CHECKPOINT_USAGE;
     if (!o.to)
-        return checkpoint_misuse(world, &checkpoint_restart, "no --out");
+        return checkpoint_misuse(world, &checkpoint_restart, "--out is required");
     if (!checkpoint_input_open(world, o.from, &in))
         return CHECKPOINT_FAILED;
     bool good = checkpoint_output_open(world, o.to, o.force, in.fd, &out);
-    if (good && !(good = restart(world, &o, &in, &out)))
+    if (good && !(good = rewrite(world, &o, &in, &out)))
         checkpoint_output_drop(world, &out);
     checkpoint_input_close(&in);
     return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
@@ -74,5 +74,5 @@ const struct checkpoint_command checkpoint_restart = {
             "  -f, --force        replace C2\n"
             "  -q, --quiet        print errors only\n"
             "  -h, --help         show this text\n",
-    .run = run,
+    .run = run_restart,
 };
