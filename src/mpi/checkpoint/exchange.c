@@ -16,12 +16,12 @@ static void check_count(int64_t count)
         checkpoint_abort("more than 2^31 particles on a rank; use more ranks");
 }
 
-/* Sets at[r] to the first item of rank r. Returns the number of all items. */
-static int64_t compute_offsets(const int *counts, int *send_at, int ranks)
+/* Sets offsets[r] to the first item of rank r. Returns the number of all items. */
+static int64_t compute_offsets(const int *counts, int *offsets, int ranks)
 {
     int64_t all = 0;
     for (int r = 0; r < ranks; r++) {
-        send_at[r] = (int)all;
+        offsets[r] = (int)all;
         all += counts[r];
     }
     check_count(all);

@@ -46,7 +46,7 @@ static int parse_hint(const void *context, char *text)
     struct job_options *options = *(struct job_options *const *)context;
     char *equals = strchr(text, '=');
     if (!equals || equals == text || !equals[1])
-        return usage_error(text, "a hint is KEY=VALUE");
+        return usage_error(text, "hint must be KEY=VALUE");
     if (options->hint_count == JOB_HINTS_MAX)
         return usage_error(text, "too many hints");
     *equals = '\0';
