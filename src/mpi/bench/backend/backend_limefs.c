@@ -229,7 +229,7 @@ static int make_mount_point(struct bench_io *io, struct limefs *l)
     return 0;
 }
 
-/* Mounts io->path, for writing if io->writing, and waits until the mount is usable; with
+/* Mounts io->path, for writing if io->is_writing, and waits until the mount is usable; with
  * job_ranks > 0, until its job serves. */
 static int mount_container(struct bench_io *io, struct limefs *l, int64_t job_ranks)
 {
