@@ -183,8 +183,8 @@ def compare_with_lime(points):
                     groups["does not differ from"].append(p.backend)
                 else:
                     place = "is faster than" if ratio >= 1 else "is slower than"
-                    gain = percent(abs(ratio - 1)) if 0.5 < ratio < 1.995 else \
-                        f"{three_digits(ratio)} times"
+                    small = 0.5 < ratio < 1.995
+                    gain = percent(abs(ratio - 1)) if small else f"{three_digits(ratio)} times"
                     groups[place].append(f"{p.backend} ({probably(verdict)}{gain})")
         parts = [f"{verb} {join_list(names)}" for verb, names in groups.items() if names]
         if parts:
