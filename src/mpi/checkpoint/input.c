@@ -52,7 +52,7 @@ static bool open_input(const struct checkpoint_world *world, struct checkpoint_i
 }
 
 /* Keeps the open record as the header, unless it is too long or contains a NUL. */
-static int read_header(struct checkpoint_input *in)
+static int load_header(struct checkpoint_input *in)
 {
     MPI_Offset n = lemonReaderBytes(in->reader);
     free(in->header);
@@ -86,7 +86,7 @@ static int find_checkpoint(struct checkpoint_input *in)
         if (type && strcmp(type, LEMON_CELLS_INDEX_TYPE) == 0)
             return LEMON_SUCCESS;
         if (type && strcmp(type, CHECKPOINT_HEADER_TYPE) == 0)
-            code = read_header(in);
+            code = load_header(in);
         if (code != LEMON_SUCCESS)
             return code;
     }

@@ -49,7 +49,7 @@ static double random_normal(struct random *r)
 
 const char *const checkpoint_distribution_names[] = {"uniform", "lattice", "cluster", NULL};
 
-static int64_t count_sites(const int64_t sites[3])
+static int64_t multiply_sites(const int64_t sites[3])
 {
     return sites[0] * sites[1] * sites[2];
 }
@@ -63,7 +63,7 @@ static void set_sites(struct checkpoint_making *m)
         double sites = floor(m->length[d] / edge + 1e-9);
         m->sites[d] = sites < 1 ? 1 : sites > n ? (int64_t)n : (int64_t)sites;
     }
-    while (count_sites(m->sites) < m->particles) { /* refine the widest spacing */
+    while (multiply_sites(m->sites) < m->particles) { /* refine the widest spacing */
         int widest = 0;
         for (int d = 1; d < 3; d++)
             if (m->length[d] / (double)m->sites[d] >
@@ -75,7 +75,7 @@ static void set_sites(struct checkpoint_making *m)
 
 static void place_on_site(const struct checkpoint_making *m, int64_t i, double fraction[3])
 {
-    int64_t site = (int64_t)((__int128)i * count_sites(m->sites) / m->particles);
+    int64_t site = (int64_t)((__int128)i * multiply_sites(m->sites) / m->particles);
     int64_t at[3];
     at[2] = site % m->sites[2];
     at[1] = site / m->sites[2] % m->sites[1];

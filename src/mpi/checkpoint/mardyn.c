@@ -23,7 +23,7 @@ enum {
 };
 
 /* True for characters that separate words in a line. */
-static bool is_space(char c)
+static bool is_separator(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
@@ -59,7 +59,7 @@ static void skip_blanks(struct cursor *c, bool lines)
                 c->at++;
         else if (now == '\n' && lines)
             c->line++;
-        else if (!is_space(now))
+        else if (!is_separator(now))
             return;
     }
 }
@@ -68,7 +68,7 @@ static bool parse_word(struct cursor *c)
 {
     skip_blanks(c, true);
     size_t from = c->at;
-    while (c->at < c->n && !is_space(c->text[c->at]) && c->text[c->at] != '\n' &&
+    while (c->at < c->n && !is_separator(c->text[c->at]) && c->text[c->at] != '\n' &&
            c->text[c->at] != '\0')
         c->at++;
     c->word = c->text + from;
@@ -390,7 +390,7 @@ static int numbers_in(enum checkpoint_format format)
 
 static const char *after_blanks(const char *at)
 {
-    while (is_space(*at))
+    while (is_separator(*at))
         at++;
     return at;
 }
@@ -403,7 +403,7 @@ static bool parse_id(const char **at, uint64_t *value)
         return false;
     errno = 0;
     *value = strtoull(*at, &end, 10);
-    bool good = errno == 0 && (!*end || is_space(*end) || *end == '#');
+    bool good = errno == 0 && (!*end || is_separator(*end) || *end == '#');
     *at = end;
     return good;
 }
@@ -414,7 +414,7 @@ static bool parse_value(const char **at, double *value)
     char *end;
     errno = 0;
     *value = strtod(*at, &end);
-    bool good = end != *at && (!*end || is_space(*end) || *end == '#') &&
+    bool good = end != *at && (!*end || is_separator(*end) || *end == '#') &&
                 !(errno == ERANGE && isinf(*value));
     *at = end;
     return good;

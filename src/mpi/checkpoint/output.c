@@ -24,7 +24,7 @@ static const char *get_reason(int err, const char *action, char text[CHECKPOINT_
     return text;
 }
 
-static int create_file(const char *path, bool force, int input, struct checkpoint_output *out)
+static int create_output(const char *path, bool force, int input, struct checkpoint_output *out)
 {
     int err = limefile_output_open(&out->unfinished, path, force, &input, input >= 0);
     if (err)
@@ -35,7 +35,7 @@ static int create_file(const char *path, bool force, int input, struct checkpoin
     return 0;
 }
 
-static void remove_file(const struct checkpoint_world *world, struct checkpoint_output *out)
+static void remove_output(const struct checkpoint_world *world, struct checkpoint_output *out)
 {
     if (world->rank == 0)
         limefile_output_abort(&out->unfinished);
@@ -59,9 +59,9 @@ bool checkpoint_output_open(const struct checkpoint_world *world, const char *pa
     char text[CHECKPOINT_ERROR_BYTES];
     *out = (struct checkpoint_output){
         .path = path, .unfinished = {.fd = -1, .old = -1, .dir_fd = -1}, .file = MPI_FILE_NULL};
-    int err = world->rank == 0 ? create_file(path, force, input, out) : 0;
+    int err = world->rank == 0 ? create_output(path, force, input, out) : 0;
     if (!checkpoint_report(world, path, get_reason(err, "create: ", text))) {
-        remove_file(world, out);
+        remove_output(world, out);
         return false;
     }
     MPI_Bcast(out->temporary, sizeof out->temporary, MPI_CHAR, 0, MPI_COMM_WORLD);
@@ -70,7 +70,7 @@ bool checkpoint_output_open(const struct checkpoint_world *world, const char *pa
     if (checkpoint_report(world, path, err ? checkpoint_mpi_text(err, text) : ""))
         return true;
     out->file = err ? MPI_FILE_NULL : out->file;
-    remove_file(world, out);
+    remove_output(world, out);
     return false;
 }
 
@@ -81,7 +81,7 @@ void checkpoint_output_drop(const struct checkpoint_world *world, struct checkpo
     out->writer = NULL;
     if (out->file != MPI_FILE_NULL)
         MPI_File_close(&out->file);
-    remove_file(world, out);
+    remove_output(world, out);
 }
 
 static bool sync_and_close(const struct checkpoint_world *world, struct checkpoint_output *out)

@@ -132,8 +132,8 @@ static bool report_line(const struct checkpoint_world *world, struct reading *r)
     return checkpoint_report(world, r->text->path, error);
 }
 
-static bool check_count(const struct checkpoint_world *world,
-                        const struct checkpoint_textfile *t, int64_t mine)
+static bool check_molecule_count(const struct checkpoint_world *world,
+                                 const struct checkpoint_textfile *t, int64_t mine)
 {
     char error[CHECKPOINT_ERROR_BYTES] = "";
     int64_t all = checkpoint_sum(mine);
@@ -151,7 +151,7 @@ bool checkpoint_textfile_read(const struct checkpoint_world *world,
     *p = (struct checkpoint_particles){.bytes = checkpoint_particle(t->header.format)->bytes};
     read_lines(&r, begin + (int64_t)((__int128)bytes * world->rank / world->ranks),
                begin + (int64_t)((__int128)bytes * (world->rank + 1) / world->ranks));
-    if (report_line(world, &r) && check_count(world, t, p->count))
+    if (report_line(world, &r) && check_molecule_count(world, t, p->count))
         return true;
     checkpoint_particles_free(p);
     return false;

@@ -67,7 +67,7 @@ static int set_path(const void *context, const char *path)
 }
 
 /* path: NULL unless given as --OPTION=PATH. */
-static int set_mode(const void *context, enum job_mode mode, const char *path)
+static int select_mode(const void *context, enum job_mode mode, const char *path)
 {
     struct job_options *options = *(struct job_options *const *)context;
     if (options->mode)
@@ -78,17 +78,17 @@ static int set_mode(const void *context, enum job_mode mode, const char *path)
 
 static int set_serve_mode(const void *context, char *path)
 {
-    return set_mode(context, JOB_SERVE, path);
+    return select_mode(context, JOB_SERVE, path);
 }
 
 static int set_stop_mode(const void *context, char *path)
 {
-    return set_mode(context, JOB_STOP, path);
+    return select_mode(context, JOB_STOP, path);
 }
 
 static int set_status_mode(const void *context, char *path)
 {
-    return set_mode(context, JOB_STATUS, path);
+    return select_mode(context, JOB_STATUS, path);
 }
 
 int job_options_parse(struct job_options *options, int argc, char **argv)

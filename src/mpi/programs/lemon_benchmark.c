@@ -78,7 +78,7 @@ static const char help_text[] =
     "those of the slowest process. Data read at once after writing often come from memory.\n"
     "Exits with 1 if an operation failed or a byte was wrong, 2 if called wrongly.\n";
 
-static bool parse_number(const char *text, int max, int *number)
+static bool parse_positive(const char *text, int max, int *number)
 {
     char *end;
     long value = strtol(text, &end, 10);
@@ -117,9 +117,9 @@ static bool parse_arguments(int argc, char **argv, struct arguments *options)
     char **args = argv + optind;
     int n = argc - optind;
     if (options->read)
-        return n == 1 && parse_number(args[0], MEASUREMENTS_MAX, &options->measurements);
-    return n == 2 && parse_number(args[0], L_MAX, &options->L) &&
-           parse_number(args[1], MEASUREMENTS_MAX, &options->measurements);
+        return n == 1 && parse_positive(args[0], MEASUREMENTS_MAX, &options->measurements);
+    return n == 2 && parse_positive(args[0], L_MAX, &options->L) &&
+           parse_positive(args[1], MEASUREMENTS_MAX, &options->measurements);
 }
 
 /* ---- figures ---- */
@@ -312,7 +312,7 @@ static bool write_info(const struct bench *b, LemonWriter *w, uint64_t seed)
            lemon_ok(b, lemonWriterCloseRecord(w), "close " INFO_TYPE);
 }
 
-static bool write_lattice(const struct bench *b, LemonWriter *w, double *seconds)
+static bool write_data_record(const struct bench *b, LemonWriter *w, double *seconds)
 {
     bool summed = b->options.checksum;
     LemonChecksum sum;
@@ -341,7 +341,7 @@ static bool measure_writing(const struct bench *b, uint64_t seed, double *second
     LemonWriter *w = good ? lemonCreateWriter(&fp, b->cartesian) : NULL;
     if (good)
         good = all_ok(b, w != NULL, "write", "out of memory");
-    good = good && write_info(b, w, seed) && write_lattice(b, w, seconds);
+    good = good && write_info(b, w, seed) && write_data_record(b, w, seconds);
     if (w)
         good = lemon_ok(b, lemonDestroyWriter(w), "end writing") && good;
     return close_benchmark(b, &fp) && good;
@@ -374,7 +374,7 @@ static bool compare_checksum(const struct bench *b, LemonReader *r, LemonChecksu
     return true;
 }
 
-static bool read_lattice(const struct bench *b, LemonReader *r, double *seconds)
+static bool read_data_record(const struct bench *b, LemonReader *r, double *seconds)
 {
     LemonChecksum sum = {0, 0};
     if (!lemon_ok(b, lemonReaderSetChecksum(r, b->options.checksum), "checksum"))
@@ -399,7 +399,8 @@ static bool measure_reading(const struct bench *b, double *seconds)
     if (!open_benchmark(b, MPI_MODE_RDONLY, &fp))
         return false;
     LemonReader *r = lemonCreateReader(&fp, b->cartesian);
-    bool good = all_ok(b, r != NULL, "read", "out of memory") && read_lattice(b, r, seconds);
+    bool good =
+        all_ok(b, r != NULL, "read", "out of memory") && read_data_record(b, r, seconds);
     lemonDestroyReader(r);
     return close_benchmark(b, &fp) && good;
 }
@@ -583,7 +584,7 @@ static bool remove_benchmark(const struct bench *b)
     return all_ok(b, good, "delete", "failed");
 }
 
-static int run_benchmark(const struct arguments *options)
+static int run_with_options(const struct arguments *options)
 {
     struct bench b = {.options = *options};
     lemonSetMessageHandler(print_lemon_message, NULL);
@@ -609,7 +610,7 @@ int main(int argc, char **argv)
         if (rank == 0)
             printf("%s%s", usage_text, help_text);
     } else {
-        status = run_benchmark(&options);
+        status = run_with_options(&options);
     }
     errno = EIO; /* the errno of an earlier failure is lost */
     if (fflush(stdout) != 0 || ferror(stdout)) {
