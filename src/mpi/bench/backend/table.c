@@ -16,30 +16,20 @@ static const struct bench_backend posix = {
 };
 
 /* A back end that the Makefile leaves out reports why. */
+#define LEFT_OUT(id, text, reason)   \
+    static const char *no_##id(void) \
+    {                                \
+        return reason;               \
+    }                                \
+    const struct bench_backend bench_##id = {.name = #id, .about = text, .unavailable = no_##id}
 #ifdef BENCH_WITHOUT_HDF5
-static const char *no_hdf5(void)
-{
-    return BENCH_WITHOUT_HDF5;
-}
-const struct bench_backend bench_hdf5 = {
-    .name = "hdf5", .about = "HDF5, one dataset", .unavailable = no_hdf5};
+LEFT_OUT(hdf5, "HDF5, one dataset", BENCH_WITHOUT_HDF5);
 #endif
 #ifdef BENCH_WITHOUT_NETCDF4
-static const char *no_netcdf4(void)
-{
-    return BENCH_WITHOUT_NETCDF4;
-}
-const struct bench_backend bench_netcdf4 = {
-    .name = "netcdf4", .about = "NetCDF-4, one variable", .unavailable = no_netcdf4};
+LEFT_OUT(netcdf4, "NetCDF-4, one variable", BENCH_WITHOUT_NETCDF4);
 #endif
 #ifdef BENCH_WITHOUT_PNETCDF
-static const char *no_pnetcdf(void)
-{
-    return BENCH_WITHOUT_PNETCDF;
-}
-const struct bench_backend bench_pnetcdf = {.name = "pnetcdf",
-                                            .about = "PnetCDF, one variable of a CDF-5 file",
-                                            .unavailable = no_pnetcdf};
+LEFT_OUT(pnetcdf, "PnetCDF, one variable of a CDF-5 file", BENCH_WITHOUT_PNETCDF);
 #endif
 
 const struct bench_backend *const bench_backends[] = {
