@@ -146,8 +146,8 @@ static bool allocate_data(struct bench_run *run)
     MPI_Comm_rank(run->writers, &writer);
     MPI_Comm_rank(run->readers, &reader);
     int64_t bytes = bench_pattern_rank_bytes(p, writer);
-    int64_t others = bench_pattern_rank_bytes(p, reader);
-    bytes = bytes > others ? bytes : others;
+    int64_t reader_bytes = bench_pattern_rank_bytes(p, reader);
+    bytes = bytes > reader_bytes ? bytes : reader_bytes;
     if (posix_memalign((void **)&run->data, 4096, bytes ? (size_t)bytes : 1) != 0)
         run->data = NULL;
     if (run->data)
@@ -426,7 +426,7 @@ static void store_hints(const struct batch *b, struct bench_result *result)
 
 /* Processes `n` outputs at once, from `first`. */
 static bool process_outputs(struct batch *b, enum bench_operation operation, int first, int n,
-                            uint64_t seed, struct bench_seconds *s, bool *wrong)
+                            uint64_t seed, struct bench_seconds *s, bool *is_wrong)
 {
     const struct bench_options *o = b->run->options;
     create_batch(b, operation, first, n);
@@ -444,15 +444,15 @@ static bool process_outputs(struct batch *b, enum bench_operation operation, int
     good = good && report_errors(b);
     store_hints(b, &b->entry->results[operation]);
     if (good && operation == BENCH_READ && !verify_batch(b, seed))
-        *wrong = true;
+        *is_wrong = true;
     return good;
 }
 
-/* Performs one operation of one entry. Returns false after a message; sets *wrong if any byte
- * is wrong. Collective. */
+/* Performs one operation of one entry. Returns false after a message; sets *is_wrong if any
+ * byte is wrong. Collective. */
 static bool perform(struct bench_run *run, struct bench_entry *entry,
                     enum bench_operation operation, int repetition, struct bench_seconds *s,
-                    bool *wrong)
+                    bool *is_wrong)
 {
     struct batch b = {.run = run, .entry = entry};
     int outputs = (int)run->options->outputs;
@@ -461,7 +461,7 @@ static bool perform(struct bench_run *run, struct bench_entry *entry,
     bool good = true;
     *s = (struct bench_seconds){0};
     for (int first = 0; first < outputs && good; first += at_once) {
-        good = process_outputs(&b, operation, first, at_once, seed, s, wrong);
+        good = process_outputs(&b, operation, first, at_once, seed, s, is_wrong);
         release_batch(&b);
     }
     return good;
@@ -486,19 +486,19 @@ static bool measure_operation(struct bench_run *run, struct bench_entry *entry,
 {
     const struct bench_options *o = run->options;
     struct bench_result *result = &entry->results[operation];
-    bool wrong = false;
+    bool is_wrong = false;
     if (!(operation == BENCH_WRITE ? o->writes : o->reads))
         return true;
     bench_progress("repetition %d of %d: %s: %s", repetition + 1, (int)o->repetitions,
                    entry->backend->name, operation == BENCH_WRITE ? "write" : "read");
-    if (!perform(run, entry, operation, repetition, &result->seconds[result->n], &wrong)) {
+    if (!perform(run, entry, operation, repetition, &result->seconds[result->n], &is_wrong)) {
         snprintf(entry->failure, sizeof entry->failure, "%s failed in repetition %d",
                  operation == BENCH_WRITE ? "write" : "read", repetition + 1);
         return false;
     }
     result->n++;
     sum_file_bytes(run, entry);
-    if (wrong)
+    if (is_wrong)
         result->verified = false;
     return true;
 }

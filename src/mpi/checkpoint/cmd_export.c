@@ -45,7 +45,7 @@ static void check_shape(const struct checkpoint_input *in, enum checkpoint_forma
 }
 
 /* Finds the least and the greatest component of all particles. */
-static void find_components(const struct checkpoint_particles *p, int64_t *least, int64_t *most)
+static void find_components(const struct checkpoint_particles *p, int64_t *min, int64_t *max)
 {
     int64_t ends[2] = {INT64_MIN, INT64_MIN};
     for (int64_t i = 0; i < p->count; i++) {
@@ -55,8 +55,8 @@ static void find_components(const struct checkpoint_particles *p, int64_t *least
         ends[1] = m.component > ends[1] ? m.component : ends[1];
     }
     MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
-    *least = -ends[0];
-    *most = ends[1];
+    *min = -ends[0];
+    *max = ends[1];
 }
 
 /* Returns a header that the caller frees. A new one has the components of the particles; an
@@ -67,18 +67,18 @@ static char *create_header(const struct checkpoint_input *in,
                            char reason[CHECKPOINT_REASON_BYTES])
 {
     const LemonCells *cells = in->cells;
-    int64_t least = 1, most = 1, limit = in->header ? h->components : COMPONENTS_MAX;
+    int64_t min = 1, max = 1, limit = in->header ? h->components : COMPONENTS_MAX;
     if (format != CHECKPOINT_IRV && cells->particles > 0)
-        find_components(p, &least, &most);
-    if (least < 1 || most > limit) {
+        find_components(p, &min, &max);
+    if (min < 1 || max > limit) {
         snprintf(reason, CHECKPOINT_REASON_BYTES,
-                 "a particle has component %" PRId64 " of 1 to %" PRId64,
-                 least < 1 ? least : most, limit);
+                 "a particle has component %" PRId64 " of 1 to %" PRId64, min < 1 ? min : max,
+                 limit);
         return NULL;
     }
     return in->header
                ? checkpoint_header_renew(in->header, h, cells->domain.time, cells->particles)
-               : checkpoint_header_make(&cells->domain, 0, most, cells->particles, format);
+               : checkpoint_header_make(&cells->domain, 0, max, cells->particles, format);
 }
 
 /* Returns this rank's lines, on rank 0 preceded by the header. The caller frees them. */

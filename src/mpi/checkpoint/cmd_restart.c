@@ -12,7 +12,7 @@ struct options {
 static bool rewrite(const struct checkpoint_world *world, const struct options *o,
                     struct checkpoint_input *in, struct checkpoint_output *out)
 {
-    double begun = MPI_Wtime();
+    double start = MPI_Wtime();
     struct checkpoint_particles p;
     LemonDomain domain = in->cells->domain;
     const LemonParticle *particle = &in->cells->particle;
@@ -23,7 +23,7 @@ static bool rewrite(const struct checkpoint_world *world, const struct options *
     if (!checkpoint_input_read(world, in, (enum checkpoint_decomposition)o->decomposition,
                                LEMON_CELLS_CHECK, &p))
         return false;
-    checkpoint_show_move(world, "read", o->from, &p, MPI_Wtime() - begun, o->quiet);
+    checkpoint_show_move(world, "read", o->from, &p, MPI_Wtime() - start, o->quiet);
     bool good = checkpoint_output_write(world, out, in->header, &domain, particle, &p,
                                         has_id ? LEMON_CELLS_CHECK : 0, o->quiet);
     checkpoint_particles_free(&p);

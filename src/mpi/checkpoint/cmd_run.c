@@ -165,12 +165,12 @@ static bool run_step(struct md_run *r, bool last)
 
 static bool run_steps(struct md_run *r)
 {
-    int64_t begun = r->state.step;
+    int64_t start = r->state.step;
     bool good = true, last = false;
     while (good && !last) {
         int64_t at = r->state.step;
         last = at == r->steps;
-        if (r->prefix && at > begun && at % r->every == 0)
+        if (r->prefix && at > start && at % r->every == 0)
             good = md_series_write(&r->series, &r->state, r->energy_at_0);
         good = good && run_step(r, last);
         if (r->prefix && good)
@@ -216,15 +216,15 @@ static int run_simulation(struct md_run *r)
                                                       !r->no_overlap, &r->series)))
         return CHECKPOINT_FAILED;
     bool good = r->continues || !r->prefix || check_series_empty(r);
-    bool begun = good && (r->continues ? continue_run(r) : start_run(r));
-    good = begun && (!r->continues || can_save(r)) && run_steps(r);
+    bool started = good && (r->continues ? continue_run(r) : start_run(r));
+    good = started && (!r->continues || can_save(r)) && run_steps(r);
     if (r->prefix)
         good = md_series_close(r->world, &r->series, good) && good;
     if (good && r->out)
         good = md_file_save(r->out, r->force, &r->state, r->energy_at_0);
     if (good)
         print_times(r, MPI_Wtime() - from);
-    if (begun)
+    if (started)
         md_state_free(&r->state);
     return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
 }

@@ -143,9 +143,9 @@ bool checkpoint_input_read(const struct checkpoint_world *world, struct checkpoi
                    ? lemonBalancedBox(in->cells, world->ranks, world->rank, lower, upper)
                    : lemonRegularBox(&in->cells->domain, NULL, world->ranks, world->rank, lower,
                                      upper);
-    int least = code;
-    MPI_Allreduce(&code, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (!checkpoint_lemon(world, in->path, "decompose", least))
+    int worst = code;
+    MPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (!checkpoint_lemon(world, in->path, "decompose", worst))
         return false;
     return checkpoint_input_read_box(world, in, lower, upper, flags, p);
 }

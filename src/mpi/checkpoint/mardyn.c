@@ -112,16 +112,16 @@ static bool parse_real(struct cursor *c, double *value)
     return true;
 }
 
-static bool parse_count(struct cursor *c, int64_t most, int64_t *value)
+static bool parse_count(struct cursor *c, int64_t max, int64_t *value)
 {
     char text[NUMBER_BYTES], *end;
     if (!read_number_text(c, text))
         return false;
     errno = 0;
     long long number = strtoll(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno || number > most)
+    if (text[0] < '0' || text[0] > '9' || *end || errno || number > max)
         return set_error(c, "'%.*s' is not a number of 0 to %lld", shown_bytes(c), c->word,
-                         (long long)most);
+                         (long long)max);
     *value = number;
     return true;
 }

@@ -289,13 +289,13 @@ static double compute_force(const struct pass *p, int64_t self, double force[3])
 {
     double(*const x)[3] = p->x;
     double potential = 0, f[3] = {0, 0, 0};
-    const double mine[3] = {x[self][0], x[self][1], x[self][2]};
+    const double own[3] = {x[self][0], x[self][1], x[self][2]};
     for (int i = 0; i < NEIGHBOURS; i++) {
         const struct neighbour *a = &p->neighbours[i];
         for (int64_t j = p->first[a->cell]; j < p->first[a->cell + 1]; j++) {
-            double d0 = mine[0] - x[j][0] - a->shift[0];
-            double d1 = mine[1] - x[j][1] - a->shift[1];
-            double d2 = mine[2] - x[j][2] - a->shift[2];
+            double d0 = own[0] - x[j][0] - a->shift[0];
+            double d1 = own[1] - x[j][1] - a->shift[1];
+            double d2 = own[2] - x[j][2] - a->shift[2];
             double r2 = d0 * d0 + d1 * d1 + d2 * d2;
             if (r2 >= p->cut_off2 || j == self)
                 continue;

@@ -179,7 +179,7 @@ static bool publish(const struct checkpoint_world *world, struct md_series *s)
     double from = MPI_Wtime();
     int code = lemonSeriesEnd(s->series);
     s->wait_seconds += MPI_Wtime() - from;
-    s->write_seconds += MPI_Wtime() - s->began;
+    s->write_seconds += MPI_Wtime() - s->write_start;
     s->is_writing = false;
     s->published += code == LEMON_SUCCESS;
     return checkpoint_lemon(world, s->prefix, "write", code);
@@ -200,13 +200,13 @@ bool md_series_write(struct md_series *s, const struct md_state *state, double e
     LemonWriter *writer;
     if (s->is_writing && !publish(world, s))
         return false;
-    s->began = MPI_Wtime();
+    s->write_start = MPI_Wtime();
     int code = lemonSeriesBegin(s->series, state->step, &writer);
     if (!checkpoint_lemon(world, s->prefix, "write", code))
         return false;
     s->is_writing = true;
     code = write_state(writer, state, energy_at_0, !s->overlaps);
-    s->start_seconds += MPI_Wtime() - s->began;
+    s->start_seconds += MPI_Wtime() - s->write_start;
     if (!checkpoint_lemon(world, s->prefix, "write", code))
         return false;
     return s->overlaps || publish(world, s);

@@ -18,7 +18,7 @@ struct md_series {
     bool is_writing;
     int64_t published;                  /* published checkpoints */
     double start_seconds, wait_seconds; /* seconds spent starting and waiting for writes */
-    double began, write_seconds; /* start of this write; seconds until publication, of all */
+    double write_start, write_seconds;  /* of this write; total seconds until publication */
 };
 
 /* All are collective; they return false after a message of rank 0. */

@@ -26,19 +26,19 @@ static const char *get_reason(int err, const char *action, char text[CHECKPOINT_
 
 static int create_output(const char *path, bool force, int input, struct checkpoint_output *out)
 {
-    int err = limefile_output_open(&out->unfinished, path, force, &input, input >= 0);
+    int err = limefile_output_open(&out->output, path, force, &input, input >= 0);
     if (err)
         return err;
-    if (strlen(out->unfinished.temporary) >= sizeof out->temporary)
+    if (strlen(out->output.temporary) >= sizeof out->temporary)
         return -ENAMETOOLONG;
-    strcpy(out->temporary, out->unfinished.temporary);
+    strcpy(out->temporary, out->output.temporary);
     return 0;
 }
 
 static void remove_output(const struct checkpoint_world *world, struct checkpoint_output *out)
 {
     if (world->rank == 0)
-        limefile_output_abort(&out->unfinished);
+        limefile_output_abort(&out->output);
 }
 
 bool checkpoint_output_check(const struct checkpoint_world *world, const char *path, bool force,
@@ -58,7 +58,7 @@ bool checkpoint_output_open(const struct checkpoint_world *world, const char *pa
 {
     char text[CHECKPOINT_ERROR_BYTES];
     *out = (struct checkpoint_output){
-        .path = path, .unfinished = {.fd = -1, .old = -1, .dir_fd = -1}, .file = MPI_FILE_NULL};
+        .path = path, .output = {.fd = -1, .old = -1, .dir_fd = -1}, .file = MPI_FILE_NULL};
     int err = world->rank == 0 ? create_output(path, force, input, out) : 0;
     if (!checkpoint_report(world, path, get_reason(err, "create: ", text))) {
         remove_output(world, out);
@@ -104,7 +104,7 @@ bool checkpoint_output_finish(const struct checkpoint_world *world,
     char text[CHECKPOINT_ERROR_BYTES];
     bool good = sync_and_close(world, out);
     if (good) {
-        int err = world->rank == 0 ? limefile_output_commit(&out->unfinished) : 0;
+        int err = world->rank == 0 ? limefile_output_commit(&out->output) : 0;
         good = checkpoint_report(world, out->path, get_reason(err, "sync and rename: ", text));
     }
     checkpoint_output_drop(world, out);

@@ -73,16 +73,16 @@ static double count_particles(const LemonCells *cells, const double lower[3],
 
 static void add_rank(struct checkpoint_balance *b, double particles)
 {
-    b->least = fmin(b->least, particles);
-    b->most = fmax(b->most, particles);
+    b->min = fmin(b->min, particles);
+    b->max = fmax(b->max, particles);
     b->mean += particles;
     b->empty += particles < 0.5;
 }
 
 static void combine_balance(struct checkpoint_balance *b)
 {
-    MPI_Allreduce(MPI_IN_PLACE, &b->least, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, &b->most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &b->min, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &b->max, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &b->mean, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &b->empty, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     b->mean /= b->ranks;
@@ -93,7 +93,7 @@ int checkpoint_balance(const struct checkpoint_world *world, const LemonCells *c
                        struct checkpoint_balance *b)
 {
     int code = LEMON_SUCCESS;
-    *b = (struct checkpoint_balance){.ranks = ranks, .least = DBL_MAX};
+    *b = (struct checkpoint_balance){.ranks = ranks, .min = DBL_MAX};
     for (int64_t i = world->rank; i < ranks && code == LEMON_SUCCESS; i += world->ranks) {
         double lower[3], upper[3];
         code = decomposition == CHECKPOINT_KD
@@ -112,8 +112,8 @@ void checkpoint_show_move(const struct checkpoint_world *world, const char *what
                           double seconds, bool quiet)
 {
     struct checkpoint_balance b;
-    char shown[CHECKPOINT_SHOWN_BYTES], size[LIMEFILE_SIZE_BYTES], speed[LIMEFILE_SIZE_BYTES];
-    b = (struct checkpoint_balance){.ranks = world->ranks, .least = DBL_MAX};
+    char name[CHECKPOINT_SHOWN_BYTES], size[LIMEFILE_SIZE_BYTES], speed[LIMEFILE_SIZE_BYTES];
+    b = (struct checkpoint_balance){.ranks = world->ranks, .min = DBL_MAX};
     add_rank(&b, (double)p->count);
     combine_balance(&b);
     MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
@@ -121,7 +121,7 @@ void checkpoint_show_move(const struct checkpoint_world *world, const char *what
         return;
     double particles = b.mean * b.ranks, bytes = particles * (double)p->bytes;
     printf("%-8s %s: %.0f particles, %s, %.0f to %.0f a rank (mean %.1f), %.3f s, %s/s\n", what,
-           checkpoint_shown(path, shown), particles, limefile_text_size(bytes, 1, size),
-           b.least, b.most, b.mean, seconds,
+           checkpoint_shown(path, name), particles, limefile_text_size(bytes, 1, size), b.min,
+           b.max, b.mean, seconds,
            limefile_text_size(seconds > 0 ? bytes / seconds : 0, 1, speed));
 }

@@ -133,10 +133,10 @@ static bool report_line(const struct checkpoint_world *world, struct reading *r)
 }
 
 static bool check_molecule_count(const struct checkpoint_world *world,
-                                 const struct checkpoint_textfile *t, int64_t mine)
+                                 const struct checkpoint_textfile *t, int64_t own)
 {
     char error[CHECKPOINT_ERROR_BYTES] = "";
-    int64_t all = checkpoint_sum(mine);
+    int64_t all = checkpoint_sum(own);
     if (all != t->header.molecules)
         snprintf(error, sizeof error, "NumberOfMolecules is %lld, but %lld follow",
                  (long long)t->header.molecules, (long long)all);

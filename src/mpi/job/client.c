@@ -184,9 +184,10 @@ static void release_client(struct job_server *server, struct job_client *client)
     job_peer_drop(server, &client->peer);
 }
 
-static void reject_client(struct job_server *server, struct job_client *client, const char *why)
+static void reject_client(struct job_server *server, struct job_client *client,
+                          const char *reason)
 {
-    job_log("client process %ld: dropped: %s", (long)client->pid, why);
+    job_log("client process %ld: dropped: %s", (long)client->pid, reason);
     drop_client(server, client);
 }
 
@@ -340,11 +341,11 @@ static void start_client_open(struct job_server *server, struct job_client *clie
                               struct limejob_packet *packet)
 {
     static struct limejob_opening requested;
-    char why[256] = "", text[JOB_TEXT_MAX];
-    int code = job_opening_check(packet, &requested, why, sizeof why);
+    char reason[256] = "", text[JOB_TEXT_MAX];
+    int code = job_opening_check(packet, &requested, reason, sizeof reason);
     if (code) {
         snprintf(text, sizeof text, "%s: %.400s: %s", limejob_message_of(packet->opcode)->name,
-                 requested.path, why);
+                 requested.path, reason);
         reply_at_once(server, client, packet, code, text);
         return;
     }
@@ -738,13 +739,14 @@ static void map_window(struct job_server *server, struct job_client *client,
 {
     static struct limejob_packet command;
     int code = -limejob_window_check(packet->fd, bytes);
-    const char *why = NULL;
+    const char *reason = NULL;
     if (code == EPERM)
-        why = "the window is not a memfd of ordinary pages that is sealed with F_SEAL_SHRINK";
+        reason =
+            "the window is not a memfd of ordinary pages that is sealed with F_SEAL_SHRINK";
     else if (code == EINVAL)
-        why = "the window does not have the stated length";
+        reason = "the window does not have the stated length";
     if (code) {
-        reject_hello(server, client, packet, code, why);
+        reject_hello(server, client, packet, code, reason);
         return;
     }
     client->window_fd = fcntl(packet->fd, F_DUPFD_CLOEXEC, 0);

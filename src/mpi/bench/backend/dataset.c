@@ -99,14 +99,14 @@ const char *bench_dataset_refuses(const struct bench_task *task)
 
 int64_t bench_dataset_rounds(const struct bench_dataset *set)
 {
-    int64_t most = 0;
+    int64_t max = 0;
     if (!set->lattice)
         return bench_pattern_rounds(set->pattern);
     for (int rank = 0; rank < set->pattern->ranks; rank++) {
         int64_t slabs = lattice_slabs(set->pattern, rank);
-        most = slabs > most ? slabs : most;
+        max = slabs > max ? slabs : max;
     }
-    return most;
+    return max;
 }
 
 void bench_dataset_slab(const struct bench_dataset *set, int rank, int64_t i,

@@ -104,12 +104,12 @@ int64_t bench_pattern_pieces(const struct bench_pattern *p, int rank)
 
 int64_t bench_pattern_rounds(const struct bench_pattern *p)
 {
-    int64_t most = 0;
+    int64_t max = 0;
     for (int rank = 0; rank < p->ranks; rank++) {
         int64_t pieces = bench_pattern_pieces(p, rank);
-        most = pieces > most ? pieces : most;
+        max = pieces > max ? pieces : max;
     }
-    return most;
+    return max;
 }
 
 void bench_pattern_piece(const struct bench_pattern *p, int rank, int64_t i,
