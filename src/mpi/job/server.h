@@ -89,7 +89,7 @@ bool job_file_is_same(const struct job_file *, const struct job_file *);
 
 /* A command that is sent to all workers, or a client's open that waits for such a command. */
 struct job_request {
-    uint64_t slot; /* index in the server's table; the tag of its packets */
+    uint64_t slot; /* index in server->requests; the tag of its packets */
     uint16_t opcode;
     struct job_client *client; /* NULL if no client waits for it */
     struct job_file *file;
@@ -172,7 +172,7 @@ struct job_server {
 
 /* ---- server.c ---- */
 
-/* The thread's argument, from main(). own: the server's end of rank 0's own channel. */
+/* The thread's argument, from main(). own_channel: the server's end of rank 0's channel. */
 struct job_server_setup {
     const struct job_options *options;
     const struct job_place *locations;
