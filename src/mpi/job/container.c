@@ -54,9 +54,9 @@ static int open_by_name(const struct limejob_opening *opening)
     return fd;
 }
 
-/* Reopens the file of `seen` for I/O, if it is the requested one. Size and times are compared
- * after the open, because a network file system revalidates them when a file is opened for I/O.
- * Returns 0, or an errno and fills text with a message. */
+/* Reopens the file of `path_fd` for I/O, if it is the requested one. Size and times are
+ * compared after the open, because a network file system revalidates them when a file is opened
+ * for I/O. Returns 0, or an errno and fills text with a message. */
 static int reopen_for_io(const struct job_worker *worker, const struct request *request,
                          int path_fd, int *fd, char *text, size_t cap)
 {
