@@ -21,7 +21,7 @@
 enum {
     JOB_TAG_READ = 1,
     JOB_TAG_WRITE,
-    JOB_BUFFER = JOB_PART + LIMEJOB_ALIGN,
+    JOB_BUFFER_BYTES = JOB_PART + LIMEJOB_ALIGN,
     JOB_SPINS = 50, /* polls of MPI before a rank sleeps between polls */
     JOB_PAUSE_US = 50,
 };
@@ -299,7 +299,8 @@ static char *wait_for_buffer(struct job_worker *worker, const struct job_extent 
             job_worker_pause(tries > JOB_SPINS ? JOB_PAUSE_US : 0);
     }
     /* Direct I/O requires equal alignment of memory and file offset. */
-    return worker->buffers + (size_t)i * JOB_BUFFER + (extent->offset + from) % LIMEJOB_ALIGN;
+    return worker->buffers + (size_t)i * JOB_BUFFER_BYTES +
+           (extent->offset + from) % LIMEJOB_ALIGN;
 }
 
 /* Sends the rank's share to rank 0; after an error the messages are empty. */

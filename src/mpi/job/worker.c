@@ -31,7 +31,7 @@ void job_worker_fault(struct job_worker *worker, const char *format, ...)
 void job_worker_answer(struct job_worker *worker, const struct limejob_packet *reply)
 {
     if (limejob_send(&worker->channel, reply, REPLY_MS) != 0)
-        job_watch_end(); /* the server is gone, or has reported an error and ends the job */
+        job_watch_end(); /* the server has ended, or ends the job after an error */
 }
 
 void job_worker_pause(int us)
