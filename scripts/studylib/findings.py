@@ -1,20 +1,20 @@
-"""What the numbers of a study say: sentences made from the data, and a choice.
+"""Describes the results of a study in sentences, and recommends a setting.
 
-Two settings are only called different where compare() tells them apart. A choice rests on clear
-differences; where there are none, it says so.
+Two settings are called different only if compare() says so. If no difference is clear, the
+recommendation states that.
 """
 
 from . import lattices, regions
 
-FOUND = {
-    "disjoint": regions.on_pattern, "interleaved": regions.on_pattern,
-    "transfer-size": regions.on_transfer, "chunk-size": regions.on_chunks,
-    "alignment": regions.on_alignment, "scaling": lattices.on_scaling,
-    "block-size": lattices.on_blocks, "variability": lattices.on_variability,
-    "formats": lattices.on_formats, "app": lattices.on_apps,
+DESCRIBERS = {
+    "disjoint": regions.describe_pattern, "interleaved": regions.describe_pattern,
+    "transfer-size": regions.describe_transfer, "chunk-size": regions.describe_chunks,
+    "alignment": regions.describe_alignment, "scaling": lattices.describe_scaling,
+    "block-size": lattices.describe_blocks, "variability": lattices.describe_variability,
+    "formats": lattices.describe_formats, "app": lattices.describe_apps,
 }
 
 
-def of(study, points, chosen):
-    """(sentences, choice): the choice is a phrase, or empty."""
-    return FOUND[study](points, chosen) if points else ([], "")
+def describe(study, points, chosen):
+    """Returns (sentences, recommendation); the recommendation is a phrase or ""."""
+    return DESCRIBERS[study](points, chosen) if points else ([], "")

@@ -1,4 +1,4 @@
-"""Starts lime-bench under mpirun, and ends it with all that it has started."""
+"""Runs lime-bench under mpirun and ends all processes that it has started."""
 
 import contextlib
 import json
@@ -13,9 +13,9 @@ import uuid
 MARK = "LIMEFS_STUDY"
 
 
-class Failed(Exception):
-    """A run that did not end well; its text is what it said. status: None if it had to be ended;
-    answer: what there is all the same, of other back ends."""
+class RunError(Exception):
+    """A failed run, with its message. status: exit status, None after a timeout; answer: results
+    of back ends that succeeded, or None."""
 
     def __init__(self, text, status=None, answer=None):
         super().__init__(text)
@@ -23,45 +23,45 @@ class Failed(Exception):
 
 
 class Stopped(Exception):
-    """A signal asked to stop."""
+    """A signal requests the end of the study."""
 
 
 class Signals:
-    """SIGINT, SIGTERM and SIGHUP are kept until somebody asks: nothing is cut in its middle."""
+    """Records SIGINT, SIGTERM and SIGHUP until check(), so that they interrupt no operation."""
 
     def __init__(self):
-        self.got = None
-        self.before = {}
+        self.received = None
+        self.previous = {}
 
     def __enter__(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             ignored = signal.getsignal(number) == signal.SIG_IGN
-            if not (ignored and number == signal.SIGHUP):  # as it is under nohup
-                self.before[number] = signal.signal(number, self.keep)
+            if not (ignored and number == signal.SIGHUP):  # ignored under nohup
+                self.previous[number] = signal.signal(number, self.record)
         return self
 
     def __exit__(self, *_):
-        for number, handler in self.before.items():
+        for number, handler in self.previous.items():
             signal.signal(number, handler)
 
-    def keep(self, number, _frame):
-        self.got = self.got or number
+    def record(self, number, _frame):
+        self.received = self.received or number
 
     def check(self):
-        if self.got:
-            raise Stopped(self.got)
+        if self.received:
+            raise Stopped(self.received)
 
 
 def environment(token):
-    """For Open MPI as root, and for more ranks than processors; what the user has set stays."""
+    """Allows Open MPI as root and with more ranks than processors. The user's settings win."""
     ours = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
             "OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1",
             "OMPI_MCA_hwloc_base_binding_policy": "none"}
     return {**ours, **os.environ, MARK: token}
 
 
-def bearing(token):
-    """Processes that were started with our mark in their environment, as pids."""
+def find_marked(token):
+    """Returns the pids of processes that have our mark in their environment."""
     found, mark = [], f"\0{MARK}={token}\0".encode()
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():
@@ -71,33 +71,33 @@ def bearing(token):
     return found
 
 
-def mounts_below(folder):
-    """Mount points, the innermost first."""
+def mounts_below(directory):
+    """Returns the mount points below a directory, innermost first."""
     found = []
     with open("/proc/self/mountinfo", "rb") as table:
         for line in table:
             point = os.fsdecode(line.split(b" ")[4].decode("unicode_escape").encode("latin-1"))
-            if point.startswith(os.path.realpath(folder) + os.sep):
+            if point.startswith(os.path.realpath(directory) + os.sep):
                 found.append(point)
     return sorted(found, key=len, reverse=True)
 
 
 class Launcher:
-    def __init__(self, mpirun, program, folder, signals):
-        self.mpirun, self.program, self.folder = mpirun, program, folder
+    def __init__(self, mpirun, program, directory, signals):
+        self.mpirun, self.program, self.directory = mpirun, program, directory
         self.signals = signals
         self.token = uuid.uuid4().hex
 
     def command(self, ranks, arguments):
-        """self.program: with the options that it always has."""
+        """self.program includes the options of all runs."""
         return [*self.mpirun, "-n", str(ranks), *self.program, *arguments,
-                os.path.join(self.folder, "data")]
+                os.path.join(self.directory, "data")]
 
     def run(self, ranks, arguments, limit, tick):
-        """lime-bench's answer and the seconds it took. Failed: with what it said, or that it did
-        not end within `limit` seconds. Stopped: by a signal, and nothing runs any more."""
-        self.clear()
-        os.makedirs(self.folder, exist_ok=True)
+        """Returns lime-bench's answer and the seconds it took. Raises RunError if it fails or does
+        not end within `limit` seconds, and Stopped after a signal, when no process runs."""
+        self.clean_up()
+        os.makedirs(self.directory, exist_ok=True)
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             begin = time.monotonic()
             process = subprocess.Popen(self.command(ranks, arguments), stdin=subprocess.DEVNULL,
@@ -106,15 +106,15 @@ class Launcher:
             try:
                 status = self.wait(process, begin + limit, tick)
             finally:
-                self.end(process)
-                self.clear()
+                self.terminate(process)
+                self.clean_up()
             wall = time.monotonic() - begin
             out.seek(0)
             err.seek(0)
-            return answer_of(status, out.read(), err.read(), limit), wall
+            return parse_output(status, out.read(), err.read(), limit), wall
 
     def wait(self, process, end, tick):
-        """Its exit status; None when time is up."""
+        """Returns the exit status, or None after the time limit."""
         while time.monotonic() < end:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 return process.wait(timeout=0.2)
@@ -122,48 +122,47 @@ class Launcher:
             tick()
         return None
 
-    def end(self, process):
-        """mpirun ends its ranks when it is told to end; whoever is left after that is killed."""
+    def terminate(self, process):
+        """Terminates mpirun, which ends its ranks, and then kills remaining processes."""
         if process.poll() is None:
             process.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(timeout=10)
-        # lime-bench removes its files and mounts in a process of its own, which is waited for.
+        # A child process of lime-bench removes its files and mounts; wait for it.
         for number, pauses in ((signal.SIGTERM, 500), (signal.SIGKILL, 100)):
-            for pid in bearing(self.token):
+            for pid in find_marked(self.token):
                 with contextlib.suppress(OSError):
                     os.kill(pid, number)
             for _ in range(pauses):
-                if not bearing(self.token):
+                if not find_marked(self.token):
                     break
                 time.sleep(0.02)
         process.wait()
 
-    def clear(self):
-        """What a run has left in its folder is removed; a mount that has been left is unmounted
-        first."""
-        if not os.path.isdir(self.folder):
+    def clean_up(self):
+        """Unmounts what a run has left mounted and removes its directory."""
+        if not os.path.isdir(self.directory):
             return
-        for point in mounts_below(self.folder):
+        for point in mounts_below(self.directory):
             for command in (["fusermount3", "-u", "-z", point], ["umount", "-l", point]):
                 with contextlib.suppress(OSError):
                     if subprocess.run(command, stdout=subprocess.DEVNULL,
                                       stderr=subprocess.DEVNULL, check=False).returncode == 0:
                         break
-        if not mounts_below(self.folder):
-            shutil.rmtree(self.folder, ignore_errors=True)
+        if not mounts_below(self.directory):
+            shutil.rmtree(self.directory, ignore_errors=True)
 
 
-def last_words(err):
-    """The line that says what is wrong: lime-bench's own rather than mpirun's about it."""
+def find_message(err):
+    """Returns the last message of lime-bench, or else of mpirun."""
     lines = [line.strip() for line in err.decode(errors="replace").splitlines() if line.strip()]
     own = [line for line in lines if line.startswith("lime-bench:")]
     shown = "".join(c if c.isprintable() else "?" for c in (own or lines or [""])[-1])
     return shown[:400]
 
 
-def json_of(out):
-    """lime-bench's answer; None if there is none."""
+def parse_json(out):
+    """Returns lime-bench's answer, or None."""
     begin = out.find(b"{")
     try:
         answer = json.loads(out[begin:].decode()) if begin >= 0 else None
@@ -173,12 +172,12 @@ def json_of(out):
     return answer if good else None
 
 
-def answer_of(status, out, err, limit):
+def parse_output(status, out, err, limit):
     if status is None:
-        raise Failed(f"no end after {limit:.0f} s")
-    answer = json_of(out)
+        raise RunError(f"timeout after {limit:.0f} s")
+    answer = parse_json(out)
     if status != 0:
-        raise Failed(last_words(err) or f"exit {status}", status, answer)
+        raise RunError(find_message(err) or f"exit {status}", status, answer)
     if not answer:
-        raise Failed("no JSON with results from lime-bench")
+        raise RunError("no JSON with results from lime-bench")
     return answer

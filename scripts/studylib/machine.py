@@ -1,4 +1,4 @@
-"""What the study runs on, and how large it may be there."""
+"""Describes the machine and chooses the size of the study for it."""
 
 import hashlib
 import os
@@ -6,20 +6,20 @@ import subprocess
 
 from . import plan
 from .samples import Sample
-from .words import size as nbytes_text
+from .formatting import size as nbytes_text
 
-LOCAL = ("tmpfs", "overlay", "zfs", "btrfs", "ramfs")  # and what is on a device of this host
-RANKS_MOST = 64
-BYTES_LEAST, BYTES_MOST = 64 << 10, 1 << 30  # a rank
-EACH = 0.03  # seconds for an operation on a file, whatever its size
-FIRST = 2 << 20, 32 << 20  # bytes a rank of the runs that tell how fast this machine is
-NOMINAL = 32 << 20  # bytes a rank; what time is left is better used by more rounds
+LOCAL = ("tmpfs", "overlay", "zfs", "btrfs", "ramfs")  # and file systems on local devices
+MAX_RANKS = 64
+MIN_BYTES, MAX_BYTES = 64 << 10, 1 << 30  # per rank
+OPERATION_SECONDS = 0.03  # fixed cost of an operation on a file
+CALIBRATION_BYTES = 2 << 20, 32 << 20  # per rank, in the two calibration runs
+MAX_PLANNED_BYTES = 32 << 20  # per rank; more rounds are a better use of the time
 ROUNDS = 2, 5
-SHARE = 0.8  # of the time is planned for; the rest is for what goes slower than in calibration
+PLANNED_SHARE = 0.8  # of the time; the rest is reserve
 
 
 def file_system(path):
-    """(type, device) of what `path` is on, by the longest mount point above it."""
+    """Returns (type, device) of the file system of a path, by the longest mount point above it."""
     best, found = "", ("unknown", "unknown")
     path = os.path.realpath(path)
     try:
@@ -36,7 +36,7 @@ def file_system(path):
 
 
 def memory(name):
-    """Bytes, by its name in /proc/meminfo; 0 if that cannot be told."""
+    """Returns the bytes of an entry of /proc/meminfo, or 0 if unknown."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             return next((int(line.split()[1]) * 1024 for line in file
@@ -59,10 +59,10 @@ def digest(path):
         return hashlib.sha256(file.read()).hexdigest()[:16]
 
 
-def identity(program, mpirun, folder):
-    """What must be the same for results to stand side by side: {name: value}, names for people.
-    A job of a batch system may go on, on the same file system, on another host of its kind."""
-    kind, device = file_system(folder)
+def identity(program, mpirun, directory):
+    """Returns {name: value} of what must be equal for results to be comparable. On a shared file
+    system a batch job may continue on another host of the same kind."""
+    kind, device = file_system(directory)
     own = kind in LOCAL or device.startswith("/dev/")
     return {"host": os.uname().nodename if own else "any", "kernel": os.uname().release,
             "cpus": cpus(), "memory in GiB": round(memory("MemTotal") / (1 << 30)),
@@ -75,8 +75,8 @@ def cpus():
 
 
 def ranks_for(processors):
-    """1, 2, 4 and so on, to the number of processors, and to 4 in any case."""
-    most = min(max(4, processors), RANKS_MOST)
+    """Returns 1, 2, 4 and so on to the number of processors, at least to 4."""
+    most = min(max(4, processors), MAX_RANKS)
     return [1 << i for i in range(most.bit_length()) if 1 << i <= most]
 
 
@@ -85,24 +85,24 @@ def main_rank(ranks, processors):
     return max(fit) if fit else min(ranks)
 
 
-def room(folder, ranks):
-    """Bytes a rank that memory and disk allow: a back end's file a small part of either."""
-    status = os.statvfs(folder)
+def bytes_limit(directory, ranks):
+    """Returns the maximum bytes per rank: a file is a small part of memory and disk."""
+    status = os.statvfs(directory)
     free = status.f_bavail * status.f_frsize
-    limits = [BYTES_MOST, free // 32 // ranks]
+    limits = [MAX_BYTES, free // 32 // ranks]
     if memory("MemAvailable"):
         limits.append(memory("MemAvailable") // 8 // ranks)
     return min(limits)
 
 
-def rounded(nbytes):
-    """Down to a power of two within the bounds."""
-    nbytes = min(max(int(nbytes), BYTES_LEAST), BYTES_MOST)
+def round_bytes(nbytes):
+    """Rounds down to a power of two within the bounds."""
+    nbytes = min(max(int(nbytes), MIN_BYTES), MAX_BYTES)
     return 1 << nbytes.bit_length() - 1
 
 
-def shape(ranks, main, nbytes, rounds=ROUNDS[0], stripe=0, unit=0.0, small=None):
-    """A Size whose lattices come near to the same bytes."""
+def make_size(ranks, main, nbytes, rounds=ROUNDS[0], stripe=0, unit=0.0, small=None):
+    """Returns a Size whose lattices have nearly the same number of bytes."""
     volume = main * nbytes
     fits = [e for e in plan.EXTENTS if plan.lattice_bytes(e) <= volume] or [plan.EXTENTS[0]]
     compared = [e for e in plan.EXTENTS if plan.lattice_bytes(e) <= 4 * volume]
@@ -111,57 +111,56 @@ def shape(ranks, main, nbytes, rounds=ROUNDS[0], stripe=0, unit=0.0, small=None)
                      repetitions=3, rounds=rounds, stripe=stripe)
 
 
-def predicted(m, calibration):
-    """Seconds that a measurement will take, by the calibration."""
-    moved = m.volume * calibration["seconds_per_byte"] + 2 * EACH + m.idle
+def predict(m, calibration):
+    """Predicts the seconds of a measurement from the calibration."""
+    moved = m.volume * calibration["seconds_per_byte"] + 2 * OPERATION_SECONDS + m.idle
     return calibration["startup"] + m.all_repetitions * len(m.backends) * moved
 
 
 def total(size, calibration):
-    return sum(predicted(m, calibration) for study in plan.STUDIES
+    return sum(predict(m, calibration) for study in plan.STUDIES
                for m in plan.measurements(study, size))
 
 
-def fitting(ranks, main, most, calibration, seconds, fixed=None):
-    """(bytes a rank, rounds) with which all studies end in that time, by the calibration: first
-    the data as large as need be, then as many rounds as there is time for, or as are `fixed`."""
-    nbytes, rounds = rounded(min(most, NOMINAL)), fixed or ROUNDS[0]
+def fit_size(ranks, main, most, calibration, seconds, fixed=None):
+    """Returns (bytes per rank, rounds) with which all studies end in time: first chooses the size
+    of the data, then as many rounds as fit, or `fixed`."""
+    nbytes, rounds = round_bytes(min(most, MAX_PLANNED_BYTES)), fixed or ROUNDS[0]
 
     def fits(size):
-        return total(size, calibration) <= seconds * SHARE
+        return total(size, calibration) <= seconds * PLANNED_SHARE
 
-    while nbytes > BYTES_LEAST and not fits(shape(ranks, main, nbytes, rounds)):
+    while nbytes > MIN_BYTES and not fits(make_size(ranks, main, nbytes, rounds)):
         nbytes >>= 1
-    while not fixed and rounds < ROUNDS[1] and fits(shape(ranks, main, nbytes, rounds + 1)):
+    while not fixed and rounds < ROUNDS[1] and fits(make_size(ranks, main, nbytes, rounds + 1)):
         rounds += 1
     return nbytes, rounds
 
 
-def first_arguments(nbytes):
-    """Of a run that tells how fast this machine is."""
+def calibration_arguments(nbytes):
+    """Returns the arguments of a calibration run."""
     return ["--backend", "posix,lime,hdf5", *plan.region_options("disjoint", nbytes, 1 << 20),
             "--repetitions", "3", "--json", "-", "--quiet"]
 
 
 def unit_arguments(extent):
-    """Of the run that tells how long gather needs for a result."""
+    """Returns the arguments of the run that measures how long gather writes a result."""
     return ["--backend", "gather", *plan.lattice_options(extent, plan.RESULT), "--operations",
             "write", "--repetitions", "15", "--json", "-", "--quiet"]
 
 
-def calibration_of(answers, walls):
-    """From two runs that differ in size only, the smaller first: seconds to start, and for each
-    byte that is moved. All of their time counts: lime-bench also makes, compares and removes
-    data."""
+def compute_calibration(answers, walls):
+    """Computes the seconds to start and per byte from two runs that differ in size only, the
+    smaller first. Their whole time counts: lime-bench also makes, compares and removes data."""
     moved = [sum(result["bytes"] * len(result["seconds"]) for result in answer["results"])
              for answer in answers]
     operations = sum(len(result["seconds"]) for result in answers[0]["results"])
-    a_byte = max((walls[1] - walls[0]) / max(1, moved[1] - moved[0]), 2e-10)
-    startup = walls[0] - operations * EACH - moved[0] * a_byte
-    return {"startup": max(0.2, startup), "seconds_per_byte": a_byte}
+    per_byte = max((walls[1] - walls[0]) / max(1, moved[1] - moved[0]), 2e-10)
+    startup = walls[0] - operations * OPERATION_SECONDS - moved[0] * per_byte
+    return {"startup": max(0.2, startup), "seconds_per_byte": per_byte}
 
 
-def unit_of(answer):
+def compute_unit(answer):
     return Sample([run["total"] for run in answer["results"][0]["seconds"]]).median
 
 

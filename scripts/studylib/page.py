@@ -1,11 +1,11 @@
-"""The page: one HTML file without anything from outside."""
+"""Writes the page, one self-contained HTML file."""
 
 import html
 
 from . import advice, findings, lattices, plan, plots, points as points_module, views
-from .points import settled
+from .points import is_complete
 from .store import write_text
-from .words import digits, duration, listed, plural, size
+from .formatting import three_digits, duration, join_list, plural, size
 
 STYLE = """
 :root { color-scheme: light dark; --paper: #fff; --ink: #1b1b1b; --soft: #55595e; --grid: #d4d7da;
@@ -68,9 +68,9 @@ HOW_TO_READ = (
     "Two settings are called different (faster, slower) only where these intervals keep apart, "
     "and probably different where those of 95 % do and the medians differ by 10 % or more. All "
     "else, and whatever differs by less than 3 %, is within the noise. With fewer than ten runs "
-    "the runs themselves must keep apart. Back ends take turns within a program, so of two of them "
-    "it is also enough that their ratio, turn by turn, keeps from 1 in the same way, and does so in "
-    "each round. The rounds of all studies followed each other, every other one backwards, so that "
+    "the runs themselves must keep apart. Back ends take turns within a program, so for two of "
+    "them it is also enough that their ratio, turn by turn, keeps apart from 1, in each round. "
+    "The rounds of all studies followed each other, every other one backwards, so that "
     "other work of the machine met all settings alike.")
 
 
@@ -88,7 +88,7 @@ def definitions(pairs, kind=""):
 
 
 def table(caption, heads, rows, kind=""):
-    """Cells are texts, or pairs of a text and a smaller one below it, or None."""
+    """A cell is a text, a pair (text, smaller text below it), or None."""
     def cell(value):
         if value is None:
             return "<td></td>"
@@ -108,7 +108,7 @@ def table(caption, heads, rows, kind=""):
 
 def machine_part(store):
     about = store.about
-    system, size_ = about.get("system") or {}, plan.Size.of(about["size"])
+    system, size_ = about.get("system") or {}, plan.Size.from_dict(about["size"])
     hosts = plural(max(points_module.parameter(store, size_, "hosts"), default=1), "host")
     files = system.get("file_system") or {}
     kind = files.get("type", "unknown")
@@ -125,9 +125,9 @@ def machine_part(store):
             ("File system", f"{kind} ({about['machine']['file system']})"),
             ("MPI", f"{system.get('mpi', '?')}, MPI-IO by {system.get('mpi_io', '?')}"),
             ("Libraries", ", ".join(libraries) or "none"),
-            ("Ranks", f"{size_.main}, on {hosts}; compared: {listed(map(str, size_.ranks))}"),
+            ("Ranks", f"{size_.main}, on {hosts}; compared: {join_list(map(str, size_.ranks))}"),
             ("Data", f"{size(size_.bytes)} a rank; lattice {lattices.lattice_text(size_.extent)}, "
-                     f"{digits(plan.lattice_bytes(size_.extent) / 1e6)} MB"),
+                     f"{three_digits(plan.lattice_bytes(size_.extent) / 1e6)} MB"),
             ("Repetitions", f"{size_.repetitions} in each of {size_.rounds} rounds, after one that "
                             "does not count"),
             ("Measured", about["began"].replace("T", " ").replace("Z", " UTC"))]
@@ -135,11 +135,11 @@ def machine_part(store):
 
 
 def advice_part(points, chosen):
-    found = advice.of(points, chosen)
+    found = advice.collect(points, chosen)
     if not found:
         return paragraph("Nothing has been measured yet.")
-    rows = [(text(topic), f"{text(told)}. <a class=why href='#{study}'>Why</a>")
-            for topic, study, told in found]
+    rows = [(text(topic), f"{text(advice_)}. <a class=why href='#{study}'>Why</a>")
+            for topic, study, advice_ in found]
     return f"<div class=box>{definitions(rows)}</div>"
 
 
@@ -152,12 +152,12 @@ def study_part(study, points, store, chosen):
         return "\n".join([*parts, paragraph("Not measured.")])
     if missing:
         parts.append(paragraph(missing, "soft"))
-    told, choice = findings.of(study, points, chosen)
+    texts, choice = findings.describe(study, points, chosen)
     if choice:
         parts.append(f"<p class=choice><strong>Choose</strong> {text(choice)}.</p>")
-    if told:
-        parts.append("<ul>" + "".join(f"<li>{text(one)}</li>\n" for one in told) + "</ul>")
-    view = views.of(study, points, chosen)
+    if texts:
+        parts.append("<ul>" + "".join(f"<li>{text(one)}</li>\n" for one in texts) + "</ul>")
+    view = views.build(study, points, chosen)
     if plots.available():
         parts += plots_part(study, view)
     shown = [table(caption, heads, rows) for caption, heads, rows in view.tables if rows]
@@ -175,14 +175,14 @@ def plots_part(study, view):
 
 def unmeasured(study, store, chosen):
     todo = plan.measurements(study, chosen)
-    there = sum(1 for m in todo if points_module.answers(store, m))
-    if there == len(todo):
+    count = sum(1 for m in todo if points_module.answers(store, m))
+    if count == len(todo):
         return ""
-    return f"{there} of {len(todo)} measurements are there; what is said here is of these."
+    return f"{count} of {len(todo)} measurements exist; the text describes these."
 
 
 def limits_part(store, chosen):
-    """What could not be measured, and why."""
+    """Lists what could not be measured, and why."""
     notes = []
     if "posix_fadvise" in points_module.parameter(store, chosen, "cache"):
         notes.append("Not root: the page cache cannot be dropped before reading. lime-bench asks "
@@ -197,11 +197,11 @@ def limits_part(store, chosen):
                      "costs time whatever the disk could do.")
     for study in plan.STUDIES:
         todo = plan.measurements(study, chosen)
-        left = sum(1 for m in todo if not settled(store, m) and not store.failure(m))
+        left = sum(1 for m in todo if not is_complete(store, m) and not store.failure(m))
         if left:
             notes.append(f"{plan.STUDIES[study][0]}: {plural(left, 'measurement')} of "
-                         f"{len(todo)} not done: not asked for, stopped before, or left out "
-                         "because the time was over.")
+                         f"{len(todo)} not done: not requested, stopped before, or skipped "
+                         "for lack of time.")
     parts = ["<ul>" + "".join(f"<li>{text(note)}</li>" for note in notes) + "</ul>"] \
         if notes else []
     rows = [[backend, reason, ", ".join(studies)]
@@ -217,7 +217,7 @@ def limits_part(store, chosen):
 
 
 def render(store):
-    chosen = plan.Size.of(store.about["size"])
+    chosen = plan.Size.from_dict(store.about["size"])
     points = {study: points_module.points_of(store, study, chosen) for study in plan.STUDIES}
     host = (store.about.get("system") or {}).get("host", "this machine")
     title = f"Parallel I/O on {text(host)}"
@@ -230,7 +230,7 @@ def render(store):
         f"<title>{title}</title><style>{STYLE}</style></head><body>",
         f"<h1>{title}</h1>",
         paragraph(f"A study by limefs' scripts/study; measuring took "
-                  f"{duration(points_module.spent(store, chosen))}.", "soft"),
+                  f"{duration(points_module.total_seconds(store, chosen))}.", "soft"),
         "<h2 id=advice>Which settings to choose here</h2>", advice_part(points, chosen),
         f"<nav><p>{links}<a href='#limits'>What could not be measured</a></p></nav>",
         "<h3>The machine</h3>", machine_part(store),
@@ -239,8 +239,8 @@ def render(store):
         "<h2 id=limits>What could not be measured here</h2>", limits_part(store, chosen),
         "<h2 id=made>How this was made</h2>",
         paragraph(f"Options: {', '.join(f'{k} {v}' for k, v in options.items()) or 'none'}. Each "
-                  "measurement is a file in the folder results beside this page, with its command "
-                  "and all times."),
+                  "measurement is a file in the directory results next to this page, with its "
+                  "command and all times."),
         "</body></html>", ""])
 
 

@@ -1,14 +1,14 @@
-"""The studies: what each asks, and what is measured for it.
+"""Defines the studies: their questions and their measurements.
 
 A measurement is one run of lime-bench, in which several back ends take turns. The measurements of
-a study are repeated in rounds, every other one backwards, so that whatever else goes on in the
-machine meets all settings alike.
+a study are repeated in rounds, every other one backwards, so that other load on the machine affects
+all settings alike.
 """
 
 import dataclasses
 import hashlib
 
-from .words import option_size
+from .formatting import option_size
 
 ALL = ("posix", "mpiio", "subarray", "lime", "gather", "hdf5", "netcdf4", "pnetcdf", "limefs",
        "limefs-job")
@@ -19,9 +19,9 @@ KIB, MIB = 1 << 10, 1 << 20
 SITE, RESULT = 576, 192  # bytes a site: four SU(3) matrices; a spinor field, 24 numbers
 TRANSFERS = tuple(4 * KIB << 2 * i for i in range(7))  # to 16 MiB
 CHUNKS = tuple(16 * KIB << 2 * i for i in range(5))  # to 4 MiB
-MOVED = 4 * MIB  # at a time, where chunks are compared; the thesis: 512 MiB
+MOVED = 4 * MIB  # transfer size when chunks are compared; in the thesis 512 MiB
 ALIGNMENTS = (0, 4 * KIB, 64 * KIB, MIB)
-WARM_UP = 1  # repetitions of each program that do not count, as libraries do more in their first
+WARM_UP = 1  # first repetitions of each program that do not count: libraries initialize
 EXTENTS = (4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64)  # L of lattices L^3 x 2L
 
 # The applications of the Lemon paper, section 5.4: bytes a site of the one result, how many are
@@ -29,14 +29,14 @@ EXTENTS = (4, 6, 8, 12, 16, 20, 24, 32, 40, 48, 64)  # L of lattices L^3 x 2L
 # of a spinor field. The paper gives 57 % for the run time of the multiple-mass inversion with
 # Lemon, so 43 % were I/O at most: 19 results and a configuration, which is 3 times as large, are
 # 22 units; that makes 29 for computing. One inversion computes half as long ("about twice a
-# single one"). Of the trajectory the paper says only that I/O is rare: here 6 units of 150.
+# single one"). About the trajectory the paper states only that I/O is rare: here 6 units of 150.
 APPS = {
     "hmc": ("HMC trajectory", "HMC", SITE, 1, 144.0),
     "inversion": ("inversion", "inversion", RESULT, 1, 14.6),
     "mms": ("multiple-mass inversion", "multi-mass", RESULT, 19, 29.2),
 }
 
-# name: (title, what it asks, what the sources found)
+# name: (title, question, result of the sources)
 STUDIES = {
     "disjoint": (
         "Disjoint pattern",
@@ -101,21 +101,21 @@ STUDIES = {
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """How large the study is; kept in study.json as long as its results are."""
+    """The size of the study, stored in study.json."""
 
-    ranks: tuple  # that are compared
-    main: int  # that all others run on
-    bytes: int  # a rank: disjoint and interleaved
+    ranks: tuple  # numbers of ranks to compare
+    main: int  # number of ranks of all other studies
+    bytes: int  # per rank: disjoint and interleaved
     extent: int  # L of the lattice L^3 x 2L
-    extents: tuple  # that are compared
-    small: int  # L of the applications'
-    unit: float  # seconds in which gather writes a result of theirs
+    extents: tuple  # to compare
+    small: int  # L of the applications
+    unit: float  # seconds in which gather writes one of their results
     repetitions: int
     rounds: int
     stripe: int  # of the file system, in bytes; 0: none
 
     @staticmethod
-    def of(fields):
+    def from_dict(fields):
         return Size(**{key: tuple(value) if isinstance(value, list) else value
                        for key, value in fields.items()})
 
@@ -136,9 +136,9 @@ class Measurement:
 
     @property
     def name(self):
-        """Of its file; the same parameters give the same name."""
-        told = repr((self.ranks, self.backends, self.options, self.all_repetitions, self.round))
-        code = hashlib.sha256(told.encode()).hexdigest()[:8]
+        """The name of its file; equal parameters give equal names."""
+        key = repr((self.ranks, self.backends, self.options, self.all_repetitions, self.round))
+        code = hashlib.sha256(key.encode()).hexdigest()[:8]
         return f"{self.study}_{self.label}_n{self.ranks}_round{self.round}_{code}"
 
     @property
@@ -146,13 +146,13 @@ class Measurement:
         return self.repetitions + self.warm_up
 
     def arguments(self):
-        """lime-bench's, but for the file."""
+        """Returns the arguments of lime-bench without the file."""
         return ["--backend", ",".join(self.backends), *self.options,
                 "--repetitions", str(self.all_repetitions), "--seed", str(self.round),
                 "--json", "-", "--quiet"]
 
     def each(self):
-        """The same, each back end by itself."""
+        """Returns one measurement for each back end."""
         return [dataclasses.replace(self, backends=(one,), label=f"{self.label}-{one}")
                 for one in self.backends] if len(self.backends) > 1 else []
 
@@ -167,13 +167,13 @@ def lattice_options(extent, site=SITE):
 
 
 def region_options(pattern, nbytes, transfer, mode=None):
-    """mode: None: each back end its own."""
+    """mode: None for the default of each back end."""
     return ("--pattern", pattern, "--size", option_size(nbytes), "--transfer-size",
             option_size(transfer), *([f"--{mode}"] if mode else []))
 
 
 def _regions(study, size, settings, backends):
-    """Measurements of byte regions: settings are (pattern, mode, transfer, options, where)."""
+    """Yields measurements of byte regions; settings: (pattern, mode, transfer, options, where)."""
     for pattern, mode, transfer, options, where in settings:
         nbytes = max(size.bytes, transfer)
         label = "-".join([*([] if pattern == study else [pattern]), mode,
@@ -203,8 +203,8 @@ def _transfer_size(study, size):
 
 
 def _chunk_size(study, size):
-    """Of the disjoint pattern, whatever the chunks, much is moved at a time; the interleaved one
-    moves a chunk at a time, as in the thesis."""
+    """The disjoint pattern uses large transfers for all chunk sizes; the interleaved pattern
+    transfers one chunk at a time, as in the thesis."""
     moved = min(MOVED, max(size.bytes, MIB))
     chunks = [c for c in CHUNKS if c <= moved]
     settings = [("disjoint", "collective", moved, ("--chunk", option_size(c)) if c else (),
@@ -228,7 +228,7 @@ def _alignment(study, size):
 
 
 def _lattices(study, size, backends, settings, **others):
-    """Measurements of lattices: settings are (ranks, extent)."""
+    """Yields measurements of lattices; settings: (ranks, extent)."""
     for ranks, extent in settings:
         yield Measurement(
             study, f"lattice-L{extent}", ranks, backends, lattice_options(extent),
@@ -254,7 +254,7 @@ def _formats(study, size):
 
 
 def _app(study, size):
-    """The reading of a configuration, and for each application its computing and its results."""
+    """Yields the reading of a configuration, and computing and writing of each application."""
     yield Measurement(study, "configuration", size.main, ("gather", "lime"),
                       lattice_options(size.small), 2 * lattice_bytes(size.small),
                       (("app", "configuration"),), size.repetitions)
@@ -276,7 +276,7 @@ MEASURED = {
 
 
 def rounds_of(study, size):
-    """The first write of a program is looked for: that needs several programs."""
+    """The study of the first write of a program needs several programs."""
     return max(4, size.rounds) if study == "variability" else size.rounds
 
 

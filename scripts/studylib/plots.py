@@ -1,5 +1,5 @@
-"""Plots by gnuplot, as SVG to stand in the page: colours are the page's, so that they follow its
-light or dark scheme. gnuplot is given colours that stand for places in its palette."""
+"""Draws plots with gnuplot, as SVG for the page. gnuplot gets colour numbers that stand for entries
+of the page's palette, so that the plots follow its light or dark scheme."""
 
 import html
 import math
@@ -7,14 +7,14 @@ import re
 import shutil
 import subprocess
 
-INK, GREY, FIRST = 1, 2, 3  # places in the palette; from FIRST on those of series
+INK, GREY, FIRST = 1, 2, 3  # entries of the palette; from FIRST on those of series
 SERIES = 6
-POINTS = (7, 5, 9, 13, 11, 3)  # of the same series: a disc, a box, triangles, a diamond
+POINTS = (7, 5, 9, 13, 11, 3)  # marks of the series: a disc, a box, triangles, a diamond
 DASHES = (1, 1, 2, 1, 4, 2)
 WIDTH = 480
 FILL = "fs transparent solid 0.6 border"
 
-# Series that stand together in a plot have different places.
+# Series in the same plot have different entries of the palette.
 STYLE = {"posix": 5, "mpiio": 0, "hdf5": 1, "netcdf4": 2, "pnetcdf": 3, "lime": 4, "gather": 0,
          "subarray": 2, "limefs": 1, "limefs-job": 2}
 
@@ -44,14 +44,14 @@ def quoted(text):
 
 
 def head(height, grid, keys, font=15):
-    """keys: how many names stand below the plot."""
+    """keys: number of names below the plot."""
     rows = -(-keys // 3)
     return HEAD.format(width=WIDTH, height=height + 22 * rows, grid=grid, ink=colour(INK),
                        grey=colour(GREY), font=font, below=3.4 + 1.25 * rows)
 
 
-def nice(high):
-    """A step that divides a scale from 0 to `high` into four to seven parts."""
+def nice_step(high):
+    """Returns a step that divides a scale from 0 to `high` into four to seven parts."""
     rough = high / 5
     power = 10 ** math.floor(math.log10(rough)) if rough > 0 else 1
     return min((factor * power for factor in (1, 2, 2.5, 5, 10)),
@@ -63,8 +63,8 @@ def available():
 
 
 def lines(xlabel, ylabel, ticks, series, log_x=True, log_y=False):
-    """series: [(name, place, [(x, median, least, most, low, high)])], low and high those of the
-    median's interval; ticks: [(x, text)]."""
+    """Draws lines. series: [(name, place, [(x, median, least, most, low, high)])], where low to
+    high is the interval of the median; ticks: [(x, text)]."""
     values = [v for _, _, rows in series for row in rows for v in row[1:]]
     script = [head(310, "ytics", len(series))]
     script.append(f"set xlabel {quoted(xlabel)}\nset ylabel {quoted(ylabel)}")
@@ -80,7 +80,7 @@ def lines(xlabel, ylabel, ticks, series, log_x=True, log_y=False):
     for i, (name, place, rows) in enumerate(series):
         script.append(block(f"d{i}", rows))
         style = f"lc rgb '{series_colour(place)}'"
-        x = beside(ticks, i - (len(series) - 1) / 2, log_x)
+        x = offset_x(ticks, i - (len(series) - 1) / 2, log_x)
         plots.append(f"$d{i} using {x}:2 with lines lw 1.3 dt {DASHES[place]} {style} notitle")
         plots.append(f"$d{i} using {x}:5:(0):($6-$5) with vectors nohead lw 3 {style} notitle")
         plots.append(f"$d{i} using {x}:2:3:4 with yerrorbars pt {POINTS[place]} ps 0.75 "
@@ -88,22 +88,21 @@ def lines(xlabel, ylabel, ticks, series, log_x=True, log_y=False):
     return draw(script, plots)
 
 
-def beside(ticks, step, log_x):
-    """gnuplot's x of a series: a little beside the tick, so that error bars do not cover each
-    other."""
+def offset_x(ticks, step, log_x):
+    """Returns gnuplot's x, shifted from the tick so that error bars do not overlap."""
     places = [math.log2(x) if log_x else x for x, _ in ticks]
     gap = min((b - a for a, b in zip(places, places[1:])), default=1)
     shift = 0.1 * gap * step
     return f"($1*{2 ** shift:.4f})" if log_x else f"($1+{shift:.3f})"
 
 
-def far_apart(values):
-    """So that only a logarithmic scale shows them all."""
+def needs_log_scale(values):
+    """Returns whether only a logarithmic scale shows all values."""
     return min(values) > 0 and max(values) / min(values) > 40
 
 
 def vertical(values, log=False):
-    """The range of speeds: from 0, or logarithmic."""
+    """Sets the range of speeds: from 0, or logarithmic."""
     low, high = min(values), max(values)
     if log and low > 0:
         low, high = low * 0.7, high * 1.4
@@ -112,17 +111,17 @@ def vertical(values, log=False):
             ticks = [t for t in ticks if str(t).strip("0.")[:1] == "1"]
         return ["set logscale y 10", f"set yrange [{low}:{high}]", "unset mytics",
                 "set ytics (" + ", ".join(f'"{t:g}" {t:g}' for t in ticks) + ")"]
-    return [f"set yrange [0:{high * 1.08}]", f"set ytics {nice(high)}"]
+    return [f"set yrange [0:{high * 1.08}]", f"set ytics {nice_step(high)}"]
 
 
 def bars(xlabel, categories, series):
-    """Lying bars. series: [(name, place, {category: (median, least, most, low, high)})]."""
+    """Horizontal bars. series: [(name, place, {category: (median, least, most, low, high)})]."""
     count = len(series)
     thick = 0.8 / count
     height = 70 + max(1, len(categories)) * (16 + 13 * count)
     script = [head(height, "xtics", count), f"set xlabel {quoted(xlabel)}", "set ytics scale 0"]
     high = max(row[2] for _, _, rows in series for row in rows.values())
-    script.append(f"set xrange [0:{high * 1.05}]\nset xtics {nice(high)}\n"
+    script.append(f"set xrange [0:{high * 1.05}]\nset xtics {nice_step(high)}\n"
                   f"set yrange [{len(categories) - 0.4}:-0.6]")
     script.append("set ytics (" + ", ".join(f"{quoted(name)} {i}"
                                             for i, name in enumerate(categories)) + ")")
@@ -141,7 +140,7 @@ def bars(xlabel, categories, series):
 
 
 def boxes(ylabel, rows):
-    """rows: [(name, place, least, low, median, high, most)]: boxes of the middle half."""
+    """Draws box plots. rows: [(name, place, least, low, median, high, most)]."""
     script = [head(310, "ytics", 0), f"set ylabel {quoted(ylabel)}", "unset key"]
     script += vertical([v for row in rows for v in row[2:]])
     script.append(f"set xrange [-0.6:{len(rows) - 0.4}]\nset boxwidth 0.45")
@@ -158,12 +157,12 @@ def boxes(ylabel, rows):
 
 
 def stacks(xlabel, names, parts):
-    """Lying bars in pieces. parts: [(name, place, [length], [(least, most)])], one length for
-    each name; least and most are those of the whole bar."""
+    """Draws stacked horizontal bars. parts: [(name, place, [length], [(least, most)])], one length
+    for each name; least and most are those of the whole bar."""
     script = [head(70 + 34 * len(names), "xtics", len(parts)), f"set xlabel {quoted(xlabel)}",
               "set ytics scale 0", f"set yrange [{len(names) - 0.4}:-0.6]"]
     high = max(most for _, _, _, ends in parts for _, most in ends)
-    script.append(f"set xrange [0:{high * 1.05}]\nset xtics {nice(high)}")
+    script.append(f"set xrange [0:{high * 1.05}]\nset xtics {nice_step(high)}")
     script.append("set ytics (" + ", ".join(f"{quoted(name)} {i}"
                                             for i, name in enumerate(names)) + ")")
     begin, plots = [0.0] * len(names), []
@@ -186,7 +185,7 @@ def block(name, rows):
 
 
 def draw(script, plots):
-    """The SVG's inside and its viewBox; None if gnuplot draws nothing."""
+    """Returns the SVG that gnuplot draws."""
     text = "\n".join(script) + "\nplot " + ", \\\n     ".join(plots) + "\n"
     done = subprocess.run(["gnuplot"], input=text.encode(), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False)
@@ -202,8 +201,7 @@ def place_colour(match):
 
 
 def inline(svg, name, label):
-    """To stand in HTML: no names that another plot has too, none of gnuplot's colours, nothing
-    that is empty."""
+    """Prepares an SVG for HTML: unique ids, the page's colours, no empty groups."""
     box = re.search(r'viewBox="([^"]+)"', svg).group(1)
     inside = svg[svg.index("<g id="):svg.rindex("</svg>")]
     inside = re.sub(r"<filter.*?</filter>", "", inside, flags=re.S)

@@ -1,4 +1,4 @@
-"""The results of a study as points: one back end, one operation, one setting, a few runs."""
+"""Reads the results of a study as points: the runs of one back end, operation and setting."""
 
 import dataclasses
 
@@ -11,11 +11,11 @@ class Point:
     backend: str
     operation: str
     where: tuple  # ((name, value), ...)
-    speed: Sample  # bytes a second of each run
-    seconds: Sample  # of each run, in total
-    compute: float  # of that, asked for as computing
-    firsts: tuple  # speeds of the first repetition of each program that counts
-    others: tuple  # of its later ones
+    speed: Sample  # bytes per second of each run
+    seconds: Sample  # total of each run
+    compute: float  # requested seconds of computing, included in the total
+    firsts: tuple  # speeds of the first counted repetition of each program
+    others: tuple  # speeds of the later repetitions
     nbytes: int
     ranks: int
 
@@ -23,27 +23,27 @@ class Point:
         return dict(self.where).get(name)
 
 
-def parts(store, m):
-    """Those of its back ends that are measured by themselves, as they failed together."""
-    saved = store.done(m)
+def separate_runs(store, m):
+    """Returns the measurements of single back ends that replace a failed common one."""
+    saved = store.load(m)
     if saved:
         return [one for one in m.each() if one.backends[0] in saved["failed"]]
     return m.each() if store.failure(m) else []
 
 
 def answers(store, m):
-    """What is there of a measurement: its answer, and those of back ends by themselves."""
-    return [saved["answer"] for saved in map(store.done, [m, *parts(store, m)]) if saved]
+    """Returns the saved answers of a measurement and of its single back ends."""
+    return [saved["answer"] for saved in map(store.load, [m, *separate_runs(store, m)]) if saved]
 
 
-def settled(store, m):
-    """Nothing is left to be measured of it."""
-    alone = parts(store, m)
-    return bool(store.done(m) or alone) and all(map(store.done, alone))
+def is_complete(store, m):
+    """Returns whether nothing of it remains to be measured."""
+    alone = separate_runs(store, m)
+    return bool(store.load(m) or alone) and all(map(store.load, alone))
 
 
 def points_of(store, study, size):
-    """In the order of the plan; rounds are put together."""
+    """Returns the points in the order of the plan, with all rounds combined."""
     found = {}
     for m in plan.measurements(study, size):
         for answer in answers(store, m):
@@ -69,7 +69,7 @@ def points_of(store, study, size):
 
 
 def pick(points, **conditions):
-    """Those whose back end, operation or setting is so."""
+    """Returns the points that match all conditions."""
     own = {"backend": lambda p: p.backend, "operation": lambda p: p.operation}
     return [p for p in points
             if all(own.get(name, lambda p, name=name: p[name])(p) == value
@@ -77,26 +77,26 @@ def pick(points, **conditions):
 
 
 def values(points, name):
-    """The different ones, in order of appearance."""
+    """Returns the distinct values in order of appearance."""
     get = (lambda p: p.backend) if name == "backend" else lambda p: p[name]
     return list(dict.fromkeys(get(p) for p in points))
 
 
 def parameter(store, size, name):
-    """The different values that lime-bench tells of it."""
-    told = (answer.get("parameters", {}).get(name) for study in plan.STUDIES
-            for m in plan.measurements(study, size) for answer in answers(store, m))
-    return {value for value in told if value is not None}
+    """Returns the set of values that lime-bench reports for a parameter."""
+    found = (answer.get("parameters", {}).get(name) for study in plan.STUDIES
+             for m in plan.measurements(study, size) for answer in answers(store, m))
+    return {value for value in found if value is not None}
 
 
-def spent(store, size):
-    """Seconds that all measurements have taken."""
+def total_seconds(store, size):
+    """Returns the seconds that all measurements took."""
     return sum(saved["seconds"] for study in plan.STUDIES for m in plan.measurements(study, size)
-               for saved in map(store.done, [m, *parts(store, m)]) if saved)
+               for saved in map(store.load, [m, *separate_runs(store, m)]) if saved)
 
 
 def skipped(store, size):
-    """[(back end, reason, [studies])] of what lime-bench left out."""
+    """Returns [(back end, reason, [studies])] of what lime-bench skipped."""
     found = {}
     for study in plan.STUDIES:
         for m in plan.measurements(study, size):
@@ -108,13 +108,13 @@ def skipped(store, size):
 
 
 def failures(store, size):
-    """[(study, label, what was said)] of measurements that gave nothing."""
+    """Returns [(study, label, message)] of failed measurements."""
     found = []
     for study in plan.STUDIES:
         for m in plan.measurements(study, size):
-            for one in parts(store, m) or [m]:
+            for one in separate_runs(store, m) or [m]:
                 why = store.failure(one)
-                if why and not store.done(one):
+                if why and not store.load(one):
                     found.append((study, f"{one.label}, {one.ranks} ranks, "
                                          f"{', '.join(one.backends)}", why))
     return found

@@ -1,30 +1,29 @@
-"""Measures what is not there yet, and says how far it is."""
+"""Runs the missing measurements and shows the progress."""
 
 import shutil
 import time
 
 from . import machine, plan, points
-from .launch import Failed
-from .points import parts, settled
-from .store import Refused
-from .words import duration
+from .launch import RunError
+from .points import separate_runs, is_complete
+from .store import StudyError
+from .formatting import duration
 
-ENOUGH = 1.1  # of the time that was asked for: then nothing of a third round is measured
-LIMIT = 60, 30  # seconds for a measurement, and times what is predicted
+TIME_FACTOR = 1.1  # of the requested time: after that, third and later rounds are skipped
+LIMIT = 60, 30  # limit of a measurement: seconds, plus a multiple of the prediction
 
 
 class Progress:
-    """One line that is written again and again on a terminal; elsewhere a line for each
-    measurement."""
+    """Updates one line on a terminal; otherwise prints a line for each measurement."""
 
     def __init__(self, stream, forecast):
         self.stream, self.forecast = stream, forecast
         self.terminal = stream.isatty()
         self.shown = 0.0
-        self.current, self.since = None, 0.0
+        self.current, self.started = None, 0.0
 
     def begin(self, m):
-        self.current, self.since, self.shown = m, time.monotonic(), 0.0
+        self.current, self.started, self.shown = m, time.monotonic(), 0.0
         self.tick()
 
     def tick(self):
@@ -32,7 +31,7 @@ class Progress:
         if not self.terminal or now - self.shown < 0.5:
             return
         self.shown = now
-        left = self.forecast.left() - min(now - self.since, self.forecast.of(self.current))
+        left = self.forecast.left() - min(now - self.started, self.forecast.of(self.current))
         done, count = self.forecast.done, self.forecast.count
         width = shutil.get_terminal_size().columns - 1
         bar = "#" * (20 * done // max(1, count))
@@ -42,7 +41,7 @@ class Progress:
         self.stream.flush()
 
     def end(self, text):
-        """A line that stays; on a terminal only what did not go well."""
+        """Prints the result of a measurement, but not on a terminal."""
         if not self.terminal:
             self.say(text)
 
@@ -61,58 +60,58 @@ def what(m):
 
 
 class Forecast:
-    """Time that is left: what the calibration predicts, corrected by what others took."""
+    """Predicts the remaining time from the calibration and the times measured so far."""
 
     def __init__(self, todo, finished, calibration):
         self.calibration = calibration
         self.todo = {m.name: m for m in todo}
         self.count, self.done = len(todo), 0
-        self.taken = {}  # study: [seconds, predicted seconds]
+        self.times = {}  # study: [seconds, predicted seconds]
         for m, wall in finished:
             self.add(m, wall)
 
     def add(self, m, wall):
-        taken = self.taken.setdefault(m.study, [0.0, 0.0])
+        taken = self.times.setdefault(m.study, [0.0, 0.0])
         taken[0] += wall
-        taken[1] += machine.predicted(m, self.calibration)
+        taken[1] += machine.predict(m, self.calibration)
 
     def finish(self, m, wall=None):
-        """wall: None if it was left out."""
+        """wall: None if it was skipped."""
         if self.todo.pop(m.name, None):
             self.done += 1
         if wall is not None:
             self.add(m, wall)
 
     def of(self, m):
-        taken = self.taken.get(m.study) or [sum(column) for column in zip(*self.taken.values())]
+        taken = self.times.get(m.study) or [sum(column) for column in zip(*self.times.values())]
         ratio = taken[0] / taken[1] if taken and taken[1] else 1.0
-        return ratio * machine.predicted(m, self.calibration)
+        return ratio * machine.predict(m, self.calibration)
 
     def left(self):
         return sum(map(self.of, self.todo.values()))
 
 
 class Session:
-    """The measurements of some studies: the first round of all of them, then the second, and so
-    on, so that the rounds of each are as far apart as can be."""
+    """Runs the measurements of some studies: first round 1 of all studies, then round 2, and so
+    on, so that the rounds of a study are far apart in time."""
 
     def __init__(self, store, launcher, size, minutes, stream):
         self.store, self.launcher, self.size = store, launcher, size
-        self.enough = ENOUGH * minutes * 60
+        self.enough = TIME_FACTOR * minutes * 60
         self.stream = stream
         self.failed = 0
 
     def measure(self, names):
         chosen = sorted((m for name in names for m in plan.measurements(name, self.size)),
                         key=lambda m: m.round)
-        todo = [m for m in chosen if not settled(self.store, m)]
-        finished = [(m, self.store.done(m)["seconds"]) for m in chosen if self.store.done(m)]
+        todo = [m for m in chosen if not is_complete(self.store, m)]
+        finished = [(m, self.store.load(m)["seconds"]) for m in chosen if self.store.load(m)]
         if finished and todo:
             self.stream.write(f"study: {len(chosen) - len(todo)} of {len(chosen)} measurements "
-                              "are there; going on with the others\n")
+                              "exist; continuing with the others\n")
         forecast = Forecast(todo, finished, self.store.about["calibration"])
         progress = Progress(self.stream, forecast)
-        spent = points.spent(self.store, self.size)
+        spent = points.total_seconds(self.store, self.size)
         try:
             for m in todo:
                 self.launcher.signals.check()
@@ -120,18 +119,18 @@ class Session:
                     forecast.finish(m)
                     continue
                 progress.begin(m)
-                spent += self.one(m, progress, forecast)
+                spent += self.measure_one(m, progress, forecast)
         finally:
             progress.clear()
 
-    def one(self, m, progress, forecast):
-        """A measurement; of one that failed, the back ends that did by themselves. The seconds
-        that it took."""
+    def measure_one(self, m, progress, forecast):
+        """Runs a measurement; if it fails, runs the failed back ends one by one. Returns its
+        seconds."""
         wall = 0.0
-        if not parts(self.store, m):
+        if not separate_runs(self.store, m):
             wall = self.attempt(m, progress)
-        for alone in parts(self.store, m):
-            if not self.store.done(alone):
+        for alone in separate_runs(self.store, m):
+            if not self.store.load(alone):
                 wall += self.attempt(alone, progress)
         forecast.finish(m, wall)
         progress.end(f"{forecast.done}/{forecast.count} {m.study}: {what(m)}: {wall:.1f} s, "
@@ -139,29 +138,29 @@ class Session:
         return wall
 
     def attempt(self, m, progress):
-        """Saves what comes of it, or why nothing does. The seconds that it took."""
+        """Runs a measurement once and saves the result or the error. Returns its seconds."""
         first, times = LIMIT
-        limit = first + times * machine.predicted(m, self.store.about["calibration"])
+        limit = first + times * machine.predict(m, self.store.about["calibration"])
         begin, failed = time.monotonic(), []
         try:
             answer, _ = self.launcher.run(m.ranks, m.arguments(), limit, progress.tick)
-        except Failed as error:
-            answer, failed = self.rest(m, error)
+        except RunError as error:
+            answer, failed = self.usable_answer(m, error)
             if not answer:
                 self.store.fail(m, str(error))
                 if not m.each():
                     self.failed += 1
                     progress.say(f"study: {m.study}: {what(m)}: {m.backends[0]}: {error}")
                 return time.monotonic() - begin
-        same_system(self.store, answer)
+        require_same_system(self.store, answer)
         wall = time.monotonic() - begin
         self.store.save(m, answer, wall, self.launcher.command(m.ranks, m.arguments()), failed)
         return wall
 
     @staticmethod
-    def rest(m, error):
-        """(answer, failed back ends) of a run that did not end well; (None, []) if nothing is
-        left of it. A single back end that refuses is one that was left out."""
+    def usable_answer(m, error):
+        """Returns (answer, failed back ends) of a failed run, or (None, []) if it has no usable
+        results. Exit status 2 of a single back end means that it is skipped."""
         if error.status == 2 and len(m.backends) == 1:
             name = m.backends[0]
             reason = str(error).removeprefix("lime-bench: ").removeprefix(f"{name}: ")
@@ -179,11 +178,11 @@ class Session:
         return (error.answer, failed) if whole and failed else (None, [])
 
 
-def same_system(store, answer):
-    """The libraries may change while lime-bench stays: shared ones are updated."""
+def require_same_system(store, answer):
+    """Checks MPI and libraries: shared libraries may change although lime-bench does not."""
     then, now = store.about["system"], answer.get("system")
     for name in ("mpi", "libraries") if now else ():
         if then.get(name) != now.get(name):
-            raise Refused(f"{store.folder}: its results are of another machine or build ({name} "
-                          f"was {then.get(name)}, is {now.get(name)}); give --fresh to remove "
-                          "them and start again, or --out DIR to keep them")
+            raise StudyError(f"{store.directory}: its results are of another machine or build "
+                             f"({name} was {then.get(name)}, is {now.get(name)}); give --fresh to "
+                             "remove them and start again, or --out DIR to keep them")

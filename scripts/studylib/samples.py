@@ -1,22 +1,22 @@
-"""What a few runs of one thing tell, and when two things differ.
+"""Statistics of repeated runs, and the decision whether two samples differ.
 
-Speeds are in bytes a second; more is better. The words of the page rest on compare() alone.
+Speeds are in bytes per second. All statements of the page rest on compare().
 """
 
 import math
 import statistics
 
 FASTER, PROBABLY, ALIKE = "faster", "probably", "alike"
-# Ratios of medians; what is less is no difference, or not probably one.
-LEAST, LEAST_PROBABLY = 1.03, 1.1
-SURE, LIKELY = 0.99, 0.95  # confidence of intervals
-CHANCE = 0.01  # that all runs of one thing beat all of the same thing again
+# Smallest ratios of medians that count as a difference, or as a probable one.
+MIN_RATIO, MIN_RATIO_PROBABLY = 1.03, 1.1
+SURE, LIKELY = 0.99, 0.95  # confidence levels of intervals
+CHANCE = 0.01  # probability that all runs of one of two equal samples are the faster ones
 
 
 class Sample:
-    """Values of the same thing measured again and again; `values` in the order of measuring.
-    Samples of one group were measured in turn, value by value; None: of no group. rounds: into
-    how many parts of equal length the values were measured apart."""
+    """Repeated measurements of one quantity, in the order of measuring. Samples of the same group
+    were measured in turn, value by value; None: no group. rounds: number of equal parts that were
+    measured at different times."""
 
     def __init__(self, values, group=None, rounds=1):
         self.values, self.group, self.rounds = list(values), group, rounds
@@ -38,9 +38,8 @@ class Sample:
         return statistics.quantiles(self.values, n=100, method="inclusive")[percent - 1]
 
     def interval(self, confidence=SURE):
-        """(low, high) between which the median lies with that confidence, whatever the
-        distribution: two of the values. Where they are too few for that, the least and the
-        greatest."""
+        """Returns the interval (low, high) of the median with this confidence, for any
+        distribution. With too few values, the minimum and the maximum."""
         outside, below, rank = (1 - confidence) / 2, 0.0, 0
         while True:  # the chance that at most `rank` of the values are below the median
             below += math.comb(self.count, rank) / 2 ** self.count
@@ -52,22 +51,22 @@ class Sample:
 
     @property
     def spread(self):
-        """Standard deviation in parts of the mean."""
+        """Relative standard deviation."""
         return self.deviation / self.mean if self.mean else 0.0
 
 
-def compare(a, b, least=LEAST):
-    """(verdict, ratio of the medians, a over b). The verdict is about the greater of the two:
+def compare(a, b, least=MIN_RATIO):
+    """Returns (verdict, ratio of the medians, a over b). The verdict is about the larger one:
 
-    FASTER    the intervals of their medians with 99 % confidence keep apart (with fewer than
-              eight runs: all of their runs do, and there are five of each at least); or, of two
-              that were measured in turn, eight times at least, that of the ratios keeps from
-              1, as does their median in each round
-    PROBABLY  the same with 95 % (with fewer than ten runs: all but one of one side keep apart;
-              in turn, six times at least), and the medians differ by 10 %
+    FASTER    the 99 % intervals of the medians do not overlap (with fewer than eight runs: at
+              least five runs each, and all are apart); or both were measured in turn at least
+              eight times and the interval of the ratios excludes 1, as the median of each
+              round does
+    PROBABLY  the same with 95 % (with fewer than ten runs: all but one of one side are apart; in
+              turn: at least six times), and the medians differ by 10 %
     ALIKE     otherwise
 
-    least: the ratio of medians from which on they differ."""
+    least: the smallest ratio of medians that counts as a difference."""
     ratio = a.median / b.median if b.median else float("inf")
     above, below = (a, b) if ratio >= 1 else (b, a)
     amount = max(ratio, 1 / ratio) if ratio else float("inf")
@@ -77,14 +76,14 @@ def compare(a, b, least=LEAST):
         return FASTER, ratio
     likely = (apart(above, below, LIKELY) or nearly_apart(above, below)
               or in_turn(above, below, LIKELY, 6))
-    if likely and min(a.count, b.count) > 2 and amount >= LEAST_PROBABLY:
+    if likely and min(a.count, b.count) > 2 and amount >= MIN_RATIO_PROBABLY:
         return PROBABLY, ratio
     return ALIKE, ratio
 
 
 def in_turn(above, below, confidence, count):
-    """Whether, of two that were measured in turn, the ratios are above 1, in each round: what is
-    measured shortly after each other is alike for other reasons, too."""
+    """Returns whether the ratios of two samples that were measured in turn are above 1 in each
+    round. Measurements that follow each other are correlated."""
     if above.group is None or above.group != below.group or above.count != below.count \
             or above.count < count:
         return False
@@ -110,8 +109,8 @@ def differ(a, b):
 
 
 def best_of(pairs):
-    """Of [(name, Sample)]: the best by its median, those that are alike with it (the best
-    included, best first), and the others."""
+    """pairs: [(name, Sample)]. Returns the pair with the best median, the pairs that do not differ
+    from it (including it, best first), and the others."""
     ordered = sorted(pairs, key=lambda pair: -pair[1].median)
     best = ordered[0]
     alike = [pair for pair in ordered if pair is best or not differ(best[1], pair[1])]
@@ -119,8 +118,8 @@ def best_of(pairs):
 
 
 def plateau(pairs):
-    """Of [(setting, Sample)] in rising order of the setting: the first from which on all are
-    alike with the best; None if the last one is not."""
+    """pairs: [(setting, Sample)], sorted by setting. Returns the first setting from which on no
+    sample differs from the best, or None."""
     _, alike, _ = best_of(pairs)
     names = {name for name, _ in alike}
     first = None

@@ -1,4 +1,4 @@
-"""The folder of a study: what it was measured on, and a file for each measurement."""
+"""The directory of a study: the machine, the options, and a file for each measurement."""
 
 import fcntl
 import json
@@ -8,12 +8,12 @@ import time
 FORMAT = 1
 
 
-class Refused(Exception):
-    """The folder cannot be used; the text says why, and what to do."""
+class StudyError(Exception):
+    """An error of the user or the environment: the text states the problem and what to do."""
 
 
 def write_text(path, text):
-    """All of it or nothing, whatever happens meanwhile."""
+    """Writes a file atomically."""
     part = f"{path}.part"
     try:
         with open(part, "w", encoding="utf-8") as file:
@@ -31,7 +31,7 @@ def write_json(path, value):
 
 
 def read_json(path):
-    """None if it is not there, or is no JSON object."""
+    """Returns the JSON object in a file, or None."""
     try:
         with open(path, encoding="utf-8") as file:
             value = json.load(file)
@@ -41,24 +41,24 @@ def read_json(path):
 
 
 class Store:
-    def __init__(self, folder, forget=False):
-        """forget: whatever is there, it is going to be removed."""
-        self.folder = folder
-        self.results = os.path.join(folder, "results")
-        self.about_path = os.path.join(folder, "study.json")
-        self.page = os.path.join(folder, "study.html")
+    def __init__(self, directory, forget=False):
+        """forget: ignore existing results, which the caller removes."""
+        self.directory = directory
+        self.results = os.path.join(directory, "results")
+        self.about_path = os.path.join(directory, "study.json")
+        self.page = os.path.join(directory, "study.html")
         self.about = None if forget else read_json(self.about_path)
-        self.lock = None
-        self.known = {}  # results that have been read
+        self.lock_file = None
+        self.cache = {}  # results by path
         if self.about is None and not forget and os.path.exists(self.about_path):
-            raise Refused(f"{self.about_path}: cannot be read; give --fresh to start again")
+            raise StudyError(f"{self.about_path}: cannot be read; give --fresh to start again")
         if not os.path.exists(self.about_path):
-            self.refuse_others()
+            self.check_unused()
         if self.about and self.about.get("format") != FORMAT:
-            raise Refused(f"{self.about_path}: of another version of this program; give --fresh "
-                          "to start again, or --out DIR for another folder")
+            raise StudyError(f"{self.about_path}: written by another version of this program; give "
+                             "--fresh to start again, or --out DIR for another directory")
 
-    def refuse_others(self):
+    def check_unused(self):
         """Refuses a directory without study.json that has files of these names: no study made them,
         so they are not replaced or removed."""
         others = [self.page] if os.path.lexists(self.page) else []
@@ -66,42 +66,42 @@ class Store:
                                               or os.listdir(self.results)):
             others.append(self.results)
         if others:
-            raise Refused(f"{others[0]}: exists already and is not part of a study; give --out DIR "
-                          "for another directory")
+            raise StudyError(f"{others[0]}: exists already and is not part of a study; give --out "
+                             "DIR for another directory")
 
-    def take(self):
-        """For this process alone, until it ends."""
+    def lock(self):
+        """Locks the directory for this process."""
         os.makedirs(self.results, exist_ok=True)
-        path = os.path.join(self.folder, "lock")
+        path = os.path.join(self.directory, "lock")
         if os.path.lexists(path) and os.lstat(path).st_size:
-            raise Refused(f"{path}: is not part of a study; give --out DIR for another "
-                          "directory")
-        self.lock = open(path, "a", encoding="ascii")
+            raise StudyError(f"{path}: is not part of a study; give --out DIR for another "
+                             "directory")
+        self.lock_file = open(path, "a", encoding="ascii")
         try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self.lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            raise Refused(f"{self.folder}: another study is running there; wait for its end, or "
-                          "give --out DIR") from error
+            raise StudyError(f"{self.directory}: another study is running there; wait for its end, "
+                             "or give --out DIR") from error
 
-    def release(self):
-        if self.lock:
-            os.unlink(self.lock.name)
-            self.lock.close()
-            self.lock = None
+    def unlock(self):
+        if self.lock_file:
+            os.unlink(self.lock_file.name)
+            self.lock_file.close()
+            self.lock_file = None
 
-    def same(self, key, now):
-        """Refused if the folder tells otherwise; `key` is `machine` or `options`."""
+    def require_same(self, key, now):
+        """Raises StudyError if the saved values differ; key: "machine" or "options"."""
         then = self.about[key]
         changed = [f"{name} was {then.get(name)}, is {now.get(name)}"
                    for name in {**then, **now} if then.get(name) != now.get(name)]
         if changed:
             other = "the same options, " if key == "options" else ""
-            raise Refused(f"{self.folder}: its results are of another "
-                          f"{'size' if key == 'options' else 'machine or build'} "
-                          f"({'; '.join(changed)}); give {other}--fresh to remove them and start "
-                          "again, or --out DIR to keep them")
+            raise StudyError(f"{self.directory}: its results are of another "
+                             f"{'size' if key == 'options' else 'machine or build'} "
+                             f"({'; '.join(changed)}); give {other}--fresh to remove them and "
+                             "start again, or --out DIR to keep them")
 
-    def begin(self, about):
+    def create(self, about):
         self.about = {"format": FORMAT, "began": time.strftime("%Y-%m-%dT%H:%M:%SZ",
                                                                time.gmtime()), **about}
         write_json(self.about_path, self.about)
@@ -109,19 +109,19 @@ class Store:
     def path(self, measurement, end="json"):
         return os.path.join(self.results, f"{measurement.name}.{end}")
 
-    def done(self, measurement):
-        """What is saved of it: {"seconds": wall, "answer": lime-bench's, "failed": back ends};
-        None if nothing."""
+    def load(self, measurement):
+        """Returns the saved result {"seconds": wall, "answer": of lime-bench, "failed": back ends}
+        or None."""
         path = self.path(measurement)
-        if path not in self.known:
+        if path not in self.cache:
             saved = read_json(path)
             if not saved or not isinstance(saved.get("answer"), dict):
                 return None
-            self.known[path] = saved
-        return self.known[path]
+            self.cache[path] = saved
+        return self.cache[path]
 
     def save(self, measurement, answer, wall, command, failed=()):
-        """failed: back ends that are not in the answer, as they did not end well."""
+        """failed: back ends that failed, so the answer lacks them."""
         write_json(self.path(measurement), {"command": command, "seconds": wall,
                                             "failed": list(failed), "answer": answer})
         self.forget_failure(measurement)
@@ -135,7 +135,7 @@ class Store:
             os.unlink(self.path(measurement, "failed"))
 
     def failure(self, measurement):
-        """What was said when it was last tried; None if it did not fail."""
+        """Returns the message of the last failure, or None."""
         try:
             with open(self.path(measurement, "failed"), encoding="utf-8") as file:
                 return file.read().strip()
@@ -143,7 +143,7 @@ class Store:
             return None
 
     def clear(self):
-        """--fresh: what a study has made here, and nothing else."""
+        """--fresh: removes the files of the study and no others."""
         own = [self.about_path, self.page]
         if os.path.isdir(self.results):
             own += [os.path.join(self.results, name) for name in os.listdir(self.results)
@@ -151,4 +151,4 @@ class Store:
         for path in own:
             if os.path.exists(path):
                 os.unlink(path)
-        self.about, self.known = None, {}
+        self.about, self.cache = None, {}

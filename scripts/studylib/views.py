@@ -1,4 +1,4 @@
-"""The plots and tables of each study."""
+"""Builds the plots and tables of each study."""
 
 import dataclasses
 
@@ -7,8 +7,8 @@ from .lattices import app_times, lattice_text, ranks_text
 from .points import pick, values
 from .regions import alignment_name
 from .samples import Sample
-from .telling import DOING, OPERATIONS
-from .words import digits, seconds, size, speed
+from .sentences import DOING, OPERATIONS
+from .formatting import three_digits, seconds, size, speed
 
 MODES = {"independent": 0, "collective": 1}
 SPEED = "MB/s"
@@ -18,25 +18,24 @@ ERRORS = ("Marks and bars: medians. Error bars: from the slowest to the fastest 
 
 @dataclasses.dataclass
 class View:
-    panels: list  # [(label, function that gives SVG)]
+    panels: list  # [(label, function that returns SVG)]
     tables: list  # [(caption, [heads], [[cells]])]
-    errors: str = ERRORS  # what the error bars are
+    errors: str = ERRORS  # meaning of the error bars
 
 
-def mega(sample):
-    """Median, least, most, and the interval of the median."""
+def to_mb(sample):
+    """Returns median, minimum, maximum and the interval of the median, in MB/s."""
     return tuple(v / 1e6 for v in (sample.median, sample.least, sample.most, *sample.interval()))
 
 
 def cell(sample):
-    """median (least to most)."""
+    """Returns the median, and the range for the smaller text."""
     return (speed(sample.median, False),
             f"{speed(sample.least, False)} to {speed(sample.most, False)}")
 
 
 def table(caption, corner, rows, columns, points, **fixed):
-    """rows and columns: [(text, {condition: value})]; columns and rows without any value are left
-    out."""
+    """rows, columns: [(text, {condition: value})]; omits columns and rows without values."""
     def find(row, column):
         found = pick(points, **fixed, **row, **column)
         return cell(found[0].speed) if found else None
@@ -57,7 +56,7 @@ def patterns(points, _):
     for op in operations(points):
         series = []
         for mode, place in MODES.items():
-            rows = {p.backend: mega(p.speed) for p in pick(points, operation=op, mode=mode)}
+            rows = {p.backend: to_mb(p.speed) for p in pick(points, operation=op, mode=mode)}
             if rows:
                 series.append((mode, place, rows))
         here = [name for name in names if pick(points, operation=op, backend=name)]
@@ -69,25 +68,25 @@ def patterns(points, _):
 
 
 def curves(points, x, xlabel, ticks, log_x=True, log_y=False):
-    """A panel of lines, one for each back end."""
+    """Returns a panel with a line for each back end."""
     series = []
     at = {value: place for value, place, _ in ticks}
     for name in values(points, "backend"):
-        rows = sorted((at[p[x]], *mega(p.speed)) for p in pick(points, backend=name))
+        rows = sorted((at[p[x]], *to_mb(p.speed)) for p in pick(points, backend=name))
         series.append((name, plots.STYLE.get(name, 0), rows))
     return lambda: plots.lines(xlabel, SPEED, [(place, text) for _, place, text in ticks], series,
                                log_x, log_y)
 
 
-def short(nbytes):
-    """For the axis: 64K."""
+def short_size(nbytes):
+    """Returns a size for an axis: 64K."""
     return size(nbytes).replace(" ", "").replace("iB", "").replace("bytes", "")
 
 
 def swept(points, x, xlabel, show, log_x=True):
-    """Panels and tables of each way to access, for writing and reading."""
+    """Returns panels and tables of each access pattern and mode, for writing and reading."""
     panels, tables = [], []
-    log_y = plots.far_apart([p.speed.median for p in points])
+    log_y = plots.needs_log_scale([p.speed.median for p in points])
     for pattern, mode in dict.fromkeys((p["pattern"], p["mode"]) for p in points):
         for op in operations(points):
             here = pick(points, pattern=pattern, mode=mode, operation=op)
@@ -95,12 +94,12 @@ def swept(points, x, xlabel, show, log_x=True):
                 continue
             settings = sorted(values(here, x))
             if log_x:
-                # No chunks: after the largest one.
+                # "No chunks" comes after the largest size.
                 most = max(settings) or 1
-                ticks = sorted(((s, s or most * 4, short(s) if s else show(s))
+                ticks = sorted(((s, s or most * 4, short_size(s) if s else show(s))
                                 for s in settings), key=lambda tick: tick[1])
             else:
-                ticks = [(s, i, short(s) if s else show(s)) for i, s in enumerate(settings)]
+                ticks = [(s, i, short_size(s) if s else show(s)) for i, s in enumerate(settings)]
             label = f"{DOING[op]}, {pattern}, {mode}"
             panels.append((label, curves(here, x, xlabel, ticks, log_x, log_y)))
             tables.append(table(label, xlabel.partition(" (")[0],
@@ -123,9 +122,9 @@ def aligned(points, _):
 
 
 def over(points, x, xlabel, ticks, corner, show):
-    """Panels and tables of lattices over ranks or sizes."""
+    """Returns panels and tables of lattices over ranks or sizes."""
     panels, tables = [], []
-    log_y = plots.far_apart([p.speed.median for p in points])
+    log_y = plots.needs_log_scale([p.speed.median for p in points])
     for op in operations(points):
         here = pick(points, operation=op)
         panels.append((DOING[op], curves(here, x, xlabel, ticks, log_y=log_y)))
@@ -142,9 +141,9 @@ def scaled(points, chosen):
 
 def sized(points, _):
     first = {p["extent"]: p.nbytes / p.ranks / 1e6 for p in points}
-    ticks = [(extent, first[extent], digits(first[extent])) for extent in sorted(first)]
+    ticks = [(extent, first[extent], three_digits(first[extent])) for extent in sorted(first)]
     return over(points, "extent", "MB for each rank", ticks, "lattice",
-                lambda e: f"{lattice_text(e)}, {digits(first[e])} MB a rank")
+                lambda e: f"{lattice_text(e)}, {three_digits(first[e])} MB a rank")
 
 
 def varied(points, _):
@@ -155,7 +154,7 @@ def varied(points, _):
                  *(v / 1e6 for v in (p.speed.least, p.speed.low, p.speed.median, p.speed.high,
                                      p.speed.most))) for p in here]
         panels.append((f"{DOING[op]}: all runs", lambda rows=rows: plots.boxes(SPEED, rows)))
-        panels.append((f"{DOING[op]}: in the order of repetitions", course(here)))
+        panels.append((f"{DOING[op]}: in the order of repetitions", repetition_curve(here)))
         heads = ["back end", "runs", "median", "slowest", "10 % are slower", "90 % are slower",
                  "fastest", "standard deviation"]
         lines = [[p.backend, str(p.speed.count),
@@ -168,8 +167,8 @@ def varied(points, _):
                 "several programs; error bars: the slowest and the fastest.")
 
 
-def course(points):
-    """Speeds by the number of the repetition within its program."""
+def repetition_curve(points):
+    """Plots the speed against the number of the repetition within its program."""
     series = []
     for p in points:
         programs = len(p.firsts)
@@ -179,7 +178,7 @@ def course(points):
         rows = []
         for i in range(each):
             sample = Sample(p.speed.values[i::each])
-            rows.append((i + 1, *mega(sample)[:3], *2 * [sample.median / 1e6]))
+            rows.append((i + 1, *to_mb(sample)[:3], *2 * [sample.median / 1e6]))
         series.append((p.backend, plots.STYLE.get(p.backend, 0), rows))
     ticks = [(row[0], str(row[0])) for row in series[0][2]]
     return lambda: plots.lines("repetition in a program", SPEED, ticks, series, log_x=False)
@@ -191,7 +190,7 @@ def formatted(points, _):
     for op in operations(points):
         here = pick(points, operation=op)
         names = values(here, "backend")
-        series = [(ranks_text(n), i, {p.backend: mega(p.speed) for p in pick(here, ranks=n)})
+        series = [(ranks_text(n), i, {p.backend: to_mb(p.speed) for p in pick(here, ranks=n)})
                   for i, n in enumerate(ranks)]
         panels.append((DOING[op], lambda names=names, series=series:
                        plots.bars(SPEED, names, [s for s in series if s[2]])))
@@ -233,5 +232,5 @@ VIEWS = {
 }
 
 
-def of(study, points, chosen):
+def build(study, points, chosen):
     return VIEWS[study](points, chosen) if points else View([], [])

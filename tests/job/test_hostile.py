@@ -72,7 +72,7 @@ class Hostile(jobtest.SharedJob):
             self.assertEqual((reply.opcode, reply.flags, reply.tag), (HELLO, REPLY, 77))
             self.assertEqual(jobclient.code_of(reply), (
                 errno.EPROTONOSUPPORT,
-                f"limefs-io speaks version 2 of the protocol, the client {version}"))
+                f"limefs-io has protocol version 2, the client {version}"))
             self.assertTrue(connection.is_dropped())
 
     def test_wrong_lengths(self):

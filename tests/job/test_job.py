@@ -566,7 +566,7 @@ class Commands(jobtest.TestCase):
         for action in "--stop", "--status":
             done = limetest.run([jobtest.IO, action, path])
             self.assertEqual((done.returncode, done.stdout), (1, b""))
-            self.assertIn(b"no job serves it", done.stderr)
+            self.assertIn(b"no job is running there", done.stderr)
 
     def test_what_listens_is_no_job(self):
         path = os.path.join(self.tempdir(), "job")
@@ -592,11 +592,11 @@ class Commands(jobtest.TestCase):
                 (["--socket"], "option '--socket' requires a value"),
                 (["--json=1"], "option '--json' takes no value"),
                 (["--st", "a"], "option '--st' is ambiguous (--stop, --status, --stripe)"),
-                (["--status", "--json"], "no path of a socket: give one"),
+                (["--status", "--json"], "missing socket path: give one"),
                 (["--stop", "a", "b"], "b: unexpected argument"),
                 (["--stop", "--status", "a"],
-                 "--socket, --stop, --status: only one of them can be given"),
-                (["a"], "a: no --socket, --stop or --status before it"),
+                 "--socket, --stop, --status: give only one of them"),
+                (["a"], "a: unexpected argument"),
                 ([], "no --socket, --stop or --status: give one of them"),
                 (["--socket", ""], None), (["--socket", "x" * 108], None),
                 (["--socket", "a", "--stop", "b"], None), (["--socket", "a", "b"], None),
@@ -638,7 +638,7 @@ class Socket(jobtest.SharedJob):
         second = jobtest.Job(2, path=job.path).launch()
         self.assertTrue(jobtest.wait_until(second.is_gone, jobtest.START_S))
         self.assertNotEqual(second.process.returncode, 0)
-        self.assertIn(f"limefs-io: {job.path}: listen: a job serves it already",
+        self.assertIn(f"limefs-io: {job.path}: listen: already served by another job",
                       second.stderr())
         self.assertEqual(job.client().ranks, 1)
 
@@ -646,7 +646,7 @@ class Socket(jobtest.SharedJob):
         path = self.write("job", b"precious")
         job = jobtest.Job(2, path=path).launch()
         self.assertTrue(jobtest.wait_until(job.is_gone, jobtest.START_S))
-        self.assertIn("it exists and is not a socket", job.stderr())
+        self.assertIn("exists and is not a socket", job.stderr())
         with open(path, "rb") as file:
             self.assertEqual(file.read(), b"precious")
 

@@ -155,7 +155,7 @@ class Descriptors(TestCase):
         for opcode in OPEN, OPEN_WRITE:
             text = self.assertRefused(errno.EBADF, self.client.ask, opcode,
                                       jobclient.opening(self.path, **identity))
-            self.assertIn("no descriptor came", text)
+            self.assertIn("no descriptor in", text)
         self.assertFds(before)
         self.works()
 

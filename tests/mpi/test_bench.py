@@ -224,7 +224,7 @@ class Files(TestCase):
             make()
             before = os.lstat(path)
             words = self.run_bench(2, "-b", "posix", *SMALL, status=2, where=folder).words
-            self.assertIn(f"lime-bench: {path}: write: it exists and would be overwritten", words)
+            self.assertIn(f"lime-bench: {path}: write: exists already", words)
             self.assertEqual(os.lstat(path)[:-3], before[:-3])
             self.assertEqual(os.listdir(folder), ["f"])
             os.unlink(path)
@@ -242,11 +242,11 @@ class Files(TestCase):
         small = ("-b", "posix", *SMALL)
         cases = [((*small, "--json", "c", "f"), "c: exists already; use -f"),
                  ((*small, "--json", "c", "-f", "f"), "c: lock: another process has this"),
-                 ((*small, "--json", "f", "f"), "f: is also the file of data"),
+                 ((*small, "--json", "f", "f"), "f: is also the data file"),
                  (("-b", "posix,lime", *SMALL, "--json", "d/../f.lime", "f"),
-                  "f.lime: is also the file of data"),
+                  "f.lime: is also the data file"),
                  ((*small, "--operations", "read", "--json", "link", "--force", "data"),
-                  "link: is also the file of data"),
+                  "link: is also the data file"),
                  ((*small, "--json", "fifo", "-f", "f"), "fifo: not a regular file"),
                  ((*small, "--json", "d", "-f", "f"), "d: Is a directory")]
         with open(path, "r+b") as file:
@@ -306,7 +306,7 @@ class Files(TestCase):
                 self.assertIn(words, self.run_bench(2, *SMALL, *args, status=1).words)
         limetest.put(os.path.join(folder, "f"), bytes(1000))
         for backend, words in (("posix", "read: the file ends at byte 1000"),
-                               ("lime", "read header: Lemon's error"), ("hdf5", "open: H5F")):
+                               ("lime", "read header: Lemon error"), ("hdf5", "open: H5F")):
             with self.subTest(backend=backend):
                 if backend not in self.absent():
                     said = self.run_bench(1, "-b", backend, *SMALL, "--operations", "read",
@@ -381,7 +381,7 @@ class Output(TestCase):
         cases = [
             ((), "usage: "), ((file, file), "usage: "), (("--nonsense", file), "unknown option"),
             (("-z", file), "unknown option"), (("--size",), "requires a value"),
-            (("-b", "nfs", file), "no such back end"), (("-p", "star", file), "(disjoint, "),
+            (("-b", "nfs", file), "unknown back end"), (("-p", "star", file), "(disjoint, "),
             (("--size", "0", file), "(1 to 1024T)"), (("--size", "4x", file), "value '4x'"),
             (("--size", "99999999T", file), "value"), (("--size", "-1", file), "value '-1'"),
             (("--lattice", "4x4x4", file), "(4 numbers, as in"),

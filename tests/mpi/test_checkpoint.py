@@ -224,8 +224,8 @@ class Generate(TestCase):
                 self.assertIn(expected, self.said[0])
 
         self.each(one, (
-                ((), None), (("x",), "no command 'x'"), (("generate",), "no --particles"),
-                (("generate", "-n", "5"), "no --out"),
+                ((), None), (("x",), "unknown command 'x'"), (("generate",), "--particles is required"),
+                (("generate", "-n", "5"), "--out is required"),
                 (("generate", "-n", "-5", "-o", "C"), "invalid value '-5' (a number from 0 to 1e"),
                 (("generate", "-n", "5", "-o", "C", "--cells", "2x2"), "3 numbers"),
                 (("generate", "-n", "5", "-o", "C", "--format", "IR"), "--format: unknown value 'IR' (ICRV"),
@@ -234,7 +234,7 @@ class Generate(TestCase):
                 (("generate", "-n"), "option '-n' requires a value"),
                 (("generate", "-n", "5", "-o", "C", "--length", "1", "--density", "1"),
                  "one of --density and --length"),
-                (("restart", "C"), "no --out"), (("import", "T"), "1 name given, 2 expected"),
+                (("restart", "C"), "--out is required"), (("import", "T"), "1 name given, 2 expected"),
                 (("compare", "C"), "1 name given"), (("info",), "0 names given")))
         self.assertIn("restart", self.call(2, "--help"))
         self.assertIn("--decomposition", self.call(1, "restart", "--help"))
@@ -312,13 +312,13 @@ class Text(TestCase):
         good = [line(i, (1, 2, 3)) for i in range(1, 100)]
         cases = [(50, "51 1 1 2 3 0 0", "7 values where ICRV has 8"),
                  (98, "7 1 1 2 3 0 0 0 9", "more than the 8 values of ICRV"),
-                 (0, "x 1 1 2 3 0 0 0", "value 1 is wrong"),
-                 (77, "-3 1 1 2 3 0 0 0", "value 1 is wrong"),
-                 (10, "7 1 1 2z 3 0 0 0", "value 4 is wrong"),
-                 (10, "7 1 1 2 3 0 0 1e999", "value 8 is wrong"),
-                 (33, "34 3 1 2 3 0 0 0", "molecule 34: component 3 of 2"),
+                 (0, "x 1 1 2 3 0 0 0", "value 1 is invalid"),
+                 (77, "-3 1 1 2 3 0 0 0", "value 1 is invalid"),
+                 (10, "7 1 1 2z 3 0 0 0", "value 4 is invalid"),
+                 (10, "7 1 1 2 3 0 0 1e999", "value 8 is invalid"),
+                 (33, "34 3 1 2 3 0 0 0", "molecule 34: component 3 is not 1 to 2"),
                  (60, "61 1 1 nan 3 0 0 0",
-                  r"molecule 61: position \(1, nan, 3\) is outside of the domain"),
+                  r"molecule 61: position \(1, nan, 3\) is outside the domain"),
                  (61, "62 1 10.5 2 3 0 0 0", "molecule 62: position .* outside"),
                  (62, "63 1 1 2 -1e-9 0 0 0", "molecule 63: position .* outside")]
 
@@ -356,7 +356,7 @@ class Text(TestCase):
                 ("Molecules 0", "Molecules -1", 15, "'-1' is not a number"),
                 ("NumberOfMolecules 0\nMoleculeFormat ICRV\n", "", 15, "ends before")))
         self.put("T", b"")
-        self.refuse(2, "T: line 1: the header ends", "import", "T", "C")
+        self.refuse(2, "T: line 1: header ends", "import", "T", "C")
         self.refuse(2, "X: open: No such file", "import", "X", "C")
         self.refuse(2, r"\.: not a regular file", "import", ".", "C")
 

@@ -211,7 +211,7 @@ class Benchmark(TestCase):
         path = os.path.join(self.tempdir(), "kept")
         self.benchmark(2, "-k", "-f", path, "4", "1")
         os.truncate(path, os.path.getsize(path) - 1000)
-        self.assertIn("read: Lemon's error -8",
+        self.assertIn("read: Lemon error -8",
                       self.benchmark(3, "-r", "-f", path, "1", status=1))
 
     def test_usage(self):

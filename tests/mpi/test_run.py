@@ -143,7 +143,7 @@ class Run(TestCase):
     def test_refused(self):
         for words, args in (
                 ("box is too small", ["--particles", "100"]),
-                ("--continue needs --series", ["--continue"]),
+                ("--continue requires --series", ["--continue"]),
                 ("choose a smaller --dt", [*SMALL, "--dt", "1"])):
             with self.subTest(words=words):
                 done = mpirun(2, PROGRAM, "run", *args)
@@ -168,11 +168,11 @@ class Run(TestCase):
                               ("--particles", "1001"), ("--temperature", "1.5"), ("--seed", "2")):
             done = self.run_on(1, "--steps", "100", "--series", self.prefix, "--continue",
                                option, value, status=1)
-            self.assertIn(f"another {option}", done.stderr.decode())
+            self.assertIn(f"different {option}", done.stderr.decode())
         done = self.run_on(2, "--steps", "10", "--series", self.prefix, "--continue", status=1)
         self.assertIn("at step 90 already", done.stderr.decode())
         done = self.run_on(2, *SMALL, "--series", self.prefix, status=1)
-        self.assertIn("--continue goes on", done.stderr.decode())
+        self.assertIn("--continue continues", done.stderr.decode())
         self.assertEqual(self.shown(), [80, 90])
 
     def test_damaged(self):
@@ -200,7 +200,7 @@ class Run(TestCase):
                 done = self.run_on(3, "--steps", "60", "--series", self.prefix, "--every", "15",
                                    "--keep", "2", "--continue", "--out", out)
                 words = done.stderr.decode()
-                self.assertIn("000000000040.lime: left out", words)
+                self.assertIn("000000000040.lime: skipped", words)
                 self.assertIn("continued from step 30", words)
                 self.assertEqual(content(out), want)
                 self.assertEqual(self.shown(), [45, 60])

@@ -18,7 +18,7 @@ import mpitest
 STUDY = os.path.join(limetest.REPO, "scripts", "study")
 FAKE = os.path.join(limetest.REPO, "tests", "lib", "fakebench.py")
 sys.path.insert(0, os.path.join(limetest.REPO, "scripts"))
-from studylib import findings, plan, plots, points, samples, views, words  # noqa: E402
+from studylib import findings, formatting, plan, plots, points, samples, views  # noqa: E402
 
 VOID = {"meta", "path", "rect", "circle", "use"}
 TINY = ("--scale", "0.01", "--ranks", "1,2", "--rounds", "2")
@@ -113,7 +113,7 @@ class CommandLine(Fake):
     def test_no_lime_bench(self):
         os.unlink(os.path.join(self.folder, "bin/lime-bench"))
         _, said = self.study(status=1)
-        self.assertIn("bin/lime-bench: not built; run `make`", said)
+        self.assertIn("bin/lime-bench: not built; install MPI and run `make`", said)
 
 
 class Progress(Fake):
@@ -181,7 +181,7 @@ class Resume(Fake):
             self.tell()
             calls = self.called()
             shown, _ = self.study("disjoint", *TINY)
-            self.assertIn("2 of 4 measurements are there", shown)
+            self.assertIn("2 of 4 measurements exist", shown)
             self.assertEqual(self.called(), calls + 2)
             after = self.results()
             self.assertEqual(len(after), 4)
@@ -472,45 +472,45 @@ class Words(Fake):
 
     def test_transfer_size(self):
         found = self.sweep("transfer", {4096: 1e8, 65536: 5e8, 1 << 20: 9e8, 1 << 24: 9e8})
-        told, choice = findings.of("transfer-size", found, None)
+        told, choice = findings.describe("transfer-size", found, None)
         self.assertEqual(choice, "transfers of 1 MiB")
         self.assertIn("With 4 KiB, 2 series of 2 are slower", " ".join(told))
         self.assertIn("11 % of its best", " ".join(told))
         found += self.sweep("transfer", {4096: 1e8, 65536: 5e8, 1 << 20: 6e8, 1 << 24: 9e8},
                             "mpiio")[:4]
-        told, choice = findings.of("transfer-size", found, None)
+        told, choice = findings.describe("transfer-size", found, None)
         self.assertEqual(choice, "transfers of 16 MiB")
         found = self.sweep("transfer", {4096: 5e8, 1 << 20: 5.02e8})
-        self.assertEqual(findings.of("transfer-size", found, None)[1],
+        self.assertEqual(findings.describe("transfer-size", found, None)[1],
                          "any transfer size: nothing differs beyond the noise")
 
     def test_chunk_size(self):
         found = self.sweep("chunk", {0: 9e8, 65536: 2e8, 1 << 20: 6e8})
-        told, choice = findings.of("chunk-size", found, None)
+        told, choice = findings.describe("chunk-size", found, None)
         self.assertEqual(choice, "chunks of 1 MiB, and no chunks where the format does not need "
                                  "them")
         self.assertIn("Faster without chunks than with the best ones: hdf5 writing (50 % faster, "
                       "chunks of 1 MiB) and hdf5 reading", " ".join(told))
         found = self.sweep("chunk", {0: 9e8, 65536: 2e8, 1 << 20: 9e8})
-        told, choice = findings.of("chunk-size", found, None)
+        told, choice = findings.describe("chunk-size", found, None)
         self.assertEqual(choice, "chunks of 1 MiB")
         self.assertIn("As fast with the best chunks as without, within the noise: hdf5 writing "
                       "and hdf5 reading.", told)
 
     def test_alignment(self):
         found = self.sweep("alignment", {0: 5e8, 4096: 5e8, 1 << 20: 8e8})
-        told, choice = findings.of("alignment", found, None)
+        told, choice = findings.describe("alignment", found, None)
         self.assertTrue(choice.startswith("alignment to 1 MiB: "), choice)
         self.assertIn("2 are faster (2 clearly; most: hdf5 writing (disjoint, collective), 60 %)",
                       " ".join(told))
         found = self.sweep("alignment", {0: 8e8, 1 << 20: 5e8})
-        self.assertTrue(findings.of("alignment", found, None)[1].startswith("no alignment"))
+        self.assertTrue(findings.describe("alignment", found, None)[1].startswith("no alignment"))
 
     def test_block_size(self):
         found = [self.point("lime", op, [v, v * 1.01, v * 0.99, v], ranks=2, extent=extent)
                  for op in ("write", "read")
                  for extent, v in ((4, 1e8), (8, 3e8), (12, 6e8), (16, 6.05e8))]
-        told, choice = findings.of("block-size", found, None)
+        told, choice = findings.describe("block-size", found, None)
         self.assertIn("Writing reaches full speed from 12^3 x 24 on with lime (17 % with the "
                       "smallest).", told)
         self.assertIn("12^3 x 24", choice)
@@ -518,8 +518,8 @@ class Words(Fake):
     def test_every_view_is_for_its_points(self):
         """Nothing measured, and little, are no errors."""
         for study in plan.STUDIES:
-            self.assertEqual(findings.of(study, [], None), ([], ""))
-            self.assertEqual(views.of(study, [], None).panels, [])
+            self.assertEqual(findings.describe(study, [], None), ([], ""))
+            self.assertEqual(views.build(study, [], None).panels, [])
 
 
 class Numbers(limetest.TestCase):
@@ -587,16 +587,16 @@ class Numbers(limetest.TestCase):
         self.assertIsNone(samples.plateau([(1, low), (2, high), (3, low)]))
 
     def test_text(self):
-        self.assertEqual([words.size(n) for n in (100, 4096, 1 << 20, 3 << 29)],
+        self.assertEqual([formatting.size(n) for n in (100, 4096, 1 << 20, 3 << 29)],
                          ["100 bytes", "4 KiB", "1 MiB", "1.50 GiB"])
-        self.assertEqual([words.option_size(n) for n in (100, 4096, 1 << 20, 1000000)],
+        self.assertEqual([formatting.option_size(n) for n in (100, 4096, 1 << 20, 1000000)],
                          ["100", "4k", "1M", "1000000"])
-        self.assertEqual([words.digits(v) for v in (0.0123, 0.5, 3, 12.34, 512.6, 1234567)],
+        self.assertEqual([formatting.digits(v) for v in (0.0123, 0.5, 3, 12.34, 512.6, 1234567)],
                          ["0.012", "0.50", "3", "12.3", "513", "1234567"])
-        self.assertEqual([words.more(r) for r in (1.35, 0.5, 2.5, 1 / 1.35)],
+        self.assertEqual([formatting.faster_text(r) for r in (1.35, 0.5, 2.5, 1 / 1.35)],
                          ["35 % faster", "2 times as fast", "2.50 times as fast", "35 % faster"])
-        self.assertEqual([words.duration(s) for s in (7, 760, 3849)], ["0:07", "12:40", "1:04:09"])
-        self.assertEqual(words.listed(["a", "b", "c"]), "a, b and c")
+        self.assertEqual([formatting.duration(s) for s in (7, 760, 3849)], ["0:07", "12:40", "1:04:09"])
+        self.assertEqual(formatting.join_list(["a", "b", "c"]), "a, b and c")
 
     def test_names(self):
         """The same parameters give the same name, others another one."""
@@ -614,8 +614,8 @@ class Numbers(limetest.TestCase):
         from studylib import machine
         for cost in (2e-10, 2e-9, 2e-8):
             known = {"startup": 0.7, "seconds_per_byte": cost}
-            nbytes, rounds = machine.fitting((1, 2, 4), 2, 1 << 30, known, 1500)
-            total = machine.total(machine.shape((1, 2, 4), 2, nbytes, rounds), known)
+            nbytes, rounds = machine.fit_size((1, 2, 4), 2, 1 << 30, known, 1500)
+            total = machine.total(machine.make_size((1, 2, 4), 2, nbytes, rounds), known)
             self.assertLess(total, 1500)
             self.assertGreaterEqual(nbytes, 64 << 10)
 

@@ -60,11 +60,11 @@ TEST(test_known_places)
         .kind = BENCH_INTERLEAVED, .ranks = 3, .transfer = 10, .segments = 4, .block = 10};
     struct bench_piece piece;
     bench_pattern_piece(&p, 2, 1, &piece);
-    assert_int_equal(piece.at, 50); /* (1 * 3 + 2) * 10 */
+    assert_int_equal(piece.offset, 50); /* (1 * 3 + 2) * 10 */
     assert_int_equal(bench_pattern_bytes(&p), 120);
     p = (struct bench_pattern){.kind = BENCH_DISJOINT, .ranks = 3, .transfer = 8, .block = 20};
     bench_pattern_piece(&p, 1, 2, &piece);
-    assert_int_equal(piece.at, 36);
+    assert_int_equal(piece.offset, 36);
     assert_int_equal(piece.bytes, 4); /* what is left of the block */
     p.block = INT64_MAX / 2;
     assert_int_equal(bench_pattern_bytes(&p), -1);
@@ -83,9 +83,9 @@ TEST(test_random_order)
         bench_pattern_piece(&p, 1, i, &a);
         bench_pattern_piece(&p, 1, i, &again);
         bench_pattern_piece(&other, 1, i, &b);
-        assert_int_equal(a.at, again.at);
-        same += a.at == b.at;
-        in_turn += a.at == i * p.ranks + 1;
+        assert_int_equal(a.offset, again.offset);
+        same += a.offset == b.offset;
+        in_turn += a.offset == i * p.ranks + 1;
     }
     assert_true(same < 10 && in_turn < 10);
 }
@@ -104,7 +104,7 @@ TEST(test_each_wrong_byte_is_found)
         data[bad] ^= 1u << chance_below(8);
         bench_data_check(1, base + from, data + from, n, &wrong);
         assert_int_equal(wrong.bytes, 1);
-        assert_int_equal(wrong.at, base + bad);
+        assert_int_equal(wrong.offset, base + bad);
         assert_int_equal(wrong.found, data[bad]);
         data[bad] = wrong.expected;
     }
@@ -146,7 +146,7 @@ static void mark_slab(const struct bench_dataset *set, const struct bench_slab *
         for (int d = 0; d < set->dims; d++)
             at = at * set->extent[d] + coordinate[d];
         mark(seen, at, 1, bytes);
-        assert_int_equal(file[at], memory[slab->memory + i]);
+        assert_int_equal(file[at], memory[slab->mem_offset + i]);
     }
 }
 
@@ -158,9 +158,9 @@ static void fill_rank(const struct bench_pattern *p, int rank, unsigned char *me
     for (int64_t i = 0; i < pieces; i++) {
         struct bench_piece piece;
         bench_pattern_piece(p, rank, i, &piece);
-        assert_int_equal(piece.memory, bytes);
+        assert_int_equal(piece.mem_offset, bytes);
         assert_true(piece.bytes > 0 && piece.bytes <= p->transfer);
-        bench_data_fill(1, piece.at, memory + piece.memory, piece.bytes);
+        bench_data_fill(1, piece.offset, memory + piece.mem_offset, piece.bytes);
         bytes += piece.bytes;
     }
     assert_int_equal(bytes, bench_pattern_rank_bytes(p, rank));
@@ -231,7 +231,7 @@ TEST(test_large_parts_are_cut)
         struct bench_slab slab;
         bench_dataset_slab(&set, 1, i, &slab);
         assert_true(slab.bytes > 0 && slab.bytes <= BENCH_MOVE_MAX);
-        assert_int_equal(slab.memory, bytes);
+        assert_int_equal(slab.mem_offset, bytes);
         bytes += slab.bytes;
     }
     assert_int_equal(bytes, bench_pattern_rank_bytes(&task.pattern, 1));

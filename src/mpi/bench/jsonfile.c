@@ -14,7 +14,7 @@ enum {
 };
 
 /* Messages of the library's codes and of EISDIR are complete; other errnos need the action. */
-static bool complain(const char *name, const char *action, int err)
+static bool print_json_error(const char *name, const char *action, int err)
 {
     if (err < -ERRNO_MAX || err == -EISDIR)
         bench_say("%s: %s", name, limefile_strerror(err));
@@ -32,14 +32,14 @@ bool bench_json_open(struct bench_json *json, const char *name, bool force)
     int err = limefile_output_open(&json->file, name, force, NULL, 0);
     if (err) {
         json->name = NULL;
-        return complain(name, "open", err);
+        return print_json_error(name, "open", err);
     }
     bench_guard_file(json->file.temporary);
     int fd = dup(json->file.fd);
     json->to = fd < 0 ? NULL : fdopen(fd, "w");
     if (json->to)
         return true;
-    complain(name, "open", -errno);
+    print_json_error(name, "open", -errno);
     if (fd >= 0)
         close(fd);
     bench_json_drop(json);
@@ -59,7 +59,7 @@ bool bench_json_meets(const struct bench_json *json, const char *path)
     if (fd >= 0)
         close(fd);
     if (same)
-        bench_say("%s: is also the file of data; choose another name", json->name);
+        bench_say("%s: is also the data file; choose another name", json->name);
     return same;
 }
 
@@ -76,7 +76,7 @@ bool bench_json_write(struct bench_json *json, json_t *object)
     if (good && to != stdout)
         err = limefile_output_commit(&json->file);
     if (err)
-        complain(json->name, "write", err);
+        print_json_error(json->name, "write", err);
     bench_json_drop(json);
     return !err;
 }

@@ -15,23 +15,23 @@ static void list_backends(void)
     json_t *libraries = bench_backend_libraries();
     for (int i = 0; bench_backends[i]; i++) {
         const struct bench_backend *b = bench_backends[i];
-        const char *absent = b->absent ? b->absent() : NULL;
+        const char *absent = b->unavailable ? b->unavailable() : NULL;
         const char *version = json_string_value(json_object_get(libraries, b->name));
         printf("  %-12s %s", b->name, b->about);
         if (absent)
             printf("; NOT AVAILABLE: %s", absent);
-        else if (version && !b->absent)
+        else if (version && !b->unavailable)
             printf(" (%s)", version);
         putchar('\n');
     }
     json_decref(libraries);
 }
 
-static void list(void)
+static void print_list(void)
 {
     static const char *const patterns[BENCH_PATTERNS] = {
         "each rank one contiguous block", "transfers of all ranks in turn",
-        "the same transfers, dealt to the ranks by chance, in any order",
+        "the same transfers in random order",
         "a 4-dimensional lattice, divided by a grid of ranks"};
     puts("back ends:");
     list_backends();
@@ -40,14 +40,14 @@ static void list(void)
         printf("  %-12s %s\n", bench_pattern_names[i], patterns[i]);
 }
 
-static void answer(const struct bench_options *o)
+static void print_answer(const struct bench_options *o)
 {
     if (o->help)
         bench_options_usage(true, stdout);
     else if (o->version)
         puts(BENCH_PROGRAM " (limefs) " LIMEFS_VERSION);
     else
-        list();
+        print_list();
 }
 
 /* ---- with a file ---- */
@@ -90,11 +90,11 @@ struct output {
     struct bench_system system;
 };
 
-static bool meets_data(const struct bench_json *json, const struct bench_run *run)
+static bool is_data_file(const struct bench_json *json, const struct bench_run *run)
 {
     char path[BENCH_PATH_BYTES];
     int outputs = (int)run->options->outputs;
-    for (int i = 0; i < run->entries * outputs; i++) {
+    for (int i = 0; i < run->entry_count * outputs; i++) {
         bench_output_path(run, &run->entry[i / outputs], i % outputs, path);
         if (bench_json_meets(json, path))
             return true;
@@ -102,7 +102,7 @@ static bool meets_data(const struct bench_json *json, const struct bench_run *ru
     return false;
 }
 
-static bool open_output(const struct bench_run *run, struct output *out)
+static bool open_results(const struct bench_run *run, struct output *out)
 {
     const struct bench_options *o = run->options;
     bool good = true;
@@ -110,8 +110,8 @@ static bool open_output(const struct bench_run *run, struct output *out)
     if (run->world->rank == 0) {
         bench_system_set(&out->system, o->path);
         if (o->json)
-            good =
-                bench_json_open(&out->json, o->json, o->force) && !meets_data(&out->json, run);
+            good = bench_json_open(&out->json, o->json, o->force) &&
+                   !is_data_file(&out->json, run);
         if (!good)
             bench_json_drop(&out->json);
         if (!o->quiet)
@@ -120,12 +120,12 @@ static bool open_output(const struct bench_run *run, struct output *out)
     return bench_world_agree(good);
 }
 
-static int measure(const struct bench_world *world, const struct bench_options *o)
+static int run_benchmark(const struct bench_world *world, const struct bench_options *o)
 {
     struct bench_run run;
     struct output out;
     int status = bench_run_set(&run, o, world);
-    if (status == BENCH_GOOD && !open_output(&run, &out))
+    if (status == BENCH_GOOD && !open_results(&run, &out))
         status = BENCH_FAILED;
     if (status == BENCH_GOOD) {
         if (out.text)
@@ -141,39 +141,40 @@ static int measure(const struct bench_world *world, const struct bench_options *
     return bench_world_agree(status);
 }
 
-static int run(const struct bench_world *world, int argc, char **argv)
+static int run_program(const struct bench_world *world, int argc, char **argv)
 {
     static struct bench_options options;
     static char path[BENCH_PATH_BYTES];
     char reason[BENCH_REASON_BYTES];
     bool good = bench_options_parse(argc, argv, &options, reason);
-    bool answers = good && (options.help || options.version || options.list);
+    bool prints_only = good && (options.help || options.version || options.list);
     options.task.hosts = world->hosts;
-    if (good && !answers)
+    if (good && !prints_only)
         good = bench_options_resolve(&options, world->ranks, reason);
-    if (good && !answers)
-        return make_absolute(world, &options, path) ? measure(world, &options) : BENCH_FAILED;
-    if (world->rank == 0 && answers)
-        answer(&options);
+    if (good && !prints_only)
+        return make_absolute(world, &options, path) ? run_benchmark(world, &options)
+                                                    : BENCH_FAILED;
+    if (world->rank == 0 && prints_only)
+        print_answer(&options);
     else if (world->rank == 0 && *reason)
         bench_say("%s; try lime-bench --help", reason);
     else if (world->rank == 0)
         bench_options_usage(false, stderr);
-    return answers ? BENCH_GOOD : BENCH_USAGE;
+    return prints_only ? BENCH_GOOD : BENCH_USAGE;
 }
 
 int main(int argc, char **argv)
 {
     struct bench_world world;
-    bool guarded = bench_guard_start();
+    bool has_guard = bench_guard_start();
     MPI_Init(&argc, &argv);
     bench_world_set(&world);
     if (world.rank != 0)
         bench_guard_end();
     bench_guard_signals();
     int status = BENCH_FAILED;
-    if (bench_world_agree(guarded))
-        status = run(&world, argc, argv);
+    if (bench_world_agree(has_guard))
+        status = run_program(&world, argc, argv);
     else if (world.rank == 0)
         bench_say("start: cannot start a process");
     fflush(stdout);

@@ -70,25 +70,25 @@ static double compute_unit(MPI_Comm comm)
 /* ---- what is measured ---- */
 
 /* Rank 0 decides and gives the reason, because it is the one that mounts. */
-static bool refuses(const struct bench_backend *backend, const struct bench_task *task,
-                    char reason[BENCH_REASON_BYTES])
+static bool is_unsupported(const struct bench_backend *backend, const struct bench_task *task,
+                           char reason[BENCH_REASON_BYTES])
 {
-    int refused = bench_backend_refuses(backend, task, reason, BENCH_REASON_BYTES) != NULL;
-    refused = bench_world_agree(refused);
-    if (refused)
+    int unsupported = bench_backend_refuses(backend, task, reason, BENCH_REASON_BYTES) != NULL;
+    unsupported = bench_world_agree(unsupported);
+    if (unsupported)
         MPI_Bcast(reason, BENCH_REASON_BYTES, MPI_CHAR, 0, MPI_COMM_WORLD);
-    return refused;
+    return unsupported;
 }
 
-static bool choose(struct bench_run *run)
+static bool choose_backends(struct bench_run *run)
 {
     const struct bench_options *o = run->options;
     for (int i = 0; i < o->backend_count; i++) {
-        struct bench_entry *entry = &run->entry[run->entries];
+        struct bench_entry *entry = &run->entry[run->entry_count];
         char reason[BENCH_REASON_BYTES];
-        if (refuses(o->backends[i], &o->task, reason)) {
-            run->skipped[run->skips].backend = o->backends[i];
-            strcpy(run->skipped[run->skips++].reason, reason);
+        if (is_unsupported(o->backends[i], &o->task, reason)) {
+            run->skipped[run->skipped_count].backend = o->backends[i];
+            strcpy(run->skipped[run->skipped_count++].reason, reason);
             continue;
         }
         entry->backend = o->backends[i];
@@ -98,39 +98,37 @@ static bool choose(struct bench_run *run)
                          o->backend_count > 1 ? entry->backend->name : "");
         if (n >= (int)sizeof entry->path - 16)
             return false;
-        run->entries++;
+        run->entry_count++;
     }
     return true;
 }
 
-static void say_refusals(const struct bench_run *run)
+static void print_skipped(const struct bench_run *run)
 {
-    for (int i = 0; i < run->skips && run->world->rank == 0; i++)
+    for (int i = 0; i < run->skipped_count && run->world->rank == 0; i++)
         bench_say("%s: %s", run->skipped[i].backend->name, run->skipped[i].reason);
 }
 
 /* Refuses to overwrite a file, even an empty one: the measurement would remove it. Only rank 0
  * checks. */
-static bool is_free(const struct bench_run *run)
+static bool outputs_are_free(const struct bench_run *run)
 {
-    for (int i = 0; i < run->entries * run->options->outputs; i++) {
+    for (int i = 0; i < run->entry_count * run->options->outputs; i++) {
         char path[BENCH_PATH_BYTES];
         bench_output_path(run, &run->entry[i / run->options->outputs],
                           (int)(i % run->options->outputs), path);
         struct stat st;
         if (lstat(path, &st) == 0 || errno != ENOENT) {
-            bench_say("%s: write: it exists and would be overwritten; remove it, or name "
-                      "another file",
-                      path);
+            bench_say("%s: write: exists already; remove it, or give another file", path);
             return false;
         }
     }
     return true;
 }
 
-static bool make_results(struct bench_run *run)
+static bool allocate_results(struct bench_run *run)
 {
-    for (int i = 0; i < run->entries; i++)
+    for (int i = 0; i < run->entry_count; i++)
         for (int op = 0; op < BENCH_OPERATIONS; op++) {
             struct bench_result *result = &run->entry[i].results[op];
             result->seconds =
@@ -141,15 +139,15 @@ static bool make_results(struct bench_run *run)
     return true;
 }
 
-static bool make_data(struct bench_run *run)
+static bool allocate_data(struct bench_run *run)
 {
     const struct bench_pattern *p = &run->options->task.pattern;
     int writer, reader;
     MPI_Comm_rank(run->writers, &writer);
     MPI_Comm_rank(run->readers, &reader);
     int64_t bytes = bench_pattern_rank_bytes(p, writer);
-    int64_t others = bench_pattern_rank_bytes(p, reader);
-    bytes = bytes > others ? bytes : others;
+    int64_t reader_bytes = bench_pattern_rank_bytes(p, reader);
+    bytes = bytes > reader_bytes ? bytes : reader_bytes;
     if (posix_memalign((void **)&run->data, 4096, bytes ? (size_t)bytes : 1) != 0)
         run->data = NULL;
     if (run->data)
@@ -159,7 +157,7 @@ static bool make_data(struct bench_run *run)
 
 /* Shifts the readers by the ranks of a host, so that each reads what another host has written;
  * on a single host by one rank. */
-static void make_comms(struct bench_run *run)
+static void create_comms(struct bench_run *run)
 {
     int ranks = run->world->ranks, shift = 0;
     if (run->options->reorder) {
@@ -178,30 +176,30 @@ int bench_run_set(struct bench_run *run, const struct bench_options *options,
     run->world = world;
     run->writers = run->readers = MPI_COMM_NULL;
     run->bytes = bench_pattern_bytes(&options->task.pattern) * options->outputs;
-    if (!choose(run)) {
+    if (!choose_backends(run)) {
         if (world->rank == 0)
             bench_say("%.200s...: the name is too long", options->path);
         return BENCH_USAGE;
     }
-    if (run->entries == 0 || options->backend_count == 1)
-        say_refusals(run);
-    if (run->entries == 0)
+    if (run->entry_count == 0 || options->backend_count == 1)
+        print_skipped(run);
+    if (run->entry_count == 0)
         return BENCH_USAGE;
-    if (options->writes && !bench_world_agree(world->rank != 0 || is_free(run)))
+    if (options->writes && !bench_world_agree(world->rank != 0 || outputs_are_free(run)))
         return BENCH_USAGE;
     run->cache = options->cold ? bench_cache_method(world, options->cold_file) : "none";
-    make_comms(run);
-    bool good = make_data(run) && make_results(run);
+    create_comms(run);
+    bool good = allocate_data(run) && allocate_results(run);
     if (!bench_world_report(world, options->path, "prepare", good ? "" : "out of memory"))
         return BENCH_FAILED;
     if (options->compute > 0)
-        run->unit = compute_unit(MPI_COMM_WORLD);
+        run->unit_seconds = compute_unit(MPI_COMM_WORLD);
     return BENCH_GOOD;
 }
 
 void bench_run_free(struct bench_run *run)
 {
-    for (int i = 0; i < run->entries; i++)
+    for (int i = 0; i < run->entry_count; i++)
         for (int op = 0; op < BENCH_OPERATIONS; op++) {
             free(run->entry[i].results[op].seconds);
             json_decref(run->entry[i].results[op].hints);
@@ -215,7 +213,7 @@ void bench_run_free(struct bench_run *run)
 
 /* ---- before and after ---- */
 
-static void make_batch(struct batch *b, enum bench_operation operation, int first, int n)
+static void create_batch(struct batch *b, enum bench_operation operation, int first, int n)
 {
     struct bench_run *run = b->run;
     MPI_Comm comm = operation == BENCH_WRITE ? run->writers : run->readers;
@@ -228,7 +226,7 @@ static void make_batch(struct batch *b, enum bench_operation operation, int firs
         io->task = &run->options->task;
         io->comm = comm;
         MPI_Comm_rank(comm, &io->rank);
-        io->writing = operation == BENCH_WRITE;
+        io->is_writing = operation == BENCH_WRITE;
         io->data = run->data;
         io->fd = -1;
         io->file = MPI_FILE_NULL;
@@ -239,7 +237,7 @@ static void make_batch(struct batch *b, enum bench_operation operation, int firs
     }
 }
 
-static const char *error_of(const struct batch *b)
+static const char *find_error(const struct batch *b)
 {
     for (int i = 0; b->io && i < b->n; i++)
         if (b->io[i].error[0])
@@ -248,14 +246,14 @@ static const char *error_of(const struct batch *b)
 }
 
 /* Returns true if no rank has an error so far; otherwise rank 0 prints it. Collective. */
-static bool all_good(const struct batch *b)
+static bool report_errors(const struct batch *b)
 {
     return bench_world_report(b->run->world, b->entry->path, b->entry->backend->name,
-                              error_of(b));
+                              find_error(b));
 }
 
 /* Before a write: removes the files, and syncs so that no earlier data wait for writeback. */
-static void clear(const struct batch *b)
+static void remove_old_outputs(const struct batch *b)
 {
     for (int i = 0; i < b->n && b->run->world->rank == 0; i++) {
         if (!b->run->options->keep)
@@ -275,19 +273,19 @@ static void clear(const struct batch *b)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static bool prepare(struct batch *b)
+static bool prepare_batch(struct batch *b)
 {
     b->is_prepared = true;
     for (int i = 0; i < b->n; i++)
         if (b->entry->backend->prepare)
             b->entry->backend->prepare(&b->io[i]);
-    return all_good(b);
+    return report_errors(b);
 }
 
-static void release(struct batch *b)
+static void release_batch(struct batch *b)
 {
     for (int i = 0; b->io && i < b->n; i++) {
-        if (b->io[i].abandoned)
+        if (b->io[i].is_abandoned)
             return; /* the library may still use this memory */
         if (b->is_prepared && b->entry->backend->release)
             b->entry->backend->release(&b->io[i]);
@@ -302,7 +300,7 @@ static void release(struct batch *b)
 /* ---- while the clock runs ---- */
 
 /* Returns true if no rank has failed. Collective. */
-static bool all_moved(const struct bench_io *io)
+static bool agree_on_success(const struct bench_io *io)
 {
     int good = io->error[0] == '\0';
     MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_LAND, io->comm);
@@ -310,36 +308,36 @@ static bool all_moved(const struct bench_io *io)
 }
 
 /* Closes the file, unless closing could hang. */
-static void end_file(struct bench_io *io, bool failed)
+static void close_output(struct bench_io *io, bool failed)
 {
-    io->abandoned = failed && io->backend->is_fragile;
-    if (io->abandoned)
+    io->is_abandoned = failed && io->backend->may_hang;
+    if (io->is_abandoned)
         is_abandoned = true;
     else
         io->backend->close(io);
 }
 
 /* Adds the times to *s. Returns false if anything failed on any rank. */
-static bool move_one(struct bench_run *run, struct bench_io *io, struct bench_seconds *s)
+static bool transfer_output(struct bench_run *run, struct bench_io *io, struct bench_seconds *s)
 {
     double times[5];
     times[0] = MPI_Wtime();
-    if (io->writing && run->options->compute > 0) {
-        compute(run->options->compute / run->unit);
+    if (io->is_writing && run->options->compute > 0) {
+        compute(run->options->compute / run->unit_seconds);
         MPI_Barrier(MPI_COMM_WORLD);
     }
     times[1] = MPI_Wtime();
     io->backend->open(io);
-    bool open = all_moved(io), good = open;
+    bool open = agree_on_success(io), good = open;
     times[2] = MPI_Wtime();
     if (open) {
         io->backend->transfer(io);
-        good = all_moved(io);
+        good = agree_on_success(io);
     }
-    if (good && io->writing && io->task->fsync)
+    if (good && io->is_writing && io->task->fsync)
         io->backend->sync(io);
     times[3] = MPI_Wtime();
-    end_file(io, open && !good);
+    close_output(io, open && !good);
     times[4] = MPI_Wtime();
     s->compute += times[1] - times[0];
     s->open += times[2] - times[1];
@@ -348,13 +346,13 @@ static bool move_one(struct bench_run *run, struct bench_io *io, struct bench_se
     return good;
 }
 
-static void move(struct batch *b, struct bench_seconds *sum)
+static void transfer_batch(struct batch *b, struct bench_seconds *sum)
 {
     struct bench_seconds s = {0};
     MPI_Barrier(MPI_COMM_WORLD);
     double begin = MPI_Wtime();
     for (int i = 0; i < b->n; i++)
-        if (!move_one(b->run, &b->io[i], &s))
+        if (!transfer_output(b->run, &b->io[i], &s))
             break;
     MPI_Barrier(MPI_COMM_WORLD);
     s.total = MPI_Wtime() - begin;
@@ -369,8 +367,8 @@ static void move(struct batch *b, struct bench_seconds *sum)
 
 /* ---- data ---- */
 
-static uint64_t seed_of(const struct bench_run *run, enum bench_operation operation,
-                        int repetition)
+static uint64_t compute_seed(const struct bench_run *run, enum bench_operation operation,
+                             int repetition)
 {
     const struct bench_options *o = run->options;
     bool written = o->writes || operation == BENCH_WRITE;
@@ -380,98 +378,98 @@ static uint64_t seed_of(const struct bench_run *run, enum bench_operation operat
 }
 
 /* Fills this rank's data, or compares them with the expected values. */
-static void walk(const struct batch *b, uint64_t seed, struct bench_wrong *wrong)
+static void fill_or_check(const struct batch *b, uint64_t seed, struct bench_wrong *wrong)
 {
     const struct bench_pattern *p = &b->io->task->pattern;
     int64_t pieces = bench_pattern_pieces(p, b->io->rank);
     for (int64_t i = 0; i < pieces; i++) {
         struct bench_piece piece;
         bench_pattern_piece(p, b->io->rank, i, &piece);
-        char *data = b->run->data + piece.memory;
+        char *data = b->run->data + piece.mem_offset;
         if (wrong)
-            bench_data_check(seed, piece.at, data, piece.bytes, wrong);
+            bench_data_check(seed, piece.offset, data, piece.bytes, wrong);
         else
-            bench_data_fill(seed, piece.at, data, piece.bytes);
+            bench_data_fill(seed, piece.offset, data, piece.bytes);
     }
 }
 
 /* Prepares the data. Zeros before a read ensure that unread bytes do not look right. */
-static void set_data(const struct batch *b, uint64_t seed)
+static void init_data(const struct batch *b, uint64_t seed)
 {
-    if (b->io->writing)
-        walk(b, seed, NULL);
+    if (b->io->is_writing)
+        fill_or_check(b, seed, NULL);
     else
         memset(b->run->data, 0,
                (size_t)bench_pattern_rank_bytes(&b->io->task->pattern, b->io->rank));
 }
 
-static bool verify(const struct batch *b, uint64_t seed)
+static bool verify_batch(const struct batch *b, uint64_t seed)
 {
     char error[BENCH_ERROR_BYTES] = "";
     struct bench_wrong wrong = {0};
-    walk(b, seed, &wrong);
+    fill_or_check(b, seed, &wrong);
     if (wrong.bytes)
         snprintf(error, sizeof error,
                  "verify: wrong byte at offset %" PRId64 " of the data: expected 0x%02x, "
                  "found 0x%02x; %" PRId64 " of its bytes are wrong",
-                 wrong.at, wrong.expected, wrong.found, wrong.bytes);
+                 wrong.offset, wrong.expected, wrong.found, wrong.bytes);
     return bench_world_report(b->run->world, b->io->path, b->entry->backend->name, error);
 }
 
 /* ---- one operation ---- */
 
-static void keep_hints(const struct batch *b, struct bench_result *result)
+static void store_hints(const struct batch *b, struct bench_result *result)
 {
     if (!result->hints)
         result->hints = json_incref(b->io->hints);
 }
 
 /* Processes `n` outputs at once, from `first`. */
-static bool operate_on(struct batch *b, enum bench_operation operation, int first, int n,
-                       uint64_t seed, struct bench_seconds *s, bool *wrong)
+static bool process_outputs(struct batch *b, enum bench_operation operation, int first, int n,
+                            uint64_t seed, struct bench_seconds *s, bool *is_wrong)
 {
     const struct bench_options *o = b->run->options;
-    make_batch(b, operation, first, n);
-    if (!all_good(b)) /* out of memory on some rank */
+    create_batch(b, operation, first, n);
+    if (!report_errors(b)) /* out of memory on some rank */
         return false;
     if (operation == BENCH_WRITE)
-        clear(b);
-    set_data(b, seed);
-    bool good = prepare(b);
+        remove_old_outputs(b);
+    init_data(b, seed);
+    bool good = prepare_batch(b);
     int drops = bench_cache_is_whole(b->run->cache) ? 1 : n;
     for (int i = 0; good && o->cold && i < drops; i++)
         bench_cache_drop(b->run->world, b->run->cache, b->io[i].path);
     if (good)
-        move(b, s);
-    good = good && all_good(b);
-    keep_hints(b, &b->entry->results[operation]);
-    if (good && operation == BENCH_READ && !verify(b, seed))
-        *wrong = true;
+        transfer_batch(b, s);
+    good = good && report_errors(b);
+    store_hints(b, &b->entry->results[operation]);
+    if (good && operation == BENCH_READ && !verify_batch(b, seed))
+        *is_wrong = true;
     return good;
 }
 
-/* Performs one operation of one entry. Returns false after a message; sets *wrong if any byte
- * is wrong. Collective. */
-static bool operate(struct bench_run *run, struct bench_entry *entry,
+/* Performs one operation of one entry. Returns false after a message; sets *is_wrong if any
+ * byte is wrong. Collective. */
+static bool perform(struct bench_run *run, struct bench_entry *entry,
                     enum bench_operation operation, int repetition, struct bench_seconds *s,
-                    bool *wrong)
+                    bool *is_wrong)
 {
     struct batch b = {.run = run, .entry = entry};
     int outputs = (int)run->options->outputs;
     int at_once = operation == BENCH_WRITE ? outputs : 1;
-    uint64_t seed = seed_of(run, operation, repetition);
+    uint64_t seed = compute_seed(run, operation, repetition);
     bool good = true;
     *s = (struct bench_seconds){0};
     for (int first = 0; first < outputs && good; first += at_once) {
-        good = operate_on(&b, operation, first, at_once, seed, s, wrong);
-        release(&b);
+        good = process_outputs(&b, operation, first, at_once, seed, s, is_wrong);
+        release_batch(&b);
     }
     return good;
 }
 
 /* ---- all repetitions ---- */
 
-static void weigh(const struct bench_run *run, struct bench_entry *entry)
+static void sum_file_bytes(const struct bench_run *run, struct bench_entry *entry)
 {
     entry->file_bytes = 0;
     for (int i = 0; run->world->rank == 0 && i < run->options->outputs; i++) {
@@ -483,24 +481,24 @@ static void weigh(const struct bench_run *run, struct bench_entry *entry)
 }
 
 /* Performs a requested operation. Returns false if the back end is no longer measured. */
-static bool measure_one(struct bench_run *run, struct bench_entry *entry,
-                        enum bench_operation operation, int repetition)
+static bool measure_operation(struct bench_run *run, struct bench_entry *entry,
+                              enum bench_operation operation, int repetition)
 {
     const struct bench_options *o = run->options;
     struct bench_result *result = &entry->results[operation];
-    bool wrong = false;
+    bool is_wrong = false;
     if (!(operation == BENCH_WRITE ? o->writes : o->reads))
         return true;
     bench_progress("repetition %d of %d: %s: %s", repetition + 1, (int)o->repetitions,
                    entry->backend->name, operation == BENCH_WRITE ? "write" : "read");
-    if (!operate(run, entry, operation, repetition, &result->seconds[result->n], &wrong)) {
+    if (!perform(run, entry, operation, repetition, &result->seconds[result->n], &is_wrong)) {
         snprintf(entry->failure, sizeof entry->failure, "%s failed in repetition %d",
                  operation == BENCH_WRITE ? "write" : "read", repetition + 1);
         return false;
     }
     result->n++;
-    weigh(run, entry);
-    if (wrong)
+    sum_file_bytes(run, entry);
+    if (is_wrong)
         result->verified = false;
     return true;
 }
@@ -520,10 +518,10 @@ int bench_run_measure(struct bench_run *run)
 {
     int status = BENCH_GOOD;
     for (int repetition = 0; repetition < run->options->repetitions; repetition++)
-        for (int turn = 0; turn < run->entries; turn++) {
-            struct bench_entry *entry = &run->entry[(repetition + turn) % run->entries];
+        for (int turn = 0; turn < run->entry_count; turn++) {
+            struct bench_entry *entry = &run->entry[(repetition + turn) % run->entry_count];
             for (int op = 0; op < BENCH_OPERATIONS && !entry->failure[0]; op++)
-                measure_one(run, entry, (enum bench_operation)op, repetition);
+                measure_operation(run, entry, (enum bench_operation)op, repetition);
             remove_outputs(run, entry);
             if (entry->failure[0] || !entry->results[BENCH_READ].verified)
                 status = BENCH_FAILED;

@@ -35,9 +35,9 @@ struct bench_entry {
 struct bench_run {
     const struct bench_options *options;
     const struct bench_world *world;
-    int entries;
+    int entry_count;
     struct bench_entry entry[BENCH_BACKENDS_MAX];
-    int skips;
+    int skipped_count;
     struct {
         const struct bench_backend *backend;
         char reason[BENCH_REASON_BYTES];
@@ -45,7 +45,7 @@ struct bench_run {
     int64_t bytes;             /* bytes of data in all outputs */
     const char *cache;         /* how the page cache is dropped: "drop_caches", ... */
     MPI_Comm writers, readers; /* the ranks of the pattern; they differ with --reorder */
-    double unit;               /* seconds per unit of computing, if any */
+    double unit_seconds;       /* seconds per unit of computing, if any */
     char *data;                /* this rank's data */
 };
 

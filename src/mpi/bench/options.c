@@ -19,7 +19,7 @@ enum {
     JOB_RANKS = 2,
 };
 
-__attribute__((format(printf, 2, 3))) static bool wrong(char *reason, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static bool reject(char *reason, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -31,7 +31,7 @@ __attribute__((format(printf, 2, 3))) static bool wrong(char *reason, const char
 /* ---- options that are more than a value ---- */
 
 /* The context of option handlers. */
-struct taking {
+struct option_context {
     struct bench_options *options;
     char *reason;
 };
@@ -53,25 +53,24 @@ static bool add_backends(struct bench_options *o, const char *name)
     return found;
 }
 
-static int take_backends(const void *context, char *text)
+static int parse_backends(const void *context, char *text)
 {
-    const struct taking *taking = context;
+    const struct option_context *c = context;
     for (char *rest, *name = strtok_r(text, ",", &rest); name;
          name = strtok_r(NULL, ",", &rest))
-        if (!add_backends(taking->options, name)) {
-            wrong(taking->reason, "--backend %.60s: no such back end; see lime-bench --list",
-                  name);
+        if (!add_backends(c->options, name)) {
+            reject(c->reason, "--backend %.60s: unknown back end; see lime-bench --list", name);
             return 1;
         }
-    if (taking->options->backend_count == 0)
-        wrong(taking->reason, "--backend: no name");
-    return taking->options->backend_count == 0;
+    if (c->options->backend_count == 0)
+        reject(c->reason, "--backend: no back end given");
+    return c->options->backend_count == 0;
 }
 
-static int take_operations(const void *context, char *text)
+static int parse_operations(const void *context, char *text)
 {
-    const struct taking *taking = context;
-    struct bench_options *o = taking->options;
+    const struct option_context *c = context;
+    struct bench_options *o = c->options;
     char *rest, *name = strtok_r(text, ",", &rest);
     bool good = name;
     o->writes = o->reads = false;
@@ -82,20 +81,20 @@ static int take_operations(const void *context, char *text)
         good = good && (writes || reads);
     }
     if (!good)
-        wrong(taking->reason, "--operations: the operations are write and read");
+        reject(c->reason, "--operations: unknown operation (write, read)");
     return !good;
 }
 
-static int take_hint(const void *context, char *text)
+static int add_hint(const void *context, char *text)
 {
-    const struct taking *taking = context;
-    struct bench_task *task = &taking->options->task;
+    const struct option_context *c = context;
+    struct bench_task *task = &c->options->task;
     char *equals = strchr(text, '=');
     bool good = equals && equals > text && equals[1] && equals - text <= MPI_MAX_INFO_KEY &&
                 strlen(equals + 1) <= MPI_MAX_INFO_VAL;
     if (!good || task->hints == BENCH_HINTS_MAX) {
-        wrong(taking->reason,
-              good ? "--hint %.60s: too many" : "--hint %.60s: a hint is KEY=VALUE", text);
+        reject(c->reason, good ? "--hint %.60s: too many" : "--hint %.60s: must be KEY=VALUE",
+               text);
         return 1;
     }
     *equals = '\0';
@@ -118,9 +117,9 @@ static int read_options(int argc, char **argv, struct bench_options *o, char *re
     static const char *const shapes[] = {"default", "1d", "2d", NULL}; /* enum bench_shape */
     struct bench_task *task = &o->task;
     const struct option_rule rules[] = {
-        {"backend", 'b', OPTION_CALL_TEXT, .take = take_backends},
+        {"backend", 'b', OPTION_CALL_TEXT, .take = parse_backends},
         {"pattern", 'p', OPTION_WORD, &task->pattern.kind, .words = bench_pattern_names},
-        {"operations", 0, OPTION_CALL_TEXT, .take = take_operations},
+        {"operations", 0, OPTION_CALL_TEXT, .take = parse_operations},
         {"repetitions", 0, OPTION_NUMBER, &o->repetitions, 1, .most = BENCH_REPETITIONS_MAX},
         {"size", 0, OPTION_SIZE, &o->size, 1, .most = BYTES_MAX},
         {"block-size", 0, OPTION_SIZE, &o->block, 1, .most = BYTES_MAX},
@@ -136,7 +135,7 @@ static int read_options(int argc, char **argv, struct bench_options *o, char *re
         {"unlimited", 0, OPTION_FLAG, .value = &task->unlimited},
         {"shape", 0, OPTION_WORD, &task->shape, .words = shapes},
         {"checksum", 0, OPTION_FLAG, .value = &task->checksum},
-        {"hint", 0, OPTION_CALL_TEXT, .take = take_hint},
+        {"hint", 0, OPTION_CALL_TEXT, .take = add_hint},
         {"job-ranks", 0, OPTION_NUMBER, &task->job_ranks, 1, .most = 4096},
         {"no-fsync", 0, OPTION_NO, .value = &task->fsync},
         {"fsync", 0, OPTION_FLAG, .value = &task->fsync},
@@ -156,12 +155,12 @@ static int read_options(int argc, char **argv, struct bench_options *o, char *re
         {"version", 'V', OPTION_LAST, .value = &o->version},
         {NULL},
     };
-    const struct taking taking = {o, reason};
-    char why[OPTION_WHY_BYTES];
-    int status = limefile_options_read(rules, argc, argv, NULL, &taking, why);
+    const struct option_context c = {o, reason};
+    char message[OPTION_WHY_BYTES];
+    int status = limefile_options_read(rules, argc, argv, NULL, &c, message);
     o->help |= status == OPTION_ASKS_HELP;
     if (status == OPTION_IS_WRONG)
-        wrong(reason, "%s", why);
+        reject(reason, "%s", message);
     return o->help ? 0 : status;
 }
 
@@ -257,13 +256,13 @@ static bool resolve_disjoint(const struct bench_options *o, struct bench_pattern
                              char *reason)
 {
     if (o->segments > 1)
-        return wrong(reason, "--segments: the disjoint pattern has one");
+        return reject(reason, "--segments: the disjoint pattern has one");
     p->block = o->block ? o->block : o->size ? o->size : SIZE;
     p->transfer = o->transfer ? o->transfer : smaller(TRANSFER, p->block);
     p->segments = 1;
     if (p->transfer > p->block)
-        return wrong(reason, "--transfer-size: larger than the block of %" PRId64 " bytes",
-                     p->block);
+        return reject(reason, "--transfer-size: larger than the block of %" PRId64 " bytes",
+                      p->block);
     return true;
 }
 
@@ -275,13 +274,13 @@ static bool resolve_segments(const struct bench_options *o, struct bench_pattern
     if (!p->transfer)
         p->transfer = o->block ? o->block : smaller(TRANSFER, size);
     if (o->block && o->block != p->transfer)
-        return wrong(reason, "--block-size: a block of this pattern is one transfer");
+        return reject(reason, "--block-size: a block of this pattern is one transfer");
     if (p->transfer > BENCH_MOVE_MAX)
-        return wrong(reason, "--block-size: a transfer has at most 1G bytes");
+        return reject(reason, "--block-size: a transfer has at most 1G bytes");
     p->segments = o->segments ? o->segments : size / p->transfer;
     p->block = p->transfer;
     if (p->segments == 0)
-        return wrong(reason, "--size: less than one transfer");
+        return reject(reason, "--size: less than one transfer");
     return true;
 }
 
@@ -302,15 +301,15 @@ static bool resolve_grid(const struct bench_options *o, struct bench_pattern *p,
     for (int d = 0; d < BENCH_DIMS; d++) {
         p->grid[d] = (int)o->grid[d];
         if (__builtin_mul_overflow(ranks, o->grid[d], &ranks))
-            return wrong(reason, "--grid: too large");
+            return reject(reason, "--grid: too large");
     }
     if (ranks != p->ranks)
-        return wrong(reason, "--grid: %" PRId64 " ranks, but there are %d", ranks, p->ranks);
+        return reject(reason, "--grid: %" PRId64 " ranks, but there are %d", ranks, p->ranks);
     return true;
 }
 
 /* Returns a multiple of the grid near `extent`. */
-static int nearest(double extent, int grid)
+static int round_to_grid(double extent, int grid)
 {
     double parts = round(extent / grid);
     parts = parts < 1 ? 1 : parts;
@@ -324,20 +323,20 @@ static void choose_lattice(struct bench_pattern *p, int64_t rank_bytes)
     double sites = (double)rank_bytes * p->ranks / (double)p->site_bytes, rest = sites;
     double extent = pow(sites / 2, 0.25);
     for (int d = BENCH_DIMS - 1; d > 0; d--) {
-        p->lattice[d] = nearest(extent, p->grid[d]);
+        p->lattice[d] = round_to_grid(extent, p->grid[d]);
         rest /= p->lattice[d];
     }
-    p->lattice[0] = nearest(rest, p->grid[0]);
+    p->lattice[0] = round_to_grid(rest, p->grid[0]);
 }
 
 static bool resolve_lattice(const struct bench_options *o, struct bench_pattern *p,
                             char *reason)
 {
     if (o->block || o->segments)
-        return wrong(reason, "--%s: not for the lattice pattern; give --size or --lattice",
-                     o->block ? "block-size" : "segments");
+        return reject(reason, "--%s: not for the lattice pattern; give --size or --lattice",
+                      o->block ? "block-size" : "segments");
     if (is_given(o->lattice) && o->size)
-        return wrong(reason, "give one of --size and --lattice");
+        return reject(reason, "give one of --size and --lattice");
     p->site_bytes = o->site_bytes ? o->site_bytes : SITE_BYTES;
     p->transfer = o->transfer ? o->transfer : LATTICE_TRANSFER;
     if (!resolve_grid(o, p, reason))
@@ -348,14 +347,14 @@ static bool resolve_lattice(const struct bench_options *o, struct bench_pattern 
         choose_lattice(p, o->size ? o->size : SIZE);
     for (int d = 0; d < BENCH_DIMS; d++)
         if (p->lattice[d] < p->grid[d])
-            return wrong(reason, "--lattice: %d sites for %d ranks in dimension %d",
-                         p->lattice[d], p->grid[d], d + 1);
+            return reject(reason, "--lattice: %d sites for %d ranks in dimension %d",
+                          p->lattice[d], p->grid[d], d + 1);
     return true;
 }
 
 /* ---- patterns: all ---- */
 
-static bool is_chosen(const struct bench_options *o, const char *name)
+static bool is_selected(const struct bench_options *o, const char *name)
 {
     for (int i = 0; i < o->backend_count; i++)
         if (strcmp(o->backends[i]->name, name) == 0)
@@ -363,18 +362,18 @@ static bool is_chosen(const struct bench_options *o, const char *name)
     return false;
 }
 
-static bool check_others(const struct bench_options *o, char *reason)
+static bool check_combinations(const struct bench_options *o, char *reason)
 {
     bool lattice = o->task.pattern.kind == BENCH_LATTICE;
     if (!lattice && (is_given(o->lattice) || is_given(o->grid) || o->site_bytes))
-        return wrong(reason,
-                     "--lattice, --grid and --site-bytes are for the lattice pattern only");
-    if (o->task.job_ranks && !is_chosen(o, "limefs-job"))
-        return wrong(reason, "--job-ranks is for the back end limefs-job only");
+        return reject(reason,
+                      "--lattice, --grid and --site-bytes are for the lattice pattern only");
+    if (o->task.job_ranks && !is_selected(o, "limefs-job"))
+        return reject(reason, "--job-ranks is for the back end limefs-job only");
     if (!o->writes && o->compute > 0)
-        return wrong(reason, "--compute is for writing");
+        return reject(reason, "--compute is for writing");
     if (o->independent && o->collective)
-        return wrong(reason, "give one of --independent and --collective");
+        return reject(reason, "give one of --independent and --collective");
     return true;
 }
 
@@ -384,7 +383,7 @@ bool bench_options_resolve(struct bench_options *o, int ranks, char reason[BENCH
     bool good;
     *p = (struct bench_pattern){
         .kind = p->kind, .ranks = ranks, .seed = (uint64_t)o->seed, .site_bytes = 1};
-    if (!check_others(o, reason))
+    if (!check_combinations(o, reason))
         return false;
     if (!o->task.job_ranks)
         o->task.job_ranks = JOB_RANKS;
@@ -397,6 +396,6 @@ bool bench_options_resolve(struct bench_options *o, int ranks, char reason[BENCH
     else
         good = resolve_segments(o, p, reason);
     if (good && (bench_pattern_bytes(p) < 0 || bench_pattern_bytes(p) > INT64_C(1) << 62))
-        return wrong(reason, "the file would be too large");
+        return reject(reason, "the file would be too large");
     return good;
 }

@@ -22,7 +22,7 @@ static int compare_numbers(const void *a, const void *b)
 }
 
 /* Sorts the values; n must be at least 1. */
-static struct statistics statistics_of(double *values, int n)
+static struct statistics compute_statistics(double *values, int n)
 {
     struct statistics s = {0};
     double squares = 0;
@@ -39,18 +39,18 @@ static struct statistics statistics_of(double *values, int n)
 }
 
 /* Returns speeds in bytes per second. */
-static struct statistics speeds_of(const struct bench_run *run,
-                                   const struct bench_result *result)
+static struct statistics compute_speeds(const struct bench_run *run,
+                                        const struct bench_result *result)
 {
     double speeds[BENCH_REPETITIONS_MAX] = {0};
     for (int i = 0; i < result->n; i++)
         speeds[i] = (double)run->bytes / result->seconds[i].total;
-    return statistics_of(speeds, result->n);
+    return compute_statistics(speeds, result->n);
 }
 
 /* ---- text: what is measured ---- */
 
-static void show_pattern(const struct bench_pattern *p, FILE *to)
+static void print_pattern(const struct bench_pattern *p, FILE *to)
 {
     char block[LIMEFILE_SIZE_BYTES], transfer[LIMEFILE_SIZE_BYTES];
     const int *l = p->lattice, *g = p->grid;
@@ -67,7 +67,7 @@ static void show_pattern(const struct bench_pattern *p, FILE *to)
                 transfer);
 }
 
-static void show_options(const struct bench_options *o, FILE *to)
+static void print_options(const struct bench_options *o, FILE *to)
 {
     const struct bench_task *task = &o->task;
     static const char *const modes[] = {"", ", independent", ", collective"};
@@ -110,8 +110,8 @@ void bench_text_head(const struct bench_run *run, const struct bench_system *sys
     const struct bench_options *o = run->options;
     char all[LIMEFILE_SIZE_BYTES], rank[LIMEFILE_SIZE_BYTES];
     int ranks = run->world->ranks;
-    show_pattern(&o->task.pattern, to);
-    show_options(o, to);
+    print_pattern(&o->task.pattern, to);
+    print_options(o, to);
     limefile_text_size((double)run->bytes, 1, all);
     limefile_text_size((double)run->bytes / ranks, 1, rank);
     fprintf(to, "\n%d rank%s on %d host%s, %s: %s a rank\n", ranks, ranks == 1 ? "" : "s",
@@ -134,7 +134,7 @@ enum column {
     CLOSE,
 };
 
-static void show_heading(bool computes, FILE *to)
+static void print_heading(bool computes, FILE *to)
 {
     fprintf(to, "%-18sMB/s (10^6 bytes)%*smedian time, ms\n", "", 19, "");
     fprintf(to, "%-16s median   mean    min    max    dev  %s    open transfer   close\n", "",
@@ -150,29 +150,29 @@ static double phase_median(const struct bench_result *result, enum column column
         const double all[] = {s->compute, s->open, s->transfer, s->close};
         values[i] = all[column];
     }
-    return statistics_of(values, result->n).median;
+    return compute_statistics(values, result->n).median;
 }
 
 /* Prints right-aligned in `width` columns, with one decimal digit if the value is small. */
-static void show_number(double value, int width, FILE *to)
+static void print_number(double value, int width, FILE *to)
 {
     fprintf(to, "%*.*f", width, fabs(value) < 99.95 ? 1 : 0, value);
 }
 
-static void show_result(const struct bench_run *run, const struct bench_entry *entry,
-                        enum bench_operation operation, bool named, FILE *to)
+static void print_result(const struct bench_run *run, const struct bench_entry *entry,
+                         enum bench_operation operation, bool with_name, FILE *to)
 {
     const struct bench_result *result = &entry->results[operation];
     bool computes = run->options->compute > 0 && operation == BENCH_WRITE;
-    struct statistics s = speeds_of(run, result);
+    struct statistics s = compute_speeds(run, result);
     const double columns[] = {s.median, s.mean, s.min, s.max, s.deviation};
-    fprintf(to, "%-10s %-5s", named ? entry->backend->name : "",
+    fprintf(to, "%-10s %-5s", with_name ? entry->backend->name : "",
             operation == BENCH_WRITE ? "write" : "read");
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
-        show_number(columns[i] / 1e6, 7, to);
+        print_number(columns[i] / 1e6, 7, to);
     fputs("  ", to);
     for (int column = computes ? COMPUTE : OPEN; column <= CLOSE; column++)
-        show_number(1e3 * phase_median(result, (enum column)column), 8, to);
+        print_number(1e3 * phase_median(result, (enum column)column), 8, to);
     if (operation == BENCH_READ && !result->verified)
         fputs("  WRONG BYTES", to);
     fputc('\n', to);
@@ -181,7 +181,7 @@ static void show_result(const struct bench_run *run, const struct bench_entry *e
 static const char *verdict(const struct bench_run *run)
 {
     bool failed = false;
-    for (int i = 0; i < run->entries; i++) {
+    for (int i = 0; i < run->entry_count; i++) {
         if (!run->entry[i].results[BENCH_READ].verified)
             return "WRONG BYTES were read: see the messages.";
         failed = failed || run->entry[i].failure[0];
@@ -192,21 +192,21 @@ static const char *verdict(const struct bench_run *run)
 
 void bench_text_results(const struct bench_run *run, FILE *to)
 {
-    show_heading(run->options->compute > 0, to);
-    for (int i = 0; i < run->entries; i++) {
+    print_heading(run->options->compute > 0, to);
+    for (int i = 0; i < run->entry_count; i++) {
         const struct bench_entry *entry = &run->entry[i];
-        bool named = true;
+        bool with_name = true;
         for (int op = 0; op < BENCH_OPERATIONS; op++)
             if (entry->results[op].n) {
-                show_result(run, entry, (enum bench_operation)op, named, to);
-                named = false;
+                print_result(run, entry, (enum bench_operation)op, with_name, to);
+                with_name = false;
             }
         if (entry->failure[0])
             fprintf(to, "%-11s %s\n", entry->backend->name, entry->failure);
     }
-    if (run->skips)
+    if (run->skipped_count)
         fputs("\nnot measured:\n", to);
-    for (int i = 0; i < run->skips; i++)
+    for (int i = 0; i < run->skipped_count; i++)
         fprintf(to, "  %-11s %s\n", run->skipped[i].backend->name, run->skipped[i].reason);
     if (run->options->reads)
         fprintf(to, "\n%s\n", verdict(run));
@@ -214,7 +214,7 @@ void bench_text_results(const struct bench_run *run, FILE *to)
 
 /* ---- JSON ---- */
 
-static const char *shape_of(const struct bench_task *task)
+static const char *get_shape_name(const struct bench_task *task)
 {
     if (task->shape == BENCH_SHAPE_2D)
         return "2d";
@@ -227,7 +227,7 @@ static json_t *extents_json(const int extents[BENCH_DIMS])
     return json_pack("[i, i, i, i]", extents[0], extents[1], extents[2], extents[3]);
 }
 
-static void set_pattern(json_t *to, const struct bench_pattern *p)
+static void add_pattern(json_t *to, const struct bench_pattern *p)
 {
     bool lattice = p->kind == BENCH_LATTICE;
     json_object_set_new(to, "pattern", json_string(bench_pattern_names[p->kind]));
@@ -239,7 +239,7 @@ static void set_pattern(json_t *to, const struct bench_pattern *p)
     json_object_set_new(to, "site_bytes", lattice ? json_integer(p->site_bytes) : json_null());
 }
 
-static json_t *parameters(const struct bench_run *run)
+static json_t *parameters_json(const struct bench_run *run)
 {
     const struct bench_options *o = run->options;
     const struct bench_task *task = &o->task;
@@ -251,12 +251,12 @@ static json_t *parameters(const struct bench_run *run)
         "s:I}",
         "ranks", run->world->ranks, "hosts", task->hosts, "collective",
         (int)bench_is_collective(task), "chunk", (json_int_t)task->chunk, "unlimited",
-        (int)task->unlimited, "shape", shape_of(task), "checksum", (int)task->checksum,
+        (int)task->unlimited, "shape", get_shape_name(task), "checksum", (int)task->checksum,
         "job_ranks", (json_int_t)task->job_ranks, "compute_seconds", o->compute, "outputs",
         (json_int_t)o->outputs, "alignment", (json_int_t)task->alignment, "fsync",
         (int)task->fsync, "reorder", (int)o->reorder, "cold", (int)o->cold, "cache", run->cache,
         "hints", hints, "repetitions", (json_int_t)o->repetitions, "seed", (json_int_t)o->seed);
-    set_pattern(to, &task->pattern);
+    add_pattern(to, &task->pattern);
     return to;
 }
 
@@ -275,7 +275,7 @@ static json_t *result_json(const struct bench_run *run, const struct bench_entry
     const struct bench_result *result = &entry->results[operation];
     bool writes = operation == BENCH_WRITE;
     bool verified = entry->results[BENCH_READ].n > 0 && entry->results[BENCH_READ].verified;
-    struct statistics s = speeds_of(run, result);
+    struct statistics s = compute_speeds(run, result);
     json_t *seconds = json_array();
     for (int i = 0; i < result->n; i++)
         json_array_append_new(
@@ -302,7 +302,7 @@ json_t *bench_json_run(const struct bench_run *run, const struct bench_system *s
     time_t now = time(NULL);
     struct tm tm;
     strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &tm));
-    for (int i = 0; i < run->entries; i++) {
+    for (int i = 0; i < run->entry_count; i++) {
         const struct bench_entry *entry = &run->entry[i];
         for (int op = 0; op < BENCH_OPERATIONS; op++)
             if (entry->results[op].n)
@@ -311,10 +311,10 @@ json_t *bench_json_run(const struct bench_run *run, const struct bench_system *s
         if (entry->failure[0])
             append_reason(failed, entry->backend, entry->failure);
     }
-    for (int i = 0; i < run->skips; i++)
+    for (int i = 0; i < run->skipped_count; i++)
         append_reason(skipped, run->skipped[i].backend, run->skipped[i].reason);
     return json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "program", BENCH_PROGRAM,
                      "version", LIMEFS_VERSION, "time", text, "system",
-                     bench_system_json(system), "parameters", parameters(run), "results",
+                     bench_system_json(system), "parameters", parameters_json(run), "results",
                      results, "skipped", skipped, "failed", failed);
 }

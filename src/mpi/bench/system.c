@@ -67,24 +67,24 @@ static void find_component(char *component, size_t cap)
         snprintf(component, cap, "%s", chosen);
 }
 
-static int64_t number_in(MPI_Info info, const char *key)
+static int64_t get_info_number(MPI_Info info, const char *key)
 {
     char value[MPI_MAX_INFO_VAL + 1];
-    int there;
-    MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &there);
-    long long number = there ? atoll(value) : 0;
+    int found;
+    MPI_Info_get(info, key, MPI_MAX_INFO_VAL, value, &found);
+    long long number = found ? atoll(value) : 0;
     return number > 0 ? number : 0;
 }
 
 /* Creates a file there to find the component that MPI-IO uses, and, from the hints of the open
  * file, its striping. */
-static void probe(struct bench_system *s, const char *path)
+static void probe_file_system(struct bench_system *s, const char *path)
 {
     char name[BENCH_PATH_BYTES + 8];
     MPI_File file;
     MPI_Info info;
     struct stat st;
-    int there, length;
+    int found, length;
     strcpy(s->mpi_io, "unknown");
     snprintf(name, sizeof name, "%.*s.probe", BENCH_PATH_BYTES, path);
     if (lstat(name, &st) == 0)
@@ -96,11 +96,11 @@ static void probe(struct bench_system *s, const char *path)
     if (strncmp(s->mpi, "Open MPI", 8) == 0)
         find_component(s->mpi_io, sizeof s->mpi_io);
     if (MPI_File_get_info(file, &info) == MPI_SUCCESS) {
-        MPI_Info_get_valuelen(info, "romio_cb_write", &length, &there);
-        if (there && strcmp(s->mpi_io, "unknown") == 0)
+        MPI_Info_get_valuelen(info, "romio_cb_write", &length, &found);
+        if (found && strcmp(s->mpi_io, "unknown") == 0)
             strcpy(s->mpi_io, "romio");
-        s->stripe_bytes = number_in(info, "striping_unit");
-        s->stripe_count = number_in(info, "striping_factor");
+        s->stripe_bytes = get_info_number(info, "striping_unit");
+        s->stripe_count = get_info_number(info, "striping_factor");
         MPI_Info_free(&info);
     }
     MPI_File_close(&file);
@@ -110,7 +110,7 @@ static void probe(struct bench_system *s, const char *path)
 /* ---- the file system ---- */
 
 /* True if the mount point is the directory or above it. */
-static bool is_above(const char *point, const char *directory)
+static bool contains_directory(const char *point, const char *directory)
 {
     size_t n = strlen(point);
     return strcmp(point, "/") == 0 ||
@@ -119,7 +119,7 @@ static bool is_above(const char *point, const char *directory)
 
 /* Finds the type of the innermost mount point in lines such as "36 35 98:0 / /mnt rw,noatime
  * shared:1 - ext3 /dev/root rw". */
-static void set_type(struct bench_system *s, const char *directory)
+static void set_file_system_type(struct bench_system *s, const char *directory)
 {
     char line[2 * BENCH_PATH_BYTES], point[BENCH_PATH_BYTES], type[64];
     size_t longest = 0;
@@ -130,7 +130,7 @@ static void set_type(struct bench_system *s, const char *directory)
         if (!rest || sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1 ||
             sscanf(rest, " - %63s", type) != 1)
             continue;
-        if (is_above(point, directory) && strlen(point) >= longest) {
+        if (contains_directory(point, directory) && strlen(point) >= longest) {
             longest = strlen(point);
             strcpy(s->file_system, type);
         }
@@ -146,7 +146,7 @@ static void set_file_system(struct bench_system *s, const char *path)
     snprintf(directory, sizeof directory, "%s", path);
     char *slash = strrchr(directory, '/');
     slash[slash == directory] = '\0';
-    set_type(s, directory);
+    set_file_system_type(s, directory);
     s->block_bytes = stat(directory, &st) == 0 ? st.st_blksize : 0;
 }
 
@@ -156,7 +156,7 @@ void bench_system_set(struct bench_system *s, const char *path)
     memset(s, 0, sizeof *s);
     set_mpi(s);
     set_file_system(s, path);
-    probe(s, path);
+    probe_file_system(s, path);
     gethostname(s->host, sizeof s->host - 1);
     if (uname(&name) == 0)
         snprintf(s->kernel, sizeof s->kernel, "%s %s", name.sysname, name.release);
@@ -181,7 +181,7 @@ json_t *bench_system_json(const struct bench_system *s)
 
 /* ---- the page cache ---- */
 
-#define CONTROL "/proc/sys/vm/drop_caches"
+#define DROP_CACHES "/proc/sys/vm/drop_caches"
 
 static const char whole_cache[] = "drop_caches", file_pages[] = "posix_fadvise";
 
@@ -189,7 +189,7 @@ const char *bench_cache_method(const struct bench_world *world, bool file_only)
 {
     int good = !file_only;
     if (world->host_rank == 0 && good) {
-        int fd = open(CONTROL, O_WRONLY | O_CLOEXEC);
+        int fd = open(DROP_CACHES, O_WRONLY | O_CLOEXEC);
         good = fd >= 0;
         if (fd >= 0)
             close(fd);
@@ -203,18 +203,18 @@ bool bench_cache_is_whole(const char *method)
     return strcmp(method, whole_cache) == 0;
 }
 
-static void drop_all(void)
+static void drop_whole_cache(void)
 {
     sync();
-    int fd = open(CONTROL, O_WRONLY | O_CLOEXEC);
+    int fd = open(DROP_CACHES, O_WRONLY | O_CLOEXEC);
     if (fd < 0)
         return;
     if (write(fd, "3\n", 2) != 2)
-        bench_say(CONTROL ": write: %m");
+        bench_say(DROP_CACHES ": write: %m");
     close(fd);
 }
 
-static void drop_file(const char *path)
+static void drop_file_pages(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
@@ -228,8 +228,8 @@ void bench_cache_drop(const struct bench_world *world, const char *method, const
 {
     MPI_Barrier(MPI_COMM_WORLD);
     if (world->host_rank == 0 && bench_cache_is_whole(method))
-        drop_all();
+        drop_whole_cache();
     else if (world->host_rank == 0)
-        drop_file(path);
+        drop_file_pages(path);
     MPI_Barrier(MPI_COMM_WORLD);
 }

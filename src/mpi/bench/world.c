@@ -9,11 +9,11 @@
 #include <string.h>
 
 enum {
-    QUIET_SECONDS = 2, /* before progress is shown */
+    PROGRESS_DELAY = 2, /* before progress is shown */
 };
 
 static bool shows_progress, is_shown;
-static double begun;
+static double start_time;
 
 void bench_world_set(struct bench_world *world)
 {
@@ -43,7 +43,7 @@ void bench_say(const char *format, ...)
 void bench_progress_start(const struct bench_world *world, bool quiet)
 {
     shows_progress = world->rank == 0 && !quiet && limefile_terminal_shows_errors();
-    begun = MPI_Wtime();
+    start_time = MPI_Wtime();
 }
 
 void bench_progress_clear(void)
@@ -56,7 +56,7 @@ void bench_progress_clear(void)
 void bench_progress(const char *format, ...)
 {
     va_list args;
-    if (!shows_progress || MPI_Wtime() - begun < QUIET_SECONDS)
+    if (!shows_progress || MPI_Wtime() - start_time < PROGRESS_DELAY)
         return;
     bench_progress_clear();
     va_start(args, format);

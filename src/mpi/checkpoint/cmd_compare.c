@@ -14,7 +14,7 @@ enum {
 };
 
 /* Returns what makes a comparison of the particles pointless, or NULL. */
-static const char *other_shape(const LemonCells *a, const LemonCells *b)
+static const char *compare_shapes(const LemonCells *a, const LemonCells *b)
 {
     if (!checkpoint_particle_same(&a->particle, &b->particle))
         return "fields";
@@ -46,7 +46,7 @@ static bool read_both(const struct checkpoint_world *world, struct checkpoint_in
 }
 
 /* Brings the matches of all ranks to rank 0, and the numbers of unmatched particles to all. */
-static void combine(const struct checkpoint_world *world, struct checkpoint_match *m)
+static void gather_matches(const struct checkpoint_world *world, struct checkpoint_match *m)
 {
     struct checkpoint_match *all = checkpoint_allocate(NULL, world->ranks, sizeof *all);
     MPI_Gather(m, sizeof *m, MPI_BYTE, all, sizeof *m, MPI_BYTE, 0, MPI_COMM_WORLD);
@@ -58,7 +58,7 @@ static void combine(const struct checkpoint_world *world, struct checkpoint_matc
     free(all);
 }
 
-static void print(const struct checkpoint_input in[2], const struct checkpoint_match *m)
+static void print_matches(const struct checkpoint_input in[2], const struct checkpoint_match *m)
 {
     char path[CHECKPOINT_SHOWN_BYTES];
     for (int side = 0; side < 2; side++) {
@@ -72,13 +72,13 @@ static void print(const struct checkpoint_input in[2], const struct checkpoint_m
     }
 }
 
-static int compare(const struct checkpoint_world *world, struct checkpoint_input in[2],
-                   bool quiet)
+static int compare_inputs(const struct checkpoint_world *world, struct checkpoint_input in[2],
+                          bool quiet)
 {
     struct checkpoint_particles sets[2];
     struct checkpoint_match m;
     char a[CHECKPOINT_SHOWN_BYTES], b[CHECKPOINT_SHOWN_BYTES];
-    const char *shape = other_shape(in[0].cells, in[1].cells);
+    const char *shape = compare_shapes(in[0].cells, in[1].cells);
     checkpoint_shown(in[0].path, a);
     checkpoint_shown(in[1].path, b);
     if (shape && !quiet && world->rank == 0)
@@ -90,15 +90,15 @@ static int compare(const struct checkpoint_world *world, struct checkpoint_input
     checkpoint_match(sets, checkpoint_field(&in[0].cells->particle, "id"), &m);
     checkpoint_particles_free(&sets[0]);
     checkpoint_particles_free(&sets[1]);
-    combine(world, &m);
+    gather_matches(world, &m);
     if (m.only[0] == 0 && m.only[1] == 0)
         return SAME;
     if (world->rank == 0 && !quiet)
-        print(in, &m);
+        print_matches(in, &m);
     return DIFFERENT;
 }
 
-static int run(const struct checkpoint_world *world, int argc, char **argv)
+static int run_compare(const struct checkpoint_world *world, int argc, char **argv)
 {
     bool quiet = false;
     const char *names[2];
@@ -112,7 +112,7 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
         return TROUBLE;
     int status = TROUBLE;
     if (checkpoint_input_open(world, names[1], &in[1])) {
-        status = compare(world, in, quiet);
+        status = compare_inputs(world, in, quiet);
         checkpoint_input_close(&in[1]);
     }
     checkpoint_input_close(&in[0]);
@@ -132,5 +132,5 @@ const struct checkpoint_command checkpoint_compare = {
             "  -h, --help   show this text\n"
             "\n"
             "Exits with 0 if they are the same, 1 if not, 2 if something failed.\n",
-    .run = run,
+    .run = run_compare,
 };

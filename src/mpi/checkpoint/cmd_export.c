@@ -15,8 +15,7 @@ enum {
     COMPONENTS_MAX = 700, /* of a new header: its text for all pairs must fit in 1 MiB */
 };
 
-struct export
-{
+struct export_options {
     bool unsorted, force, quiet;
     const char *names[2];
 };
@@ -36,17 +35,17 @@ static void check_shape(const struct checkpoint_input *in, enum checkpoint_forma
         snprintf(reason, CHECKPOINT_REASON_BYTES, "the time is not a finite number");
     if (!checkpoint_particle_find(&in->cells->particle, format))
         snprintf(reason, CHECKPOINT_REASON_BYTES,
-                 "the particles' fields are not those of IRV, ICRV or ICRVQD");
+                 "the particle fields do not match IRV, ICRV or ICRVQD");
     if (reason[0] || !in->header ||
         !checkpoint_header_parse(in->header, strlen(in->header), h, reason, &line))
         return;
     if (h->format != *format || memcmp(h->length, domain->length, sizeof h->length) != 0)
         snprintf(reason, CHECKPOINT_REASON_BYTES,
-                 CHECKPOINT_HEADER_TYPE " does not fit to the checkpoint");
+                 CHECKPOINT_HEADER_TYPE " does not match the checkpoint");
 }
 
 /* Finds the least and the greatest component of all particles. */
-static void find_components(const struct checkpoint_particles *p, int64_t *least, int64_t *most)
+static void find_components(const struct checkpoint_particles *p, int64_t *min, int64_t *max)
 {
     int64_t ends[2] = {INT64_MIN, INT64_MIN};
     for (int64_t i = 0; i < p->count; i++) {
@@ -56,35 +55,35 @@ static void find_components(const struct checkpoint_particles *p, int64_t *least
         ends[1] = m.component > ends[1] ? m.component : ends[1];
     }
     MPI_Allreduce(MPI_IN_PLACE, ends, 2, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
-    *least = -ends[0];
-    *most = ends[1];
+    *min = -ends[0];
+    *max = ends[1];
 }
 
 /* Returns a header that the caller frees. A new one has the components of the particles; an
  * imported one must have them already. NULL: sets reason. Collective. */
-static char *make_header(const struct checkpoint_input *in,
-                         const struct checkpoint_particles *p, enum checkpoint_format format,
-                         const struct checkpoint_header *h,
-                         char reason[CHECKPOINT_REASON_BYTES])
+static char *create_header(const struct checkpoint_input *in,
+                           const struct checkpoint_particles *p, enum checkpoint_format format,
+                           const struct checkpoint_header *h,
+                           char reason[CHECKPOINT_REASON_BYTES])
 {
     const LemonCells *cells = in->cells;
-    int64_t least = 1, most = 1, limit = in->header ? h->components : COMPONENTS_MAX;
+    int64_t min = 1, max = 1, limit = in->header ? h->components : COMPONENTS_MAX;
     if (format != CHECKPOINT_IRV && cells->particles > 0)
-        find_components(p, &least, &most);
-    if (least < 1 || most > limit) {
+        find_components(p, &min, &max);
+    if (min < 1 || max > limit) {
         snprintf(reason, CHECKPOINT_REASON_BYTES,
-                 "a particle has component %" PRId64 " of 1 to %" PRId64,
-                 least < 1 ? least : most, limit);
+                 "a particle has component %" PRId64 " of 1 to %" PRId64, min < 1 ? min : max,
+                 limit);
         return NULL;
     }
     return in->header
                ? checkpoint_header_renew(in->header, h, cells->domain.time, cells->particles)
-               : checkpoint_header_make(&cells->domain, 0, most, cells->particles, format);
+               : checkpoint_header_make(&cells->domain, 0, max, cells->particles, format);
 }
 
 /* Returns this rank's lines, on rank 0 preceded by the header. The caller frees them. */
-static char *make_text(const char *header, const struct checkpoint_particles *p,
-                       enum checkpoint_format format, size_t *bytes)
+static char *format_lines(const char *header, const struct checkpoint_particles *p,
+                          enum checkpoint_format format, size_t *bytes)
 {
     char *text = NULL;
     FILE *to = open_memstream(&text, bytes);
@@ -104,17 +103,17 @@ static char *make_text(const char *header, const struct checkpoint_particles *p,
 
 /* ---- output ---- */
 
-static bool write_text(const struct checkpoint_world *world, const struct export *o,
-                       const char *header, const struct checkpoint_particles *p,
-                       enum checkpoint_format format, struct checkpoint_output *out)
+static bool write_lines(const struct checkpoint_world *world, const struct export_options *o,
+                        const char *header, const struct checkpoint_particles *p,
+                        enum checkpoint_format format, struct checkpoint_output *out)
 {
     char error[CHECKPOINT_ERROR_BYTES] = "";
     double start = MPI_Wtime();
     size_t bytes;
-    char *text = make_text(world->rank == 0 ? header : "", p, format, &bytes);
-    int64_t mine = (int64_t)bytes, at = 0;
-    MPI_Exscan(&mine, &at, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-    checkpoint_output_put(out, world->rank == 0 ? 0 : at, text, mine, error);
+    char *text = format_lines(world->rank == 0 ? header : "", p, format, &bytes);
+    int64_t own = (int64_t)bytes, at = 0;
+    MPI_Exscan(&own, &at, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+    checkpoint_output_put(out, world->rank == 0 ? 0 : at, text, own, error);
     free(text);
     if (!checkpoint_report(world, out->path, error) || !checkpoint_output_finish(world, out))
         return false;
@@ -122,7 +121,7 @@ static bool write_text(const struct checkpoint_world *world, const struct export
     return true;
 }
 
-static bool export_to(const struct checkpoint_world *world, const struct export *o,
+static bool export_to(const struct checkpoint_world *world, const struct export_options *o,
                       struct checkpoint_input *in, struct checkpoint_output *out)
 {
     struct checkpoint_particles p;
@@ -137,17 +136,17 @@ static bool export_to(const struct checkpoint_world *world, const struct export 
     if (!o->unsorted)
         checkpoint_order(world, &p);
     checkpoint_show_move(world, "read", in->path, &p, MPI_Wtime() - start, o->quiet);
-    char *header = make_header(in, &p, format, &h, reason);
+    char *header = create_header(in, &p, format, &h, reason);
     bool good = checkpoint_report(world, in->path, reason) &&
-                write_text(world, o, header, &p, format, out);
+                write_lines(world, o, header, &p, format, out);
     free(header);
     checkpoint_particles_free(&p);
     return good;
 }
 
-static int run(const struct checkpoint_world *world, int argc, char **argv)
+static int run_export(const struct checkpoint_world *world, int argc, char **argv)
 {
-    struct export o = {0};
+    struct export_options o = {0};
     const struct option_rule options[] = {
         {"unsorted", 0, OPTION_FLAG, .value = &o.unsorted},
         {"force", 'f', OPTION_FLAG, .value = &o.force},
@@ -179,5 +178,5 @@ const struct checkpoint_command checkpoint_export = {
             "  -f, --force     replace TXT\n"
             "  -q, --quiet     print errors only\n"
             "  -h, --help      show this text\n",
-    .run = run,
+    .run = run_export,
 };

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-struct generate {
+struct generate_options {
     struct checkpoint_making making;
     int64_t seed;
     int format, distribution;  /* indexes of words */
@@ -17,7 +17,7 @@ struct generate {
     const char *to;
 };
 
-static LemonDomain domain_of(const struct generate *o)
+static LemonDomain create_domain(const struct generate_options *o)
 {
     LemonDomain domain = {.periodic = {1, 1, 1}};
     for (int d = 0; d < 3; d++) {
@@ -29,12 +29,12 @@ static LemonDomain domain_of(const struct generate *o)
     return domain;
 }
 
-static bool generate(const struct checkpoint_world *world, struct generate *o,
-                     struct checkpoint_output *out)
+static bool generate_particles(const struct checkpoint_world *world, struct generate_options *o,
+                               struct checkpoint_output *out)
 {
     struct checkpoint_making *m = &o->making;
     struct checkpoint_particles p;
-    LemonDomain domain = domain_of(o);
+    LemonDomain domain = create_domain(o);
     checkpoint_make(m, world->rank, world->ranks, &p);
     char *header =
         checkpoint_header_make(&domain, m->temperature, m->components, m->particles, m->format);
@@ -48,7 +48,7 @@ static bool generate(const struct checkpoint_world *world, struct generate *o,
 /* ---- the command line ---- */
 
 /* Computes defaults from the given options. */
-static void resolve(struct generate *o)
+static void set_defaults(struct generate_options *o)
 {
     struct checkpoint_making *m = &o->making;
     double density = o->density > 0 ? o->density : 0.5;
@@ -60,8 +60,8 @@ static void resolve(struct generate *o)
     m->distribution = (enum checkpoint_distribution)o->distribution;
 }
 
-static int take_options(const struct checkpoint_world *world, int argc, char **argv,
-                        struct generate *o)
+static int parse_options(const struct checkpoint_world *world, int argc, char **argv,
+                         struct generate_options *o)
 {
     struct checkpoint_making *m = &o->making;
     const struct option_rule options[] = {
@@ -80,33 +80,33 @@ static int take_options(const struct checkpoint_world *world, int argc, char **a
         {"quiet", 'q', OPTION_FLAG, .value = &o->quiet},
         {NULL},
     };
-    const struct checkpoint_command *me = &checkpoint_generate;
-    if (!checkpoint_options(world, me, argc, argv, options, 0, NULL))
+    const struct checkpoint_command *command = &checkpoint_generate;
+    if (!checkpoint_options(world, command, argc, argv, options, 0, NULL))
         return CHECKPOINT_USAGE;
     if (m->particles < 0)
-        return checkpoint_misuse(world, me, "no --particles");
+        return checkpoint_misuse(world, command, "--particles is required");
     if (!o->to)
-        return checkpoint_misuse(world, me, "no --out");
+        return checkpoint_misuse(world, command, "--out is required");
     if (o->density > 0 && o->length[0] > 0)
-        return checkpoint_misuse(world, me, "give one of --density and --length");
+        return checkpoint_misuse(world, command, "give one of --density and --length");
     if (m->components > 1 && o->format == CHECKPOINT_IRV)
-        return checkpoint_misuse(world, me, "IRV has one component");
+        return checkpoint_misuse(world, command, "IRV has one component");
     if ((double)o->cells[0] * (double)o->cells[1] * (double)o->cells[2] > 0x1p40)
-        return checkpoint_misuse(world, me, "more than 2^40 cells");
-    resolve(o);
+        return checkpoint_misuse(world, command, "more than 2^40 cells");
+    set_defaults(o);
     return CHECKPOINT_GOOD;
 }
 
-static int run(const struct checkpoint_world *world, int argc, char **argv)
+static int run_generate(const struct checkpoint_world *world, int argc, char **argv)
 {
-    struct generate o = {.making = {.particles = -1, .temperature = 1, .components = 1},
-                         .seed = 1};
+    struct generate_options o = {.making = {.particles = -1, .temperature = 1, .components = 1},
+                                 .seed = 1};
     struct checkpoint_output out;
-    int status = take_options(world, argc, argv, &o);
+    int status = parse_options(world, argc, argv, &o);
     if (status != CHECKPOINT_GOOD)
         return status;
     bool good = checkpoint_output_open(world, o.to, o.force, -1, &out);
-    if (good && !(good = generate(world, &o, &out)))
+    if (good && !(good = generate_particles(world, &o, &out)))
         checkpoint_output_drop(world, &out);
     return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
 }
@@ -135,5 +135,5 @@ const struct checkpoint_command checkpoint_generate = {
             "  -f, --force             replace C\n"
             "  -q, --quiet             print errors only\n"
             "  -h, --help              show this text\n",
-    .run = run,
+    .run = run_generate,
 };

@@ -5,13 +5,13 @@
 
 #include <stdio.h>
 
-struct import {
+struct import_options {
     int64_t cells[3]; /* 0: choose a number */
     bool force, quiet, check;
     const char *names[2];
 };
 
-static LemonDomain domain_of(const struct import *o, const struct checkpoint_header *h)
+static LemonDomain get_domain(const struct import_options *o, const struct checkpoint_header *h)
 {
     LemonDomain domain = {.time = h->time, .periodic = {1, 1, 1}};
     for (int d = 0; d < 3; d++) {
@@ -23,12 +23,12 @@ static LemonDomain domain_of(const struct import *o, const struct checkpoint_hea
     return domain;
 }
 
-static bool import(const struct checkpoint_world *world, const struct import *o,
-                   struct checkpoint_textfile *t, struct checkpoint_output *out)
+static bool import_text(const struct checkpoint_world *world, const struct import_options *o,
+                        struct checkpoint_textfile *t, struct checkpoint_output *out)
 {
     struct checkpoint_particles p;
     double start = MPI_Wtime();
-    LemonDomain domain = domain_of(o, &t->header);
+    LemonDomain domain = get_domain(o, &t->header);
     if (!checkpoint_textfile_read(world, t, &p))
         return false;
     checkpoint_show_move(world, "read", t->path, &p, MPI_Wtime() - start, o->quiet);
@@ -39,9 +39,9 @@ static bool import(const struct checkpoint_world *world, const struct import *o,
     return good;
 }
 
-static int run(const struct checkpoint_world *world, int argc, char **argv)
+static int run_import(const struct checkpoint_world *world, int argc, char **argv)
 {
-    struct import o = {0};
+    struct import_options o = {0};
     const struct option_rule options[] = {
         {"cells", 'c', OPTION_EXTENTS, o.cells, 1, CHECKPOINT_CELLS_MAX, .count = 3},
         {"check", 0, OPTION_FLAG, .value = &o.check},
@@ -56,7 +56,7 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
     if (!checkpoint_textfile_open(world, o.names[0], &t))
         return CHECKPOINT_FAILED;
     bool good = checkpoint_output_open(world, o.names[1], o.force, fileno(t.file), &out);
-    if (good && !(good = import(world, &o, &t, &out)))
+    if (good && !(good = import_text(world, &o, &t, &out)))
         checkpoint_output_drop(world, &out);
     checkpoint_textfile_close(&t);
     return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
@@ -72,9 +72,9 @@ const struct checkpoint_command checkpoint_import = {
             "reads a part of the lines.\n"
             "\n"
             "  -c, --cells AxBxC  divide the domain so (about 1000 molecules a cell)\n"
-            "      --check        refuse two molecules with the same id\n"
+            "      --check        fail if two molecules have the same id\n"
             "  -f, --force        replace C\n"
             "  -q, --quiet        print errors only\n"
             "  -h, --help         show this text\n",
-    .run = run,
+    .run = run_import,
 };

@@ -14,7 +14,7 @@ enum {
 
 struct facts {
     const struct checkpoint_input *in;
-    int64_t cells, empty, fewest, most; /* particles per cell */
+    int64_t cells, empty, min, max; /* particles per cell */
     struct checkpoint_balance balance[DECOMPOSITIONS];
 };
 
@@ -22,12 +22,12 @@ static void count_cells(const LemonCells *cells, struct facts *f)
 {
     const int64_t *n = cells->domain.cells;
     f->cells = n[0] * n[1] * n[2];
-    f->fewest = cells->cell[0].count;
+    f->min = cells->cell[0].count;
     for (int64_t i = 0; i < f->cells; i++) {
         int64_t count = cells->cell[i].count;
         f->empty += count == 0;
-        f->fewest = count < f->fewest ? count : f->fewest;
-        f->most = count > f->most ? count : f->most;
+        f->min = count < f->min ? count : f->min;
+        f->max = count > f->max ? count : f->max;
     }
 }
 
@@ -58,16 +58,16 @@ static void print_balance(const struct facts *f)
     for (int i = 0; i < DECOMPOSITIONS; i++) {
         const struct checkpoint_balance *b = &f->balance[i];
         printf("  %-10s  %-8s %.0f to %.0f particles a rank", i ? "" : "balance",
-               checkpoint_decomposition_names[i], b->least, b->most);
+               checkpoint_decomposition_names[i], b->min, b->max);
         if (b->mean > 0)
-            printf(", the most %.2f times the mean", b->most / b->mean);
+            printf(", the most %.2f times the mean", b->max / b->mean);
         if (b->empty)
             printf(", %d without", b->empty);
         printf("%s\n", i == CHECKPOINT_REGULAR ? " (about)" : "");
     }
 }
 
-static void print_text(const struct facts *f)
+static void print_facts(const struct facts *f)
 {
     const LemonCells *c = f->in->cells;
     const int64_t *n = c->domain.cells;
@@ -81,8 +81,8 @@ static void print_text(const struct facts *f)
     print_domain(&c->domain);
     printf("  cells       %lld x %lld x %lld = %lld, %lld empty\n", (long long)n[0],
            (long long)n[1], (long long)n[2], (long long)f->cells, (long long)f->empty);
-    printf("  in a cell   %lld to %lld particles, mean %.1f\n", (long long)f->fewest,
-           (long long)f->most, (double)c->particles / (double)f->cells);
+    printf("  in a cell   %lld to %lld particles, mean %.1f\n", (long long)f->min,
+           (long long)f->max, (double)c->particles / (double)f->cells);
     print_fields(&c->particle);
     printf("  header      %s\n", f->in->header ? "MarDyn's" : "none");
     printf("  ranks       %d\n", f->balance[0].ranks);
@@ -119,8 +119,8 @@ static json_t *json_fields(const LemonParticle *particle)
 
 static json_t *json_balance(const struct checkpoint_balance *b, bool exact)
 {
-    return json_pack("{s:i, s:f, s:f, s:f, s:i, s:b}", "ranks", b->ranks, "fewest", b->least,
-                     "mean", b->mean, "most", b->most, "empty", b->empty, "exact", (int)exact);
+    return json_pack("{s:i, s:f, s:f, s:f, s:i, s:b}", "ranks", b->ranks, "fewest", b->min,
+                     "mean", b->mean, "most", b->max, "empty", b->empty, "exact", (int)exact);
 }
 
 /* JSON cannot express a number that is not finite. */
@@ -141,8 +141,8 @@ static json_t *json_facts(const struct facts *f)
         json_domain(&c->domain), "fields", json_fields(&c->particle), "header",
         (int)(f->in->header != NULL));
     json_t *cells = json_pack("{s:I, s:I, s:I, s:I}", "all", (json_int_t)f->cells, "empty",
-                              (json_int_t)f->empty, "fewest", (json_int_t)f->fewest, "most",
-                              (json_int_t)f->most);
+                              (json_int_t)f->empty, "fewest", (json_int_t)f->min, "most",
+                              (json_int_t)f->max);
     if (json_object_set_new(all, "cells", cells) == 0 &&
         json_object_set_new(all, "regular",
                             json_balance(&f->balance[CHECKPOINT_REGULAR], false)) == 0 &&
@@ -157,14 +157,14 @@ static bool print_json(const struct facts *f)
 {
     json_t *facts = json_facts(f);
     if (!facts)
-        checkpoint_say("%s: no memory", f->in->path);
+        checkpoint_say("%s: out of memory", f->in->path);
     else if (json_dumpf(facts, stdout, JSON_INDENT(2)) == 0)
         putchar('\n');
     json_decref(facts);
     return facts != NULL;
 }
 
-static int run(const struct checkpoint_world *world, int argc, char **argv)
+static int run_info(const struct checkpoint_world *world, int argc, char **argv)
 {
     int64_t ranks = world->ranks;
     bool json = false;
@@ -190,7 +190,7 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
     if (good && world->rank == 0 && json)
         good = print_json(&f);
     else if (good && world->rank == 0)
-        print_text(&f);
+        print_facts(&f);
     checkpoint_input_close(&in);
     return checkpoint_agree(good) ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
 }
@@ -206,5 +206,5 @@ const struct checkpoint_command checkpoint_info = {
             "  -n, --ranks N   how many ranks (those that run)\n"
             "  -j, --json      as JSON\n"
             "  -h, --help      show this text\n",
-    .run = run,
+    .run = run_info,
 };

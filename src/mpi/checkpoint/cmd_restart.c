@@ -2,17 +2,17 @@
 #include "options.h"
 #include "output.h"
 
-struct restart {
+struct options {
     int decomposition;
     int64_t cells[3]; /* 0: as in the input */
     bool force, quiet;
     const char *to, *from;
 };
 
-static bool restart(const struct checkpoint_world *world, const struct restart *o,
+static bool rewrite(const struct checkpoint_world *world, const struct options *o,
                     struct checkpoint_input *in, struct checkpoint_output *out)
 {
-    double begun = MPI_Wtime();
+    double start = MPI_Wtime();
     struct checkpoint_particles p;
     LemonDomain domain = in->cells->domain;
     const LemonParticle *particle = &in->cells->particle;
@@ -23,16 +23,16 @@ static bool restart(const struct checkpoint_world *world, const struct restart *
     if (!checkpoint_input_read(world, in, (enum checkpoint_decomposition)o->decomposition,
                                LEMON_CELLS_CHECK, &p))
         return false;
-    checkpoint_show_move(world, "read", o->from, &p, MPI_Wtime() - begun, o->quiet);
+    checkpoint_show_move(world, "read", o->from, &p, MPI_Wtime() - start, o->quiet);
     bool good = checkpoint_output_write(world, out, in->header, &domain, particle, &p,
                                         has_id ? LEMON_CELLS_CHECK : 0, o->quiet);
     checkpoint_particles_free(&p);
     return good;
 }
 
-static int run(const struct checkpoint_world *world, int argc, char **argv)
+static int run_restart(const struct checkpoint_world *world, int argc, char **argv)
 {
-    struct restart o = {.decomposition = CHECKPOINT_REGULAR};
+    struct options o = {.decomposition = CHECKPOINT_REGULAR};
     const struct option_rule options[] = {
         {"decomposition", 'd', OPTION_WORD, &o.decomposition,
          .words = checkpoint_decomposition_names},
@@ -47,11 +47,11 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
     if (!checkpoint_options(world, &checkpoint_restart, argc, argv, options, 1, &o.from))
         return CHECKPOINT_USAGE;
     if (!o.to)
-        return checkpoint_misuse(world, &checkpoint_restart, "no --out");
+        return checkpoint_misuse(world, &checkpoint_restart, "--out is required");
     if (!checkpoint_input_open(world, o.from, &in))
         return CHECKPOINT_FAILED;
     bool good = checkpoint_output_open(world, o.to, o.force, in.fd, &out);
-    if (good && !(good = restart(world, &o, &in, &out)))
+    if (good && !(good = rewrite(world, &o, &in, &out)))
         checkpoint_output_drop(world, &out);
     checkpoint_input_close(&in);
     return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
@@ -74,5 +74,5 @@ const struct checkpoint_command checkpoint_restart = {
             "  -f, --force        replace C2\n"
             "  -q, --quiet        print errors only\n"
             "  -h, --help         show this text\n",
-    .run = run,
+    .run = run_restart,
 };

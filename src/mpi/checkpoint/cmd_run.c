@@ -27,39 +27,39 @@ enum {
 #define TEMPERATURE 1.0
 #define CUT_OFF     2.5
 #define DT          0.004
-#define MOST        1e15
+#define COUNT_MAX   1e15
 
-struct run {
+struct md_run {
     int64_t particles, steps, every, keep, print, seed;
     double density, temperature, cut_off, dt; /* 0: not given; seed and temperature: -1 */
     const char *prefix, *out;
-    bool goes_on, no_overlap, force;
+    bool continues, no_overlap, force;
 
     const struct checkpoint_world *world;
     struct md_state state;
     struct md_series series;
-    double start; /* the total energy at step 0 */
-    double computing;
+    double energy_at_0; /* the total energy at step 0 */
+    double compute_seconds;
 };
 
 /* ---- parameters ---- */
 
 /* Rank 0 computes the edge, because cbrt() may differ between hosts. */
-static double edge_of(int64_t particles, double density)
+static double compute_edge(int64_t particles, double density)
 {
     double edge = cbrt((double)particles / density);
     MPI_Bcast(&edge, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     return edge;
 }
 
-static bool begin(struct run *r)
+static bool start_run(struct md_run *r)
 {
     struct md_parameters p = {.particles = r->particles ? r->particles : PARTICLES,
                               .cut_off = r->cut_off > 0 ? r->cut_off : CUT_OFF,
                               .dt = r->dt > 0 ? r->dt : DT,
                               .temperature = r->temperature < 0 ? TEMPERATURE : r->temperature,
                               .seed = r->seed < 0 ? SEED : r->seed};
-    p.length = edge_of(p.particles, r->density > 0 ? r->density : DENSITY);
+    p.length = compute_edge(p.particles, r->density > 0 ? r->density : DENSITY);
     if (!md_state_set(&r->state, r->world, &p))
         return false;
     struct checkpoint_making making = {.particles = p.particles,
@@ -79,12 +79,12 @@ static bool begin(struct run *r)
 }
 
 /* Returns the option that differs from the run to be continued, or NULL. */
-static const char *differs(const struct run *r)
+static const char *find_changed_option(const struct md_run *r)
 {
     const struct md_parameters *p = &r->state.parameters;
     if (r->particles && p->particles != r->particles)
         return "--particles";
-    if (r->density > 0 && p->length != edge_of(p->particles, r->density))
+    if (r->density > 0 && p->length != compute_edge(p->particles, r->density))
         return "--density";
     if (r->cut_off > 0 && p->cut_off != r->cut_off)
         return "--cut-off";
@@ -95,22 +95,22 @@ static const char *differs(const struct run *r)
     return r->seed >= 0 && p->seed != r->seed ? "--seed" : NULL;
 }
 
-static bool go_on(struct run *r)
+static bool continue_run(struct md_run *r)
 {
     char text[CHECKPOINT_ERROR_BYTES] = "";
     bool found;
-    if (!md_series_load(r->world, &r->series, &r->state, &r->start, &found))
+    if (!md_series_load(r->world, &r->series, &r->state, &r->energy_at_0, &found))
         return false;
     if (!found) {
         if (r->world->rank == 0)
-            checkpoint_say("%s: no checkpoint yet: starts at step 0", r->prefix);
-        return begin(r);
+            checkpoint_say("%s: no checkpoint yet; starting at step 0", r->prefix);
+        return start_run(r);
     }
-    const char *option = differs(r);
+    const char *option = find_changed_option(r);
     if (option)
-        snprintf(text, sizeof text, "its run has another %s", option);
+        snprintf(text, sizeof text, "its run has a different %s", option);
     else if (r->state.step > r->steps)
-        snprintf(text, sizeof text, "it is at step %" PRId64 " already: choose more --steps",
+        snprintf(text, sizeof text, "already at step %" PRId64 "; give more --steps",
                  r->state.step);
     if (checkpoint_report(r->world, r->prefix, text))
         return true;
@@ -119,7 +119,7 @@ static bool go_on(struct run *r)
 }
 
 /* A new run must not be mixed with a series that exists. */
-static bool is_free(const struct run *r)
+static bool check_series_empty(const struct md_run *r)
 {
     char path[PATH_MAX], text[CHECKPOINT_ERROR_BYTES] = "";
     int64_t number;
@@ -128,7 +128,7 @@ static bool is_free(const struct run *r)
     if (code == LEMON_SUCCESS)
         snprintf(text, sizeof text,
                  "the series has checkpoints, the newest of step %" PRId64
-                 ": --continue goes on from there; to start again, remove them",
+                 "; --continue continues it; to start again, remove them",
                  number);
     else if (code != LEMON_EOF)
         return checkpoint_lemon(r->world, r->prefix, "find", code);
@@ -137,7 +137,7 @@ static bool is_free(const struct run *r)
 
 /* ---- steps ---- */
 
-static void print_energy(const struct run *r, int64_t step, const struct md_energy *e)
+static void print_energy(const struct md_run *r, int64_t step, const struct md_energy *e)
 {
     double n = (double)r->state.parameters.particles, all = e->potential + e->kinetic;
     if (r->world->rank != 0)
@@ -145,112 +145,112 @@ static void print_energy(const struct run *r, int64_t step, const struct md_ener
     printf("step %8" PRId64 "  time %10.4f  potential %.15g  kinetic %.15g  total %.15g  "
            "change %.3g\n",
            step, (double)step * r->state.parameters.dt, e->potential / n, e->kinetic / n,
-           all / n, (all - r->start) / n);
+           all / n, (all - r->energy_at_0) / n);
     fflush(stdout);
 }
 
-static bool step(struct run *r, bool last)
+static bool run_step(struct md_run *r, bool last)
 {
     int64_t at = r->state.step;
     struct md_energy energy;
     double from = MPI_Wtime();
     bool good = md_step(&r->state, !last, &energy);
-    r->computing += MPI_Wtime() - from;
+    r->compute_seconds += MPI_Wtime() - from;
     if (good && at == 0)
-        r->start = energy.potential + energy.kinetic;
+        r->energy_at_0 = energy.potential + energy.kinetic;
     if (good && (at % r->print == 0 || last))
         print_energy(r, at, &energy);
     return good;
 }
 
-static bool go(struct run *r)
+static bool run_steps(struct md_run *r)
 {
-    int64_t begun = r->state.step;
+    int64_t start = r->state.step;
     bool good = true, last = false;
     while (good && !last) {
         int64_t at = r->state.step;
         last = at == r->steps;
-        if (r->prefix && at > begun && at % r->every == 0)
-            good = md_series_write(&r->series, &r->state, r->start);
-        good = good && step(r, last);
+        if (r->prefix && at > start && at % r->every == 0)
+            good = md_series_write(&r->series, &r->state, r->energy_at_0);
+        good = good && run_step(r, last);
         if (r->prefix && good)
             good = md_series_look(r->world, &r->series);
     }
     return good;
 }
 
-static void print_times(const struct run *r, double seconds)
+static void print_times(const struct md_run *r, double seconds)
 {
     const struct md_series *s = &r->series;
-    double each = s->count ? 1.0 / (double)s->count : 0;
+    double each = s->published ? 1.0 / (double)s->published : 0;
     double bytes = (double)r->state.parameters.particles *
                    (double)checkpoint_particle(CHECKPOINT_ICRV)->bytes;
     if (r->world->rank != 0)
         return;
-    printf("computed %.3f s of %.3f s\n", r->computing, seconds);
+    printf("computed %.3f s of %.3f s\n", r->compute_seconds, seconds);
     if (r->prefix)
         printf("checkpoints %" PRId64 " of %.1f MB: %.3f s from begin to end; the run stopped "
                "%.3f s to hand over the data and %.3f s to wait\n",
-               s->count, bytes / 1e6, s->under_way * each, s->handing * each,
-               s->waiting * each);
+               s->published, bytes / 1e6, s->write_seconds * each, s->start_seconds * each,
+               s->wait_seconds * each);
 }
 
 /* ---- the command ---- */
 
 /* Checks early that --out can be written at the end, hours later. It must not be the checkpoint
  * that a continued run has read. */
-static bool can_save(const struct run *r)
+static bool can_save(const struct md_run *r)
 {
-    bool has_input = r->world->rank == 0 && r->out && r->series.read[0];
-    int fd = has_input ? limefile_open(r->series.read, O_RDONLY) : -1;
+    bool has_input = r->world->rank == 0 && r->out && r->series.loaded_path[0];
+    int fd = has_input ? limefile_open(r->series.loaded_path, O_RDONLY) : -1;
     bool good = !r->out || checkpoint_output_check(r->world, r->out, r->force, fd);
     if (fd >= 0)
         close(fd);
     return good;
 }
 
-static int run_with(struct run *r)
+static int run_simulation(struct md_run *r)
 {
     double from = MPI_Wtime();
     if (!can_save(r) || (r->prefix && !md_series_open(r->world, r->prefix, r->keep,
                                                       !r->no_overlap, &r->series)))
         return CHECKPOINT_FAILED;
-    bool good = r->goes_on || !r->prefix || is_free(r);
-    bool begun = good && (r->goes_on ? go_on(r) : begin(r));
-    good = begun && (!r->goes_on || can_save(r)) && go(r);
+    bool good = r->continues || !r->prefix || check_series_empty(r);
+    bool started = good && (r->continues ? continue_run(r) : start_run(r));
+    good = started && (!r->continues || can_save(r)) && run_steps(r);
     if (r->prefix)
         good = md_series_close(r->world, &r->series, good) && good;
     if (good && r->out)
-        good = md_file_save(r->out, r->force, &r->state, r->start);
+        good = md_file_save(r->out, r->force, &r->state, r->energy_at_0);
     if (good)
         print_times(r, MPI_Wtime() - from);
-    if (begun)
+    if (started)
         md_state_free(&r->state);
     return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
 }
 
-static int run(const struct checkpoint_world *world, int argc, char **argv)
+static int run_md(const struct checkpoint_world *world, int argc, char **argv)
 {
-    struct run r = {.world = world,
-                    .steps = STEPS,
-                    .every = EVERY,
-                    .keep = KEEP,
-                    .print = PRINT,
-                    .seed = -1,
-                    .temperature = -1};
+    struct md_run r = {.world = world,
+                       .steps = STEPS,
+                       .every = EVERY,
+                       .keep = KEEP,
+                       .print = PRINT,
+                       .seed = -1,
+                       .temperature = -1};
     const struct option_rule options[] = {
         {"particles", 'n', OPTION_COUNT, &r.particles, 1, .most = 1e12},
         {"density", 0, OPTION_REAL, &r.density, 1e-9, .most = 10},
         {"temperature", 0, OPTION_REAL, &r.temperature, 0, .most = 1e6},
         {"cut-off", 0, OPTION_REAL, &r.cut_off, 0.5, .most = 1e6},
         {"dt", 0, OPTION_REAL, &r.dt, 1e-9, .most = 1},
-        {"steps", 's', OPTION_COUNT, &r.steps, 0, .most = MOST},
-        {"seed", 0, OPTION_COUNT, &r.seed, 0, .most = MOST},
-        {"print", 0, OPTION_COUNT, &r.print, 1, .most = MOST},
+        {"steps", 's', OPTION_COUNT, &r.steps, 0, .most = COUNT_MAX},
+        {"seed", 0, OPTION_COUNT, &r.seed, 0, .most = COUNT_MAX},
+        {"print", 0, OPTION_COUNT, &r.print, 1, .most = COUNT_MAX},
         {"series", 0, OPTION_TEXT, .value = &r.prefix},
-        {"every", 'k', OPTION_COUNT, &r.every, 1, .most = MOST},
+        {"every", 'k', OPTION_COUNT, &r.every, 1, .most = COUNT_MAX},
         {"keep", 0, OPTION_COUNT, &r.keep, 1, .most = KEEP_MAX},
-        {"continue", 'c', OPTION_FLAG, .value = &r.goes_on},
+        {"continue", 'c', OPTION_FLAG, .value = &r.continues},
         {"no-overlap", 0, OPTION_FLAG, .value = &r.no_overlap},
         {"out", 'o', OPTION_TEXT, .value = &r.out},
         {"force", 'f', OPTION_FLAG, .value = &r.force},
@@ -258,9 +258,9 @@ static int run(const struct checkpoint_world *world, int argc, char **argv)
     };
     if (!checkpoint_options(world, &checkpoint_run, argc, argv, options, 0, NULL))
         return CHECKPOINT_USAGE;
-    if (r.goes_on && !r.prefix)
-        return checkpoint_misuse(world, &checkpoint_run, "--continue needs --series");
-    return run_with(&r);
+    if (r.continues && !r.prefix)
+        return checkpoint_misuse(world, &checkpoint_run, "--continue requires --series");
+    return run_simulation(&r);
 }
 
 const struct checkpoint_command checkpoint_run = {
@@ -291,5 +291,5 @@ const struct checkpoint_command checkpoint_run = {
         "  -o, --out C           write the last state to checkpoint C\n"
         "  -f, --force           replace C\n"
         "  -h, --help            show this text\n",
-    .run = run,
+    .run = run_md,
 };

@@ -14,8 +14,8 @@
 const char *const checkpoint_decomposition_names[] = {"regular", "kd", NULL};
 
 /* Runs on rank 0. MPI libraries misparse some names without a directory: make it absolute. */
-static void find_file(struct checkpoint_input *in, char absolute[PATH_MAX],
-                      char error[CHECKPOINT_ERROR_BYTES])
+static void open_on_rank_0(struct checkpoint_input *in, char absolute[PATH_MAX],
+                           char error[CHECKPOINT_ERROR_BYTES])
 {
     in->fd = limefile_open(in->path, O_RDONLY);
     if (in->fd == -EISDIR || in->fd == LIMEFILE_E_NOT_FILE)
@@ -33,11 +33,11 @@ static void close_fd(struct checkpoint_input *in)
     in->fd = -1;
 }
 
-static bool open_file(const struct checkpoint_world *world, struct checkpoint_input *in)
+static bool open_input(const struct checkpoint_world *world, struct checkpoint_input *in)
 {
     char error[CHECKPOINT_ERROR_BYTES] = "", absolute[PATH_MAX] = "";
     if (world->rank == 0)
-        find_file(in, absolute, error);
+        open_on_rank_0(in, absolute, error);
     if (!checkpoint_report(world, in->path, error))
         return false;
     MPI_Bcast(absolute, sizeof absolute, MPI_CHAR, 0, MPI_COMM_WORLD);
@@ -52,7 +52,7 @@ static bool open_file(const struct checkpoint_world *world, struct checkpoint_in
 }
 
 /* Keeps the open record as the header, unless it is too long or contains a NUL. */
-static int keep_header(struct checkpoint_input *in)
+static int load_header(struct checkpoint_input *in)
 {
     MPI_Offset n = lemonReaderBytes(in->reader);
     free(in->header);
@@ -70,7 +70,7 @@ static int keep_header(struct checkpoint_input *in)
 }
 
 /* Finds the first record of a checkpoint; a header counts only in the same message. */
-static int find(struct checkpoint_input *in)
+static int find_checkpoint(struct checkpoint_input *in)
 {
     for (;;) {
         int code = lemonReaderNextRecord(in->reader);
@@ -86,7 +86,7 @@ static int find(struct checkpoint_input *in)
         if (type && strcmp(type, LEMON_CELLS_INDEX_TYPE) == 0)
             return LEMON_SUCCESS;
         if (type && strcmp(type, CHECKPOINT_HEADER_TYPE) == 0)
-            code = keep_header(in);
+            code = load_header(in);
         if (code != LEMON_SUCCESS)
             return code;
     }
@@ -96,11 +96,11 @@ bool checkpoint_input_open(const struct checkpoint_world *world, const char *pat
                            struct checkpoint_input *in)
 {
     *in = (struct checkpoint_input){.path = path, .fd = -1, .file = MPI_FILE_NULL};
-    if (!open_file(world, in)) {
+    if (!open_input(world, in)) {
         close_fd(in);
         return false;
     }
-    int code = find(in);
+    int code = find_checkpoint(in);
     if (code == LEMON_SUCCESS)
         code = lemonNextCells(in->reader, &in->cells);
     if (checkpoint_lemon(world, path, NULL, code))
@@ -130,7 +130,7 @@ bool checkpoint_input_read_box(const struct checkpoint_world *world,
     if (!checkpoint_lemon(world, in->path, "read", code))
         return false;
     *p = (struct checkpoint_particles){
-        .data = data, .count = count, .room = count, .bytes = in->cells->particle.bytes};
+        .data = data, .count = count, .capacity = count, .bytes = in->cells->particle.bytes};
     return true;
 }
 
@@ -143,9 +143,9 @@ bool checkpoint_input_read(const struct checkpoint_world *world, struct checkpoi
                    ? lemonBalancedBox(in->cells, world->ranks, world->rank, lower, upper)
                    : lemonRegularBox(&in->cells->domain, NULL, world->ranks, world->rank, lower,
                                      upper);
-    int least = code;
-    MPI_Allreduce(&code, &least, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (!checkpoint_lemon(world, in->path, "decompose", least))
+    int worst = code;
+    MPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+    if (!checkpoint_lemon(world, in->path, "decompose", worst))
         return false;
     return checkpoint_input_read_box(world, in, lower, upper, flags, p);
 }

@@ -23,10 +23,10 @@ struct random {
     uint64_t key, next;
 };
 
-static void set_random(struct random *r, uint64_t seed, uint64_t particle, enum row row)
+static void init_random(struct random *r, uint64_t seed, uint64_t particle, enum row row)
 {
-    uint64_t of_particle = mix64(mix64(seed + MIX64_STEP) + particle + MIX64_STEP);
-    r->key = mix64(of_particle + row + MIX64_STEP);
+    uint64_t particle_key = mix64(mix64(seed + MIX64_STEP) + particle + MIX64_STEP);
+    r->key = mix64(particle_key + row + MIX64_STEP);
     r->next = 0;
 }
 
@@ -49,7 +49,7 @@ static double random_normal(struct random *r)
 
 const char *const checkpoint_distribution_names[] = {"uniform", "lattice", "cluster", NULL};
 
-static int64_t sites_of(const int64_t sites[3])
+static int64_t multiply_sites(const int64_t sites[3])
 {
     return sites[0] * sites[1] * sites[2];
 }
@@ -63,7 +63,7 @@ static void set_sites(struct checkpoint_making *m)
         double sites = floor(m->length[d] / edge + 1e-9);
         m->sites[d] = sites < 1 ? 1 : sites > n ? (int64_t)n : (int64_t)sites;
     }
-    while (sites_of(m->sites) < m->particles) { /* refine the widest spacing */
+    while (multiply_sites(m->sites) < m->particles) { /* refine the widest spacing */
         int widest = 0;
         for (int d = 1; d < 3; d++)
             if (m->length[d] / (double)m->sites[d] >
@@ -73,35 +73,35 @@ static void set_sites(struct checkpoint_making *m)
     }
 }
 
-static void place_on_site(const struct checkpoint_making *m, int64_t i, double share[3])
+static void place_on_site(const struct checkpoint_making *m, int64_t i, double fraction[3])
 {
-    int64_t site = (int64_t)((__int128)i * sites_of(m->sites) / m->particles);
+    int64_t site = (int64_t)((__int128)i * multiply_sites(m->sites) / m->particles);
     int64_t at[3];
     at[2] = site % m->sites[2];
     at[1] = site / m->sites[2] % m->sites[1];
     at[0] = site / m->sites[2] / m->sites[1];
     for (int d = 0; d < 3; d++)
-        share[d] = ((double)at[d] + 0.5) / (double)m->sites[d];
+        fraction[d] = ((double)at[d] + 0.5) / (double)m->sites[d];
 }
 
 /* Places a particle in one of the droplets, or anywhere. */
 static void place_in_cluster(const struct checkpoint_making *m, struct random *r,
-                             double share[3])
+                             double fraction[3])
 {
     struct random centre;
-    double luck = random_uniform(r) / 0.9, width = 0.06;
+    double choice = random_uniform(r) / 0.9, width = 0.06;
     int droplet = 0;
-    for (double end = 8.0 / 15; droplet < DROPLETS && luck >= end; droplet++) {
+    for (double end = 8.0 / 15; droplet < DROPLETS && choice >= end; droplet++) {
         end += (8.0 / 15) / (double)(2 << droplet);
         width *= 0.8;
     }
-    set_random(&centre, m->seed, (uint64_t)droplet, ROW_CENTRE);
+    init_random(&centre, m->seed, (uint64_t)droplet, ROW_CENTRE);
     for (int d = 0; d < 3; d++) {
-        share[d] = random_uniform(r);
+        fraction[d] = random_uniform(r);
         if (droplet == DROPLETS)
             continue;
-        share[d] = random_uniform(&centre) + width * random_normal(r);
-        share[d] -= floor(share[d]);
+        fraction[d] = random_uniform(&centre) + width * random_normal(r);
+        fraction[d] -= floor(fraction[d]);
     }
 }
 
@@ -109,18 +109,18 @@ static void place_in_cluster(const struct checkpoint_making *m, struct random *r
 static void set_position(const struct checkpoint_making *m, int64_t i, double position[3])
 {
     struct random r;
-    double share[3];
-    set_random(&r, m->seed, (uint64_t)i, ROW_POSITION);
+    double fraction[3];
+    init_random(&r, m->seed, (uint64_t)i, ROW_POSITION);
     if (m->distribution == CHECKPOINT_LATTICE)
-        place_on_site(m, i, share);
+        place_on_site(m, i, fraction);
     else if (m->distribution == CHECKPOINT_CLUSTER)
-        place_in_cluster(m, &r, share);
+        place_in_cluster(m, &r, fraction);
     else
         for (int d = 0; d < 3; d++)
-            share[d] = random_uniform(&r);
+            fraction[d] = random_uniform(&r);
     for (int d = 0; d < 3; d++) {
         double end = m->length[d];
-        position[d] = share[d] * m->length[d];
+        position[d] = fraction[d] * m->length[d];
         if (position[d] >= end) /* rounded up */
             position[d] = nextafter(end, 0);
     }
@@ -130,7 +130,7 @@ static void set_velocity(const struct checkpoint_making *m, int64_t i, double ve
 {
     struct random r;
     double sign = i % 2 ? -1 : 1;
-    set_random(&r, m->seed, (uint64_t)(i / 2), ROW_VELOCITY);
+    init_random(&r, m->seed, (uint64_t)(i / 2), ROW_VELOCITY);
     for (int d = 0; d < 3; d++)
         velocity[d] = i == m->particles - 1 && i % 2 == 0
                           ? 0
@@ -145,7 +145,7 @@ static void set_rotation(const struct checkpoint_making *m, int64_t i,
 {
     struct random r;
     double square = 0;
-    set_random(&r, m->seed, (uint64_t)i, ROW_ROTATION);
+    init_random(&r, m->seed, (uint64_t)i, ROW_ROTATION);
     while (square < 1e-6) {
         square = 0;
         for (int d = 0; d < 4; d++) {
@@ -159,11 +159,12 @@ static void set_rotation(const struct checkpoint_making *m, int64_t i,
         out->angular_momentum[d] = sqrt(m->temperature) * random_normal(&r);
 }
 
-static void make(const struct checkpoint_making *m, int64_t i, struct checkpoint_particles *p)
+static void make_one(const struct checkpoint_making *m, int64_t i,
+                     struct checkpoint_particles *p)
 {
     struct checkpoint_molecule out = {.id = (uint64_t)i + 1};
     struct random r;
-    set_random(&r, m->seed, (uint64_t)i, ROW_COMPONENT);
+    init_random(&r, m->seed, (uint64_t)i, ROW_COMPONENT);
     if (m->format != CHECKPOINT_IRV)
         out.component = (uint32_t)(1 + random_word(&r) % (uint64_t)m->components);
     set_position(m, i, out.position);
@@ -180,5 +181,5 @@ void checkpoint_make(struct checkpoint_making *m, int rank, int ranks,
     set_sites(m);
     *p = (struct checkpoint_particles){.bytes = checkpoint_particle(m->format)->bytes};
     for (int64_t i = (int64_t)((__int128)m->particles * rank / ranks); i < end; i++)
-        make(m, i, p);
+        make_one(m, i, p);
 }

@@ -13,7 +13,7 @@ static const struct checkpoint_command *const commands[] = {
 
 #define COMMANDS (sizeof commands / sizeof commands[0])
 
-static const struct checkpoint_command *find(const char *name)
+static const struct checkpoint_command *find_command(const char *name)
 {
     for (size_t i = 0; i < COMMANDS; i++)
         if (strcmp(commands[i]->name, name) == 0)
@@ -29,7 +29,7 @@ static void print_overview(FILE *out)
     for (size_t i = 0; i < COMMANDS; i++)
         fprintf(out, "  " CHECKPOINT_PROGRAM " %-8s %s\n", commands[i]->name,
                 commands[i]->summary);
-    fputs("\n'" CHECKPOINT_PROGRAM " COMMAND --help' tells more; '" CHECKPOINT_PROGRAM
+    fputs("\n'" CHECKPOINT_PROGRAM " COMMAND --help' shows its options; '" CHECKPOINT_PROGRAM
           " --version' the version.\n",
           out);
 }
@@ -57,7 +57,7 @@ static int dispatch(const struct checkpoint_world *world, int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
     bool first = world->rank == 0;
-    const struct checkpoint_command *command = word ? find(word) : NULL;
+    const struct checkpoint_command *command = word ? find_command(word) : NULL;
     if (command && wants_help(argc - 1, argv + 1))
         return print_help(world, command);
     if (command)
@@ -73,7 +73,7 @@ static int dispatch(const struct checkpoint_world *world, int argc, char **argv)
         return CHECKPOINT_GOOD;
     }
     if (first && word)
-        checkpoint_say("no command '%s'; see " CHECKPOINT_PROGRAM " --help", word);
+        checkpoint_say("unknown command '%s'; see " CHECKPOINT_PROGRAM " --help", word);
     else if (first)
         print_overview(stderr);
     return CHECKPOINT_USAGE;

@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    OLDEST = 20080701, /* oldest version that MarDyn's reader accepts */
+    VERSION_MIN = 20080701, /* oldest version that MarDyn's reader accepts */
     NUMBER_BYTES = 64,
     SHOWN_BYTES = 60, /* bytes of a word shown in a message */
     CENTRES_MAX = 1000,
@@ -23,7 +23,7 @@ enum {
 };
 
 /* True for characters that separate words in a line. */
-static bool is_blank(char c)
+static bool is_separator(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
 }
@@ -35,12 +35,12 @@ struct cursor {
     size_t at, n;
     int64_t line;
     const char *word; /* the last word that was read */
-    size_t bytes;
+    size_t length;
     char *reason;
 };
 
-__attribute__((format(printf, 2, 3))) static bool fail(struct cursor *c, const char *format,
-                                                       ...)
+__attribute__((format(printf, 2, 3))) static bool set_error(struct cursor *c,
+                                                            const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -50,7 +50,7 @@ __attribute__((format(printf, 2, 3))) static bool fail(struct cursor *c, const c
 }
 
 /* Skips blanks and comments; with `lines` also line ends. */
-static void skip(struct cursor *c, bool lines)
+static void skip_blanks(struct cursor *c, bool lines)
 {
     for (; c->at < c->n; c->at++) {
         char now = c->text[c->at];
@@ -59,106 +59,107 @@ static void skip(struct cursor *c, bool lines)
                 c->at++;
         else if (now == '\n' && lines)
             c->line++;
-        else if (!is_blank(now))
+        else if (!is_separator(now))
             return;
     }
 }
 
-static bool take_word(struct cursor *c)
+static bool parse_word(struct cursor *c)
 {
-    skip(c, true);
+    skip_blanks(c, true);
     size_t from = c->at;
-    while (c->at < c->n && !is_blank(c->text[c->at]) && c->text[c->at] != '\n' &&
+    while (c->at < c->n && !is_separator(c->text[c->at]) && c->text[c->at] != '\n' &&
            c->text[c->at] != '\0')
         c->at++;
     c->word = c->text + from;
-    c->bytes = c->at - from;
-    if (c->bytes > 0)
+    c->length = c->at - from;
+    if (c->length > 0)
         return true;
     if (c->at < c->n)
-        return fail(c, "a byte 0");
-    return fail(c, c->n >= CHECKPOINT_HEADER_MAX ? "the header is longer than 1 MiB"
-                                                 : "the header ends before NumberOfMolecules");
+        return set_error(c, "NUL byte");
+    return set_error(c, c->n >= CHECKPOINT_HEADER_MAX ? "header longer than 1 MiB"
+                                                      : "header ends before NumberOfMolecules");
 }
 
 static bool is_word(const struct cursor *c, const char *word)
 {
-    return c->bytes == strlen(word) && memcmp(c->word, word, c->bytes) == 0;
+    return c->length == strlen(word) && memcmp(c->word, word, c->length) == 0;
 }
 
 static int shown_bytes(const struct cursor *c)
 {
-    return c->bytes < SHOWN_BYTES ? (int)c->bytes : SHOWN_BYTES;
+    return c->length < SHOWN_BYTES ? (int)c->length : SHOWN_BYTES;
 }
 
 /* Reads the next word; "" if it is too long for a number. */
-static bool take_number(struct cursor *c, char text[NUMBER_BYTES])
+static bool read_number_text(struct cursor *c, char text[NUMBER_BYTES])
 {
-    if (!take_word(c))
+    if (!parse_word(c))
         return false;
-    snprintf(text, NUMBER_BYTES, "%.*s", c->bytes < NUMBER_BYTES ? (int)c->bytes : 0, c->word);
+    snprintf(text, NUMBER_BYTES, "%.*s", c->length < NUMBER_BYTES ? (int)c->length : 0,
+             c->word);
     return true;
 }
 
-static bool take_real(struct cursor *c, double *value)
+static bool parse_real(struct cursor *c, double *value)
 {
     char text[NUMBER_BYTES], *end;
-    if (!take_number(c, text))
+    if (!read_number_text(c, text))
         return false;
     *value = strtod(text, &end);
     if (end == text || *end)
-        return fail(c, "'%.*s' is not a number", shown_bytes(c), c->word);
+        return set_error(c, "'%.*s' is not a number", shown_bytes(c), c->word);
     return true;
 }
 
-static bool take_count(struct cursor *c, int64_t most, int64_t *value)
+static bool parse_count(struct cursor *c, int64_t max, int64_t *value)
 {
     char text[NUMBER_BYTES], *end;
-    if (!take_number(c, text))
+    if (!read_number_text(c, text))
         return false;
     errno = 0;
     long long number = strtoll(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end || errno || number > most)
-        return fail(c, "'%.*s' is not a number of 0 to %lld", shown_bytes(c), c->word,
-                    (long long)most);
+    if (text[0] < '0' || text[0] > '9' || *end || errno || number > max)
+        return set_error(c, "'%.*s' is not a number of 0 to %lld", shown_bytes(c), c->word,
+                         (long long)max);
     *value = number;
     return true;
 }
 
-static bool take_reals(struct cursor *c, int64_t n)
+static bool skip_reals(struct cursor *c, int64_t n)
 {
     double value;
     for (int64_t i = 0; i < n; i++)
-        if (!take_real(c, &value))
+        if (!parse_real(c, &value))
             return false;
     return true;
 }
 
 /* ---- keywords ---- */
 
-static bool take_time(struct cursor *c, struct checkpoint_header *h)
+static bool parse_time(struct cursor *c, struct checkpoint_header *h)
 {
-    if (!take_real(c, &h->time))
+    if (!parse_real(c, &h->time))
         return false;
     if (!isfinite(h->time))
-        return fail(c, "the time is not a finite number");
+        return set_error(c, "the time is not a finite number");
     h->time_at = (size_t)(c->word - c->text);
-    h->time_bytes = c->bytes;
+    h->time_bytes = c->length;
     return true;
 }
 
-static bool take_temperature(struct cursor *c, struct checkpoint_header *h)
+static bool parse_temperature(struct cursor *c, struct checkpoint_header *h)
 {
-    return take_real(c, &h->temperature);
+    return parse_real(c, &h->temperature);
 }
 
-static bool take_length(struct cursor *c, struct checkpoint_header *h)
+static bool parse_length(struct cursor *c, struct checkpoint_header *h)
 {
     for (int d = 0; d < 3; d++) {
-        if (!take_real(c, &h->length[d]))
+        if (!parse_real(c, &h->length[d]))
             return false;
         if (!isfinite(h->length[d]) || !(h->length[d] > 0))
-            return fail(c, "Length %.*s is not positive", shown_bytes(c), c->word);
+            return set_error(c, "Length %.*s is not positive", shown_bytes(c), c->word);
     }
     return true;
 }
@@ -166,46 +167,46 @@ static bool take_length(struct cursor *c, struct checkpoint_header *h)
 /* Skips, for each component, its centres of each kind with `numbers` numbers each and three
  * moments of inertia; then two coefficients per pair of components and the epsilon of the
  * reaction field. */
-static bool take_components(struct cursor *c, struct checkpoint_header *h)
+static bool parse_components(struct cursor *c, struct checkpoint_header *h)
 {
     static const int numbers[5] = {8, 5, 7, 7,
                                    15}; /* LJ, charge, dipole, quadrupole, Tersoff */
-    if (!take_count(c, COMPONENTS_MAX, &h->components))
+    if (!parse_count(c, COMPONENTS_MAX, &h->components))
         return false;
     for (int64_t i = 0; i < h->components; i++) {
         int64_t centres[5], all = 3;
         for (int k = 0; k < 5; k++) {
-            if (!take_count(c, CENTRES_MAX, &centres[k]))
+            if (!parse_count(c, CENTRES_MAX, &centres[k]))
                 return false;
             all += centres[k] * numbers[k];
         }
-        if (!take_reals(c, all))
+        if (!skip_reals(c, all))
             return false;
     }
     int64_t pairs = h->components > 0 ? h->components * (h->components - 1) / 2 : 0;
-    return take_reals(c, 2 * pairs + 1);
+    return skip_reals(c, 2 * pairs + 1);
 }
 
 struct keyword {
     const char *names[3];
     int numbers; /* to be skipped */
-    bool (*take)(struct cursor *, struct checkpoint_header *);
+    bool (*parse)(struct cursor *, struct checkpoint_header *);
 };
 
 static const struct keyword keywords[] = {
-    {{"currentTime", "t", NULL}, 0, take_time},
-    {{"Temperature", "T", NULL}, 0, take_temperature},
+    {{"currentTime", "t", NULL}, 0, parse_time},
+    {{"Temperature", "T", NULL}, 0, parse_temperature},
     {{"ThermostatTemperature", "ThT", "h"}, 2, NULL},
     {{"ComponentThermostat", "CT", "o"}, 2, NULL},
     {{"Undirected", "U", NULL}, 1, NULL},
-    {{"Length", "L", NULL}, 0, take_length},
+    {{"Length", "L", NULL}, 0, parse_length},
     {{"HeatCapacity", "cv", "I"}, 3, NULL},
-    {{"NumberOfComponents", "C", NULL}, 0, take_components},
+    {{"NumberOfComponents", "C", NULL}, 0, parse_components},
     {{"AssignCoset", "S", NULL}, 2, NULL},
     {{"Accelerate", "A", NULL}, 8, NULL},
 };
 
-static const struct keyword *find(const struct cursor *c)
+static const struct keyword *find_keyword(const struct cursor *c)
 {
     for (size_t i = 0; i < sizeof keywords / sizeof keywords[0]; i++)
         for (int k = 0; k < 3 && keywords[i].names[k]; k++)
@@ -216,88 +217,88 @@ static const struct keyword *find(const struct cursor *c)
 
 /* ---- from the first word to the last ---- */
 
-static bool take_start(struct cursor *c, struct checkpoint_header *h)
+static bool parse_magic(struct cursor *c, struct checkpoint_header *h)
 {
     static const char *const names[] = {"mardyn",    "MOLDY",  "ls1r1",  "mrdyn",
                                         "MDProject", "MarDyn", "MARDYN", NULL};
     int i = 0;
     int64_t version;
-    if (!take_word(c))
+    if (!parse_word(c))
         return false;
     while (names[i] && !is_word(c, names[i]))
         i++;
     if (!names[i])
-        return fail(c, "not a file of MarDyn: the first word is not 'mardyn'");
-    if (!take_word(c))
+        return set_error(c, "not a MarDyn file: the first word is not 'mardyn'");
+    if (!parse_word(c))
         return false;
     if (!is_word(c, "trunk"))
-        return fail(c, "not a file of MarDyn: the second word is not 'trunk'");
-    if (!take_count(c, INT64_MAX, &version))
+        return set_error(c, "not a MarDyn file: the second word is not 'trunk'");
+    if (!parse_count(c, INT64_MAX, &version))
         return false;
-    if (version < OLDEST)
-        return fail(c, "version %lld is older than %d", (long long)version, OLDEST);
+    if (version < VERSION_MIN)
+        return set_error(c, "version %lld is older than %d", (long long)version, VERSION_MIN);
     h->time_at = c->at;
     return true;
 }
 
-static bool take_format(struct cursor *c, struct checkpoint_header *h)
+static bool parse_format(struct cursor *c, struct checkpoint_header *h)
 {
-    if (!take_word(c))
+    if (!parse_word(c))
         return false;
     for (int i = 0; i < CHECKPOINT_FORMATS; i++)
         if (is_word(c, checkpoint_format_names[i])) {
             h->format = (enum checkpoint_format)i;
             return true;
         }
-    return fail(c, "molecule format '%.*s': it must be ICRV, IRV or ICRVQD", shown_bytes(c),
-                c->word);
+    return set_error(c, "unknown molecule format '%.*s' (ICRV, IRV, ICRVQD)", shown_bytes(c),
+                     c->word);
 }
 
-static bool take_end(struct cursor *c, struct checkpoint_header *h)
+static bool parse_end(struct cursor *c, struct checkpoint_header *h)
 {
-    if (!take_count(c, INT64_MAX, &h->molecules))
+    if (!parse_count(c, INT64_MAX, &h->molecules))
         return false;
     h->molecules_at = (size_t)(c->word - c->text);
-    h->molecules_bytes = c->bytes;
+    h->molecules_bytes = c->length;
     h->format = CHECKPOINT_ICRVQD;
     struct cursor before = *c;
-    skip(c, true);
-    bool more = c->at < c->n && take_word(c);
+    skip_blanks(c, true);
+    bool more = c->at < c->n && parse_word(c);
     if (more && (is_word(c, "MoleculeFormat") || is_word(c, "M"))) {
-        if (!take_format(c, h))
+        if (!parse_format(c, h))
             return false;
     } else {
         *c = before;
     }
-    skip(c, false);
+    skip_blanks(c, false);
     if (c->at < c->n && c->text[c->at] != '\n')
-        return fail(c, "a molecule begins in a line of the header");
+        return set_error(c, "a molecule begins in a line of the header");
     h->bytes = c->at + (c->at < c->n);
     h->lines = c->line - (c->at == c->n);
     return true;
 }
 
-static bool take_all(struct cursor *c, struct checkpoint_header *h)
+static bool parse_header(struct cursor *c, struct checkpoint_header *h)
 {
-    if (!take_start(c, h))
+    if (!parse_magic(c, h))
         return false;
     for (;;) {
-        if (!take_word(c))
+        if (!parse_word(c))
             return false;
         if (is_word(c, "NumberOfMolecules") || is_word(c, "N"))
             break;
-        const struct keyword *k = find(c);
+        const struct keyword *k = find_keyword(c);
         if (!k)
-            return fail(c, "unknown keyword '%.*s'", shown_bytes(c), c->word);
-        if (k->take ? !k->take(c, h) : !take_reals(c, k->numbers))
+            return set_error(c, "unknown keyword '%.*s'", shown_bytes(c), c->word);
+        if (k->parse ? !k->parse(c, h) : !skip_reals(c, k->numbers))
             return false;
     }
-    if (!take_end(c, h))
+    if (!parse_end(c, h))
         return false;
     if (memchr(c->text, 0, h->bytes))
-        return fail(c, "a byte 0 in the header");
+        return set_error(c, "NUL byte in the header");
     if (!(h->length[0] > 0))
-        return fail(c, "the header has no Length");
+        return set_error(c, "the header has no Length");
     if (h->components == 0)
         h->components = 1; /* MarDyn's default */
     return true;
@@ -308,7 +309,7 @@ bool checkpoint_header_parse(const char *text, size_t n, struct checkpoint_heade
 {
     struct cursor c = {.text = text, .n = n, .line = 1, .reason = reason};
     *h = (struct checkpoint_header){0};
-    bool good = take_all(&c, h);
+    bool good = parse_header(&c, h);
     *line = c.line;
     return good;
 }
@@ -325,8 +326,8 @@ static const char *real_text(double value, char text[REAL_BYTES])
 }
 
 /* Replaces the time and the number of molecules in the text. */
-static char *replace(const char *text, const struct checkpoint_header *h, const char *time,
-                     const char *molecules)
+static char *replace_values(const char *text, const struct checkpoint_header *h,
+                            const char *time, const char *molecules)
 {
     size_t between = h->time_at + h->time_bytes, after = h->molecules_at + h->molecules_bytes;
     char *out;
@@ -341,18 +342,18 @@ static char *replace(const char *text, const struct checkpoint_header *h, const 
 char *checkpoint_header_renew(const char *text, const struct checkpoint_header *h, double time,
                               int64_t molecules)
 {
-    char as_text[REAL_BYTES], now[REAL_BYTES + 16], count[32];
+    char digits[REAL_BYTES], now[REAL_BYTES + 16], count[32];
     bool has_time = h->time_bytes > 0;
     if (memcmp(&h->time, &time, sizeof time) == 0) {
         snprintf(now, sizeof now, "%.*s", has_time ? (int)h->time_bytes : 0, text + h->time_at);
         if (h->time_bytes >= sizeof now) /* an unusually long number */
-            snprintf(now, sizeof now, "%s", real_text(time, as_text));
+            snprintf(now, sizeof now, "%s", real_text(time, digits));
     } else {
         snprintf(now, sizeof now, "%s%s", has_time ? "" : "\ncurrentTime ",
-                 real_text(time, as_text));
+                 real_text(time, digits));
     }
     snprintf(count, sizeof count, "%lld", (long long)molecules);
-    return replace(text, h, now, count);
+    return replace_values(text, h, now, count);
 }
 
 char *checkpoint_header_make(const LemonDomain *domain, double temperature, int64_t components,
@@ -389,12 +390,12 @@ static int numbers_in(enum checkpoint_format format)
 
 static const char *after_blanks(const char *at)
 {
-    while (is_blank(*at))
+    while (is_separator(*at))
         at++;
     return at;
 }
 
-static bool read_whole(const char **at, uint64_t *value)
+static bool parse_id(const char **at, uint64_t *value)
 {
     char *end;
     *at = after_blanks(*at);
@@ -402,24 +403,24 @@ static bool read_whole(const char **at, uint64_t *value)
         return false;
     errno = 0;
     *value = strtoull(*at, &end, 10);
-    bool good = errno == 0 && (!*end || is_blank(*end) || *end == '#');
+    bool good = errno == 0 && (!*end || is_separator(*end) || *end == '#');
     *at = end;
     return good;
 }
 
 /* A number beyond the range of double is an error: it would become infinity. */
-static bool read_real(const char **at, double *value)
+static bool parse_value(const char **at, double *value)
 {
     char *end;
     errno = 0;
     *value = strtod(*at, &end);
-    bool good = end != *at && (!*end || is_blank(*end) || *end == '#') &&
+    bool good = end != *at && (!*end || is_separator(*end) || *end == '#') &&
                 !(errno == ERANGE && isinf(*value));
     *at = end;
     return good;
 }
 
-static int refuse_value(const char *at, int number, const struct checkpoint_header *h,
+static int report_value(const char *at, int number, const struct checkpoint_header *h,
                         char reason[CHECKPOINT_REASON_BYTES])
 {
     int all = numbers_in(h->format) + (h->format == CHECKPOINT_IRV ? 1 : 2);
@@ -428,18 +429,18 @@ static int refuse_value(const char *at, int number, const struct checkpoint_head
         snprintf(reason, CHECKPOINT_REASON_BYTES, "%d value%s where %s has %d", number,
                  number == 1 ? "" : "s", checkpoint_format_names[h->format], all);
     else
-        snprintf(reason, CHECKPOINT_REASON_BYTES, "value %d is wrong", number + 1);
+        snprintf(reason, CHECKPOINT_REASON_BYTES, "value %d is invalid", number + 1);
     return -1;
 }
 
-static int check(const struct checkpoint_molecule *m, const struct checkpoint_header *h,
-                 char reason[CHECKPOINT_REASON_BYTES])
+static int check_inside(const struct checkpoint_molecule *m, const struct checkpoint_header *h,
+                        char reason[CHECKPOINT_REASON_BYTES])
 {
     const double *x = m->position;
     for (int d = 0; d < 3; d++)
         if (!(x[d] >= 0 && x[d] <= h->length[d])) {
             snprintf(reason, CHECKPOINT_REASON_BYTES,
-                     "molecule %llu: position (%g, %g, %g) is outside of the domain",
+                     "molecule %llu: position (%g, %g, %g) is outside the domain",
                      (unsigned long long)m->id, x[0], x[1], x[2]);
             return -1;
         }
@@ -449,7 +450,7 @@ static int check(const struct checkpoint_molecule *m, const struct checkpoint_he
 /* Values read in the order of the format, and their number. */
 struct values {
     const char *at;
-    int taken;
+    int count;
     uint64_t id, component;
     double numbers[NUMBERS_MAX];
 };
@@ -457,20 +458,20 @@ struct values {
 static bool read_values(struct values *v, enum checkpoint_format format)
 {
     const char *at = v->at;
-    if (!read_whole(&at, &v->id))
+    if (!parse_id(&at, &v->id))
         return false;
-    v->taken++;
+    v->count++;
     v->at = at;
     if (format != CHECKPOINT_IRV) {
-        if (!read_whole(&at, &v->component))
+        if (!parse_id(&at, &v->component))
             return false;
-        v->taken++;
+        v->count++;
         v->at = at;
     }
     for (int i = 0; i < numbers_in(format); i++) {
-        if (!read_real(&at, &v->numbers[i]))
+        if (!parse_value(&at, &v->numbers[i]))
             return false;
-        v->taken++;
+        v->count++;
         v->at = at;
     }
     return true;
@@ -481,30 +482,30 @@ int checkpoint_line_parse(const char *line, size_t n, const struct checkpoint_he
 {
     struct values v = {.at = after_blanks(line), .component = 1};
     if (strlen(line) != n) {
-        snprintf(reason, CHECKPOINT_REASON_BYTES, "a byte 0");
+        snprintf(reason, CHECKPOINT_REASON_BYTES, "NUL byte");
         return -1;
     }
     if (!*v.at || *v.at == '#')
         return 0;
     if (!read_values(&v, h->format))
-        return refuse_value(v.at, v.taken, h, reason);
+        return report_value(v.at, v.count, h, reason);
     v.at = after_blanks(v.at);
     if (*v.at && *v.at != '#') {
-        snprintf(reason, CHECKPOINT_REASON_BYTES, "more than the %d values of %s", v.taken,
+        snprintf(reason, CHECKPOINT_REASON_BYTES, "more than the %d values of %s", v.count,
                  checkpoint_format_names[h->format]);
         return -1;
     }
     if (v.component < 1 || v.component > (uint64_t)h->components) {
-        snprintf(reason, CHECKPOINT_REASON_BYTES, "molecule %llu: component %llu of %lld",
-                 (unsigned long long)v.id, (unsigned long long)v.component,
-                 (long long)h->components);
+        snprintf(reason, CHECKPOINT_REASON_BYTES,
+                 "molecule %llu: component %llu is not 1 to %lld", (unsigned long long)v.id,
+                 (unsigned long long)v.component, (long long)h->components);
         return -1;
     }
     *m = (struct checkpoint_molecule){
         .id = v.id, .component = h->format == CHECKPOINT_IRV ? 0 : (uint32_t)v.component};
     memcpy((char *)m + offsetof(struct checkpoint_molecule, position), v.numbers,
            (size_t)numbers_in(h->format) * sizeof(double));
-    return check(m, h, reason);
+    return check_inside(m, h, reason);
 }
 
 void checkpoint_line_print(const struct checkpoint_molecule *m, enum checkpoint_format format,

@@ -18,10 +18,10 @@
 #include <string.h>
 
 enum {
-    LEAST_CELLS = 3,   /* per dimension: with fewer, a cell is its neighbour's neighbour */
+    CELLS_MIN = 3,     /* per dimension: with fewer, a cell is its neighbour's neighbour */
     SPARSE_CELLS = 64, /* per dimension: above this, at most as many cells as particles */
     CELLS_MAX = 100000,
-    AROUND = 27, /* neighbours of a cell, including itself */
+    NEIGHBOURS = 27, /* neighbours of a cell, including itself */
 };
 
 /* ---- exact sums in fixed point, independent of the order ---- */
@@ -32,32 +32,32 @@ enum {
     PARTS = 3,     /* of 32, 32 and 64 bits: sums over 2^31 ranks cannot overflow */
 };
 
-#define GREATEST 0x1p49
+#define SUM_LIMIT 0x1p49
 
 __extension__ typedef __int128 wide;
 
 struct sum {
-    wide value;  /* in units of 2^-FRACTION */
-    int64_t bad; /* some value was NaN or too large */
+    wide value;      /* in units of 2^-FRACTION */
+    int64_t invalid; /* some value was NaN or too large */
 };
 
 static void add_to_sum(struct sum *sum, double value)
 {
-    if (value > -GREATEST && value < GREATEST)
+    if (value > -SUM_LIMIT && value < SUM_LIMIT)
         sum->value += (wide)(value * 0x1p40);
     else
-        sum->bad = 1;
+        sum->invalid = 1;
 }
 
 /* Adds the sums of all ranks, on all ranks; a bad sum becomes NaN. */
-static void add_sums(const struct sum sums[SUMS], double values[SUMS])
+static void reduce_sums(const struct sum sums[SUMS], double values[SUMS])
 {
     int64_t parts[SUMS * (PARTS + 1)], *p = parts;
     for (int i = 0; i < SUMS; i++) {
         *p++ = (int64_t)(sums[i].value & 0xffffffff);
         *p++ = (int64_t)((sums[i].value >> 32) & 0xffffffff);
         *p++ = (int64_t)(sums[i].value >> 64);
-        *p++ = sums[i].bad;
+        *p++ = sums[i].invalid;
     }
     MPI_Allreduce(MPI_IN_PLACE, parts, SUMS * (PARTS + 1), MPI_INT64_T, MPI_SUM,
                   MPI_COMM_WORLD);
@@ -75,13 +75,13 @@ static int64_t first_cell(const struct md_state *s, int rank)
     return s->cells * rank / s->world->ranks;
 }
 
-static int owner_of(const struct md_state *s, int64_t cell)
+static int find_owner(const struct md_state *s, int64_t cell)
 {
     return (int)(((cell + 1) * s->world->ranks - 1) / s->cells);
 }
 
 /* Returns the cell of a position, which must be in [0, length) in each dimension. */
-static int64_t cell_of(const struct md_state *s, const double x[3])
+static int64_t find_cell(const struct md_state *s, const double x[3])
 {
     double scale = (double)s->n / s->parameters.length;
     int64_t cell = 0;
@@ -101,18 +101,18 @@ struct neighbour {
 
 /* The order is the same on all ranks. */
 static void find_neighbours(const struct md_state *s, int64_t cell,
-                            struct neighbour around[AROUND])
+                            struct neighbour neighbours[NEIGHBOURS])
 {
     const int64_t n = s->n, at[3] = {cell / n / n, cell / n % n, cell % n};
-    for (int i = 0; i < AROUND; i++) {
+    for (int i = 0; i < NEIGHBOURS; i++) {
         const int64_t offset[3] = {i / 9 - 1, i / 3 % 3 - 1, i % 3 - 1};
-        around[i].cell = 0;
+        neighbours[i].cell = 0;
         for (int d = 0; d < 3; d++) {
             int64_t c = at[d] + offset[d];
-            around[i].shift[d] = c < 0    ? -s->parameters.length
-                                 : c >= n ? s->parameters.length
-                                          : 0;
-            around[i].cell = around[i].cell * n + (c + n) % n;
+            neighbours[i].shift[d] = c < 0    ? -s->parameters.length
+                                     : c >= n ? s->parameters.length
+                                              : 0;
+            neighbours[i].cell = neighbours[i].cell * n + (c + n) % n;
         }
     }
 }
@@ -128,7 +128,7 @@ static void order_by_cell(const struct md_state *s, struct checkpoint_particles 
     for (int64_t i = 0; i < p->count; i++) {
         double x[3];
         memcpy(x, p->data + i * bytes + position, sizeof x);
-        cell[i] = cell_of(s, x);
+        cell[i] = find_cell(s, x);
         first[cell[i] + 1]++;
     }
     for (int64_t c = 0; c < s->cells; c++)
@@ -140,7 +140,7 @@ static void order_by_cell(const struct md_state *s, struct checkpoint_particles 
     free(cell);
     free(p->data);
     p->data = ordered;
-    p->room = p->count;
+    p->capacity = p->count;
 }
 
 static struct md_particle *own_particles(const struct md_state *s)
@@ -172,10 +172,10 @@ bool md_state_set(struct md_state *s, const struct checkpoint_world *world,
     char reason[CHECKPOINT_ERROR_BYTES] = "";
     int64_t n = choose_cells(p);
     *s = (struct md_state){.world = world, .parameters = *p, .n = n, .cells = n * n * n};
-    if (n < LEAST_CELLS)
+    if (n < CELLS_MIN)
         snprintf(reason, sizeof reason,
-                 "the box is too small: its edge of %g holds the cut-off %g less than 3 times",
-                 p->length, p->cut_off);
+                 "the box is too small: edge %g is less than 3 times the cut-off %g", p->length,
+                 p->cut_off);
     if (!checkpoint_report(world, "run", reason))
         return false;
     s->own.bytes = sizeof(struct md_particle);
@@ -195,7 +195,7 @@ static void migrate(struct md_state *s)
 {
     int *to = checkpoint_allocate(NULL, s->own.count, sizeof *to);
     for (int64_t i = 0; i < s->own.count; i++)
-        to[i] = owner_of(s, cell_of(s, own_particles(s)[i].x));
+        to[i] = find_owner(s, find_cell(s, own_particles(s)[i].x));
     checkpoint_exchange(s->world, &s->own, to);
     free(to);
     order_by_cell(s, &s->own, offsetof(struct md_particle, x), s->first);
@@ -224,12 +224,12 @@ struct pass {
     struct md_state *state;
     double cut_off2, shift; /* of the potential */
     bool move;
-    struct checkpoint_particles seen; /* positions in own and adjacent cells, by cell */
-    double (*x)[3];                   /* data of `seen` */
-    int64_t *first;                   /* first position of each cell */
-    struct neighbour around[AROUND];  /* of the current cell */
-    struct sum sums[SUMS];            /* potential and kinetic energy */
-    uint64_t lost;                    /* id of a particle that has moved too far */
+    struct checkpoint_particles positions;   /* positions in own and adjacent cells, by cell */
+    double (*x)[3];                          /* data of `positions` */
+    int64_t *first;                          /* first position of each cell */
+    struct neighbour neighbours[NEIGHBOURS]; /* of the current cell */
+    struct sum sums[SUMS];                   /* potential and kinetic energy */
+    uint64_t lost_id;                        /* id of a particle that has moved too far */
     bool is_lost;
 };
 
@@ -239,14 +239,14 @@ static void add_item(struct checkpoint_particles *p, const void *item)
 }
 
 /* Adds the particles of an own cell that other ranks need, and the rank that needs each. */
-static void add_needed(struct pass *p, int64_t cell, struct checkpoint_particles *needed,
+static void add_ghosts(struct pass *p, int64_t cell, struct checkpoint_particles *needed,
                        struct checkpoint_particles *by)
 {
     const struct md_state *s = p->state;
-    int ranks[AROUND] = {0}, count = 0;
-    find_neighbours(s, cell, p->around);
-    for (int i = 0; i < AROUND; i++) {
-        int owner = owner_of(s, p->around[i].cell), known = owner == s->world->rank;
+    int ranks[NEIGHBOURS] = {0}, count = 0;
+    find_neighbours(s, cell, p->neighbours);
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        int owner = find_owner(s, p->neighbours[i].cell), known = owner == s->world->rank;
         for (int k = 0; k < count && !known; k++)
             known = ranks[k] == owner;
         if (!known)
@@ -260,21 +260,21 @@ static void add_needed(struct pass *p, int64_t cell, struct checkpoint_particles
 }
 
 /* Collects positions. Those of a cell all come from its owner, so they keep their order. */
-static void collect_seen(struct pass *p)
+static void collect_positions(struct pass *p)
 {
     const struct md_state *s = p->state;
     struct checkpoint_particles by = {.bytes = sizeof(int)};
     int64_t end = first_cell(s, s->world->rank + 1);
-    p->seen = (struct checkpoint_particles){.bytes = sizeof *p->x};
+    p->positions = (struct checkpoint_particles){.bytes = sizeof *p->x};
     for (int64_t cell = first_cell(s, s->world->rank); cell < end; cell++)
-        add_needed(p, cell, &p->seen, &by);
-    checkpoint_exchange(s->world, &p->seen, (const int *)(const void *)by.data);
+        add_ghosts(p, cell, &p->positions, &by);
+    checkpoint_exchange(s->world, &p->positions, (const int *)(const void *)by.data);
     checkpoint_particles_free(&by);
     for (int64_t k = 0; k < s->own.count; k++)
-        add_item(&p->seen, own_particles(s)[k].x);
+        add_item(&p->positions, own_particles(s)[k].x);
     p->first = checkpoint_allocate(NULL, s->cells + 1, sizeof *p->first);
-    order_by_cell(s, &p->seen, 0, p->first);
-    p->x = (double(*)[3])(void *)p->seen.data;
+    order_by_cell(s, &p->positions, 0, p->first);
+    p->x = (double(*)[3])(void *)p->positions.data;
 }
 
 static double potential_at(double r2)
@@ -285,17 +285,17 @@ static double potential_at(double r2)
 
 /* Computes the force of all seen particles on particle `self`; returns its potential energy,
  * half of each pair's. */
-static double force_on(const struct pass *p, int64_t self, double force[3])
+static double compute_force(const struct pass *p, int64_t self, double force[3])
 {
     double(*const x)[3] = p->x;
     double potential = 0, f[3] = {0, 0, 0};
-    const double mine[3] = {x[self][0], x[self][1], x[self][2]};
-    for (int i = 0; i < AROUND; i++) {
-        const struct neighbour *a = &p->around[i];
+    const double own[3] = {x[self][0], x[self][1], x[self][2]};
+    for (int i = 0; i < NEIGHBOURS; i++) {
+        const struct neighbour *a = &p->neighbours[i];
         for (int64_t j = p->first[a->cell]; j < p->first[a->cell + 1]; j++) {
-            double d0 = mine[0] - x[j][0] - a->shift[0];
-            double d1 = mine[1] - x[j][1] - a->shift[1];
-            double d2 = mine[2] - x[j][2] - a->shift[2];
+            double d0 = own[0] - x[j][0] - a->shift[0];
+            double d1 = own[1] - x[j][1] - a->shift[1];
+            double d2 = own[2] - x[j][2] - a->shift[2];
             double r2 = d0 * d0 + d1 * d1 + d2 * d2;
             if (r2 >= p->cut_off2 || j == self)
                 continue;
@@ -313,7 +313,7 @@ static double force_on(const struct pass *p, int64_t self, double force[3])
 
 /* Moves a particle, wrapping it into the cube. Returns false if it moves by a cell or more, or
  * becomes NaN. */
-static bool move_on(const struct md_state *s, struct md_particle *q, const double v[3])
+static bool move_particle(const struct md_state *s, struct md_particle *q, const double v[3])
 {
     double length = s->parameters.length, edge = length / (double)s->n;
     bool good = true;
@@ -329,22 +329,22 @@ static bool move_on(const struct md_state *s, struct md_particle *q, const doubl
 }
 
 /* Processes an own cell. Its energies are summed first, which makes fewer exact additions. */
-static void pass_cell(struct pass *p, int64_t cell)
+static void step_cell(struct pass *p, int64_t cell)
 {
     struct md_state *s = p->state;
     double potential = 0, kinetic = 0;
-    find_neighbours(s, cell, p->around);
+    find_neighbours(s, cell, p->neighbours);
     for (int64_t k = s->first[cell]; k < s->first[cell + 1]; k++) {
         struct md_particle *q = &own_particles(s)[k];
         double force[3], v[3];
-        potential += force_on(p, p->first[cell] + k - s->first[cell], force);
+        potential += compute_force(p, p->first[cell] + k - s->first[cell], force);
         for (int d = 0; d < 3; d++) {
             v[d] = q->v[d] + force[d] * s->parameters.dt;
             double mean = (q->v[d] + v[d]) / 2;
             kinetic += mean * mean / 2;
         }
-        if (p->move && !move_on(s, q, v)) {
-            p->lost = q->id;
+        if (p->move && !move_particle(s, q, v)) {
+            p->lost_id = q->id;
             p->is_lost = true;
         }
     }
@@ -358,21 +358,21 @@ bool md_step(struct md_state *s, bool move, struct md_energy *energy)
     double rc2 = s->parameters.cut_off * s->parameters.cut_off, values[SUMS];
     struct pass p = {.state = s, .cut_off2 = rc2, .shift = potential_at(rc2), .move = move};
     int64_t end = first_cell(s, s->world->rank + 1);
-    collect_seen(&p);
+    collect_positions(&p);
     for (int64_t cell = first_cell(s, s->world->rank); cell < end; cell++)
-        pass_cell(&p, cell);
-    checkpoint_particles_free(&p.seen);
+        step_cell(&p, cell);
+    checkpoint_particles_free(&p.positions);
     free(p.first);
-    add_sums(p.sums, values);
+    reduce_sums(p.sums, values);
     *energy = (struct md_energy){values[0], values[1]};
     if (p.is_lost)
         snprintf(reason, sizeof reason,
                  "step %" PRId64 ": particle %" PRIu64
-                 " moves further than a cell: choose a smaller --dt",
-                 s->step, p.lost);
+                 " moves further than a cell; choose a smaller --dt",
+                 s->step, p.lost_id);
     else if (isnan(values[0]) || isnan(values[1]))
         snprintf(reason, sizeof reason,
-                 "step %" PRId64 ": the energy is not a number: choose a smaller --dt",
+                 "step %" PRId64 ": the energy is not a number; choose a smaller --dt",
                  s->step);
     if (!checkpoint_report(s->world, "run", reason))
         return false;

@@ -14,14 +14,14 @@ enum {
 
 /* ---- the record of a run: lines of a word and an exact value, and a checksum ---- */
 
-struct record {
+struct run_record {
     int64_t step;
     struct md_parameters parameters;
-    double start; /* the total energy at step 0 */
+    double energy_at_0; /* the total energy at step 0 */
 };
 
 /* FNV-1a */
-static uint32_t sum_of(const char *text, size_t n)
+static uint32_t checksum(const char *text, size_t n)
 {
     uint32_t sum = 0x811c9dc5;
     for (size_t i = 0; i < n; i++)
@@ -29,44 +29,44 @@ static uint32_t sum_of(const char *text, size_t n)
     return sum;
 }
 
-static void print_record(const struct record *r, char text[RECORD_BYTES])
+static void format_record(const struct run_record *r, char text[RECORD_BYTES])
 {
     const struct md_parameters *p = &r->parameters;
     int n = snprintf(text, RECORD_BYTES,
                      "step %" PRId64 "\nparticles %" PRId64
                      "\nlength %.17g\ncut-off %.17g\ndt %.17g\nenergy-at-0 %.17g\n"
                      "temperature %.17g\nseed %" PRId64 "\n",
-                     r->step, p->particles, p->length, p->cut_off, p->dt, r->start,
+                     r->step, p->particles, p->length, p->cut_off, p->dt, r->energy_at_0,
                      p->temperature, p->seed);
     snprintf(text + n, (size_t)(RECORD_BYTES - n), "sum %08" PRIx32 "\n",
-             sum_of(text, (size_t)n));
+             checksum(text, (size_t)n));
 }
 
 /* Returns false if the text is not a record or has been changed: printing the parsed values
  * must give the same text. */
-static bool parse_record(const char *text, struct record *r)
+static bool parse_record(const char *text, struct run_record *r)
 {
     struct md_parameters *p = &r->parameters;
-    char again[RECORD_BYTES];
-    int got = sscanf(text,
-                     "step %" SCNd64 " particles %" SCNd64
-                     " length %lf cut-off %lf dt %lf energy-at-0 %lf"
-                     " temperature %lf seed %" SCNd64,
-                     &r->step, &p->particles, &p->length, &p->cut_off, &p->dt, &r->start,
-                     &p->temperature, &p->seed);
-    if (got != 8 || r->step < 0 || p->particles < 1 || !(p->length > 0) || !(p->cut_off > 0) ||
-        !(p->dt > 0) || !isfinite(p->length) || !isfinite(r->start))
+    char expected[RECORD_BYTES];
+    int n = sscanf(text,
+                   "step %" SCNd64 " particles %" SCNd64
+                   " length %lf cut-off %lf dt %lf energy-at-0 %lf"
+                   " temperature %lf seed %" SCNd64,
+                   &r->step, &p->particles, &p->length, &p->cut_off, &p->dt, &r->energy_at_0,
+                   &p->temperature, &p->seed);
+    if (n != 8 || r->step < 0 || p->particles < 1 || !(p->length > 0) || !(p->cut_off > 0) ||
+        !(p->dt > 0) || !isfinite(p->length) || !isfinite(r->energy_at_0))
         return false;
-    print_record(r, again);
-    return strcmp(again, text) == 0;
+    format_record(r, expected);
+    return strcmp(expected, text) == 0;
 }
 
 /* ---- one checkpoint ---- */
 
-static int write_state(LemonWriter *writer, const struct md_state *s, double start, bool wait)
+static int write_state(LemonWriter *writer, const struct md_state *s, double energy, bool wait)
 {
     char text[RECORD_BYTES];
-    const struct record record = {s->step, s->parameters, start};
+    const struct run_record record = {s->step, s->parameters, energy};
     const LemonParticle *particle = checkpoint_particle(CHECKPOINT_ICRV);
     LemonDomain domain = {.step = s->step, .time = (double)s->step * s->parameters.dt};
     for (int d = 0; d < 3; d++) {
@@ -74,7 +74,7 @@ static int write_state(LemonWriter *writer, const struct md_state *s, double sta
         domain.periodic[d] = 1;
     }
     checkpoint_cells_choose(&domain, s->parameters.particles);
-    print_record(&record, text);
+    format_record(&record, text);
     int code = checkpoint_write_text(writer, MD_RECORD_TYPE, text, 1);
     if (code != LEMON_SUCCESS)
         return code;
@@ -82,20 +82,20 @@ static int write_state(LemonWriter *writer, const struct md_state *s, double sta
         writer, 1, 1, &domain, particle, s->own.data, s->own.count, 0);
 }
 
-bool md_file_save(const char *path, bool force, const struct md_state *s, double start)
+bool md_file_save(const char *path, bool force, const struct md_state *s, double energy)
 {
     struct checkpoint_output out;
     if (!checkpoint_output_open(s->world, path, force, -1, &out))
         return false;
     checkpoint_output_writer(&out);
-    if (checkpoint_lemon(s->world, path, "write", write_state(out.writer, s, start, true)))
+    if (checkpoint_lemon(s->world, path, "write", write_state(out.writer, s, energy, true)))
         return checkpoint_output_finish(s->world, &out);
     checkpoint_output_drop(s->world, &out);
     return false;
 }
 
 /* Reads the record of a run, the first record of the file. Collective. */
-static int read_record(struct checkpoint_input *in, char text[RECORD_BYTES])
+static int read_run_record(struct checkpoint_input *in, char text[RECORD_BYTES])
 {
     MPI_Offset n = RECORD_BYTES - 1;
     memset(text, 0, RECORD_BYTES);
@@ -111,32 +111,31 @@ static int read_record(struct checkpoint_input *in, char text[RECORD_BYTES])
 }
 
 /* Compares the record with the index. Returns what differs, or "". */
-static const char *compare(const LemonCells *cells, const struct record *record)
+static const char *check_run_record(const LemonCells *cells, const struct run_record *record)
 {
     enum checkpoint_format format;
     const LemonDomain *domain = &cells->domain;
     if (!checkpoint_particle_find(&cells->particle, &format) || format != CHECKPOINT_ICRV)
-        return "its particles are not those of a run";
+        return "not the particles of a run";
     for (int d = 0; d < 3; d++)
         if (domain->origin[d] != 0 || domain->length[d] != record->parameters.length ||
             !domain->periodic[d])
-            return "its domain is not that of the run";
+            return "its domain differs from the run record";
     if (domain->step != record->step || cells->particles != record->parameters.particles)
-        return "its step or its particles are not those of the run";
+        return "its step or particle count differs from the run record";
     return "";
 }
 
 static bool load_state(const struct checkpoint_world *world, struct checkpoint_input *in,
-                       struct md_state *s, double *start)
+                       struct md_state *s, double *energy_at_0)
 {
     char text[RECORD_BYTES];
-    struct record record = {0};
+    struct run_record record = {0};
     struct checkpoint_particles particles;
-    if (!checkpoint_lemon(world, in->path, "read", read_record(in, text)))
+    if (!checkpoint_lemon(world, in->path, "read", read_run_record(in, text)))
         return false;
-    const char *reason = parse_record(text, &record)
-                             ? compare(in->cells, &record)
-                             : "its record of a run is missing or damaged";
+    const char *reason = parse_record(text, &record) ? check_run_record(in->cells, &record)
+                                                     : "its run record is missing or damaged";
     if (!checkpoint_report(world, in->path, reason) ||
         !checkpoint_input_read(world, in, CHECKPOINT_REGULAR, 0, &particles))
         return false;
@@ -146,21 +145,21 @@ static bool load_state(const struct checkpoint_world *world, struct checkpoint_i
     }
     s->step = record.step;
     s->own = particles;
-    *start = record.start;
+    *energy_at_0 = record.energy_at_0;
     bool good = md_state_distribute(s);
-    if (checkpoint_report(world, in->path, good ? "" : "it does not have all particles"))
+    if (checkpoint_report(world, in->path, good ? "" : "particles are missing"))
         return true;
     md_state_free(s);
     return false;
 }
 
 static bool load_file(const struct checkpoint_world *world, const char *path,
-                      struct md_state *s, double *start)
+                      struct md_state *s, double *energy_at_0)
 {
     struct checkpoint_input in;
     if (!checkpoint_input_open(world, path, &in))
         return false;
-    bool good = load_state(world, &in, s, start);
+    bool good = load_state(world, &in, s, energy_at_0);
     checkpoint_input_close(&in);
     return good;
 }
@@ -170,7 +169,7 @@ static bool load_file(const struct checkpoint_world *world, const char *path,
 bool md_series_open(const struct checkpoint_world *world, const char *prefix, int64_t keep,
                     bool overlap, struct md_series *s)
 {
-    *s = (struct md_series){.prefix = prefix, .overlap = overlap};
+    *s = (struct md_series){.prefix = prefix, .overlaps = overlap};
     int code = lemonOpenSeries(prefix, (int)keep, MPI_INFO_NULL, MPI_COMM_WORLD, &s->series);
     return checkpoint_lemon(world, prefix, "open", code);
 }
@@ -179,44 +178,44 @@ static bool publish(const struct checkpoint_world *world, struct md_series *s)
 {
     double from = MPI_Wtime();
     int code = lemonSeriesEnd(s->series);
-    s->waiting += MPI_Wtime() - from;
-    s->under_way += MPI_Wtime() - s->begun;
-    s->writing = false;
-    s->count += code == LEMON_SUCCESS;
+    s->wait_seconds += MPI_Wtime() - from;
+    s->write_seconds += MPI_Wtime() - s->write_start;
+    s->is_writing = false;
+    s->published += code == LEMON_SUCCESS;
     return checkpoint_lemon(world, s->prefix, "write", code);
 }
 
 bool md_series_close(const struct checkpoint_world *world, struct md_series *s, bool good)
 {
-    if (s->writing && good)
+    if (s->is_writing && good)
         good = publish(world, s);
-    else if (s->writing)
+    else if (s->is_writing)
         lemonSeriesAbort(s->series);
     return checkpoint_lemon(world, s->prefix, "close", lemonCloseSeries(s->series)) && good;
 }
 
-bool md_series_write(struct md_series *s, const struct md_state *state, double start)
+bool md_series_write(struct md_series *s, const struct md_state *state, double energy_at_0)
 {
     const struct checkpoint_world *world = state->world;
     LemonWriter *writer;
-    if (s->writing && !publish(world, s))
+    if (s->is_writing && !publish(world, s))
         return false;
-    s->begun = MPI_Wtime();
+    s->write_start = MPI_Wtime();
     int code = lemonSeriesBegin(s->series, state->step, &writer);
     if (!checkpoint_lemon(world, s->prefix, "write", code))
         return false;
-    s->writing = true;
-    code = write_state(writer, state, start, !s->overlap);
-    s->handing += MPI_Wtime() - s->begun;
+    s->is_writing = true;
+    code = write_state(writer, state, energy_at_0, !s->overlaps);
+    s->start_seconds += MPI_Wtime() - s->write_start;
     if (!checkpoint_lemon(world, s->prefix, "write", code))
         return false;
-    return s->overlap || publish(world, s);
+    return s->overlaps || publish(world, s);
 }
 
 bool md_series_look(const struct checkpoint_world *world, struct md_series *s)
 {
     int done = 0;
-    if (!s->writing)
+    if (!s->is_writing)
         return true;
     int code = lemonSeriesTest(s->series, &done);
     if (code != LEMON_SUCCESS)
@@ -225,7 +224,7 @@ bool md_series_look(const struct checkpoint_world *world, struct md_series *s)
 }
 
 bool md_series_load(const struct checkpoint_world *world, struct md_series *s,
-                    struct md_state *state, double *start, bool *found)
+                    struct md_state *state, double *energy_at_0, bool *found)
 {
     char path[PATH_MAX];
     int64_t number = LEMON_SERIES_NEWEST;
@@ -239,17 +238,17 @@ bool md_series_load(const struct checkpoint_world *world, struct md_series *s,
             checkpoint_say("%s: no checkpoint of the series can be read", s->prefix);
         if (code == LEMON_EOF || !checkpoint_lemon(world, s->prefix, "find", code))
             return false;
-        if (load_file(world, path, state, start))
+        if (load_file(world, path, state, energy_at_0))
             break;
         if (world->rank == 0)
-            checkpoint_say("%s: left out; trying the checkpoint before it", path);
+            checkpoint_say("%s: skipped; trying the previous checkpoint", path);
     }
     if (damaged &&
         !checkpoint_lemon(world, s->prefix, "rewind", lemonSeriesRewind(s->series, number))) {
         md_state_free(state);
         return false;
     }
-    memcpy(s->read, path, sizeof s->read);
+    memcpy(s->loaded_path, path, sizeof s->loaded_path);
     if (world->rank == 0)
         checkpoint_say("%s: continued from step %lld", path, (long long)state->step);
     *found = true;

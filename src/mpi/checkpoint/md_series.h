@@ -12,13 +12,13 @@
 
 struct md_series {
     LemonSeries *series;
-    const char *prefix;  /* not owned */
-    char read[PATH_MAX]; /* the checkpoint that md_series_load() has read, or "" */
-    bool overlap;        /* steps continue while a checkpoint is written */
-    bool writing;
-    int64_t count;           /* published checkpoints */
-    double handing, waiting; /* seconds spent starting and waiting for writes */
-    double begun, under_way; /* start of this write; seconds until publication, of all */
+    const char *prefix;         /* not owned */
+    char loaded_path[PATH_MAX]; /* the checkpoint that md_series_load() has read, or "" */
+    bool overlaps;              /* steps continue while a checkpoint is written */
+    bool is_writing;
+    int64_t published;                  /* published checkpoints */
+    double start_seconds, wait_seconds; /* seconds spent starting and waiting for writes */
+    double write_start, write_seconds;  /* of this write; total seconds until publication */
 };
 
 /* All are collective; they return false after a message of rank 0. */
@@ -31,7 +31,7 @@ bool md_series_close(const struct checkpoint_world *, struct md_series *, bool g
 
 /* Waits for the previous checkpoint and begins to write the state; without overlap also
  * publishes it. start: the total energy at step 0. */
-bool md_series_write(struct md_series *, const struct md_state *, double start);
+bool md_series_write(struct md_series *, const struct md_state *, double energy_at_0);
 
 /* Call between steps: publishes a checkpoint whose write has completed. */
 bool md_series_look(const struct checkpoint_world *, struct md_series *);
@@ -40,9 +40,9 @@ bool md_series_look(const struct checkpoint_world *, struct md_series *);
  * if the series is empty; returns false if none is good. The caller frees a state that was
  * found. */
 bool md_series_load(const struct checkpoint_world *, struct md_series *, struct md_state *,
-                    double *start, bool *found);
+                    double *energy_at_0, bool *found);
 
 /* Writes the state to a file outside of the series. */
-bool md_file_save(const char *path, bool force, const struct md_state *, double start);
+bool md_file_save(const char *path, bool force, const struct md_state *, double energy_at_0);
 
 #endif

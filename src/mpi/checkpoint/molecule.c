@@ -11,7 +11,7 @@ const char *const checkpoint_format_names[CHECKPOINT_FORMATS + 1] = {"ICRV", "IC
                                                                      NULL};
 
 enum {
-    FIRST_ROOM = 1024,
+    CAPACITY_MIN = 1024,
     SHORT_BYTES = offsetof(struct checkpoint_molecule, orientation),
 };
 
@@ -74,9 +74,9 @@ const LemonField *checkpoint_field(const LemonParticle *particle, const char *na
 
 void *checkpoint_particles_add(struct checkpoint_particles *p)
 {
-    if (p->count == p->room) {
-        p->room += p->room / 2 + FIRST_ROOM;
-        p->data = checkpoint_allocate(p->data, p->room, p->bytes);
+    if (p->count == p->capacity) {
+        p->capacity += p->capacity / 2 + CAPACITY_MIN;
+        p->data = checkpoint_allocate(p->data, p->capacity, p->bytes);
     }
     return p->data + p->count++ * p->bytes;
 }
@@ -85,7 +85,7 @@ void checkpoint_particles_free(struct checkpoint_particles *p)
 {
     free(p->data);
     p->data = NULL;
-    p->count = p->room = 0;
+    p->count = p->capacity = 0;
 }
 
 /* ---- two sets compared ---- */

@@ -39,7 +39,7 @@ const LemonField *checkpoint_field(const LemonParticle *, const char *name);
 /* An array of particles of `bytes` bytes each; data: malloc()ed. */
 struct checkpoint_particles {
     unsigned char *data;
-    int64_t count, room;
+    int64_t count, capacity;
     int64_t bytes;
 };
 

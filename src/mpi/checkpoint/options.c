@@ -18,9 +18,9 @@ int checkpoint_misuse(const struct checkpoint_world *world,
     return CHECKPOINT_USAGE;
 }
 
-static bool take_names(const struct checkpoint_world *world,
-                       const struct checkpoint_command *command, int argc, char **argv,
-                       int files, const char **file)
+static bool set_file_names(const struct checkpoint_world *world,
+                           const struct checkpoint_command *command, int argc, char **argv,
+                           int files, const char **file)
 {
     if (argc - optind != files) {
         checkpoint_misuse(world, command, "%d name%s given, %d expected: %s", argc - optind,
@@ -36,9 +36,9 @@ bool checkpoint_options(const struct checkpoint_world *world,
                         const struct checkpoint_command *command, int argc, char **argv,
                         const struct option_rule *rules, int files, const char **file)
 {
-    char why[OPTION_WHY_BYTES] = "";
-    if (limefile_options_read(rules, argc, argv, NULL, NULL, why) == 0)
-        return take_names(world, command, argc, argv, files, file);
-    checkpoint_misuse(world, command, "%s", why);
+    char reason[OPTION_WHY_BYTES] = "";
+    if (limefile_options_read(rules, argc, argv, NULL, NULL, reason) == 0)
+        return set_file_names(world, command, argc, argv, files, file);
+    checkpoint_misuse(world, command, "%s", reason);
     return false;
 }

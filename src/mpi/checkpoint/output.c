@@ -8,14 +8,14 @@
 #include <string.h>
 
 enum {
-    PIECE_BYTES = 8 << 20, /* longer writes stall at times */
+    CHUNK_BYTES = 8 << 20, /* longer writes stall at times */
     ERRNO_MAX = 4095,
-    PARTICLES_A_CELL = 1000,
-    CELLS_A_DIMENSION = 128,
+    PARTICLES_PER_CELL = 1000,
+    CELLS_PER_DIM = 128,
 };
 
 /* Messages of the library's codes and of EISDIR are complete; other errnos need the action. */
-static const char *reason_for(int err, const char *action, char text[CHECKPOINT_ERROR_BYTES])
+static const char *get_reason(int err, const char *action, char text[CHECKPOINT_ERROR_BYTES])
 {
     if (err < -ERRNO_MAX || err == -EISDIR)
         action = "";
@@ -24,21 +24,21 @@ static const char *reason_for(int err, const char *action, char text[CHECKPOINT_
     return text;
 }
 
-static int open_at_root(const char *path, bool force, int input, struct checkpoint_output *out)
+static int create_output(const char *path, bool force, int input, struct checkpoint_output *out)
 {
-    int err = limefile_output_open(&out->unfinished, path, force, &input, input >= 0);
+    int err = limefile_output_open(&out->output, path, force, &input, input >= 0);
     if (err)
         return err;
-    if (strlen(out->unfinished.temporary) >= sizeof out->temporary)
+    if (strlen(out->output.temporary) >= sizeof out->temporary)
         return -ENAMETOOLONG;
-    strcpy(out->temporary, out->unfinished.temporary);
+    strcpy(out->temporary, out->output.temporary);
     return 0;
 }
 
-static void remove_at_root(const struct checkpoint_world *world, struct checkpoint_output *out)
+static void remove_output(const struct checkpoint_world *world, struct checkpoint_output *out)
 {
     if (world->rank == 0)
-        limefile_output_abort(&out->unfinished);
+        limefile_output_abort(&out->output);
 }
 
 bool checkpoint_output_check(const struct checkpoint_world *world, const char *path, bool force,
@@ -50,7 +50,7 @@ bool checkpoint_output_check(const struct checkpoint_world *world, const char *p
     if (world->rank == 0 &&
         (err = limefile_output_open(&out, path, force, &input, input >= 0)) == 0)
         limefile_output_abort(&out);
-    return checkpoint_report(world, path, reason_for(err, "create: ", text));
+    return checkpoint_report(world, path, get_reason(err, "create: ", text));
 }
 
 bool checkpoint_output_open(const struct checkpoint_world *world, const char *path, bool force,
@@ -58,10 +58,10 @@ bool checkpoint_output_open(const struct checkpoint_world *world, const char *pa
 {
     char text[CHECKPOINT_ERROR_BYTES];
     *out = (struct checkpoint_output){
-        .path = path, .unfinished = {.fd = -1, .old = -1, .dir_fd = -1}, .file = MPI_FILE_NULL};
-    int err = world->rank == 0 ? open_at_root(path, force, input, out) : 0;
-    if (!checkpoint_report(world, path, reason_for(err, "create: ", text))) {
-        remove_at_root(world, out);
+        .path = path, .output = {.fd = -1, .old = -1, .dir_fd = -1}, .file = MPI_FILE_NULL};
+    int err = world->rank == 0 ? create_output(path, force, input, out) : 0;
+    if (!checkpoint_report(world, path, get_reason(err, "create: ", text))) {
+        remove_output(world, out);
         return false;
     }
     MPI_Bcast(out->temporary, sizeof out->temporary, MPI_CHAR, 0, MPI_COMM_WORLD);
@@ -70,7 +70,7 @@ bool checkpoint_output_open(const struct checkpoint_world *world, const char *pa
     if (checkpoint_report(world, path, err ? checkpoint_mpi_text(err, text) : ""))
         return true;
     out->file = err ? MPI_FILE_NULL : out->file;
-    remove_at_root(world, out);
+    remove_output(world, out);
     return false;
 }
 
@@ -81,7 +81,7 @@ void checkpoint_output_drop(const struct checkpoint_world *world, struct checkpo
     out->writer = NULL;
     if (out->file != MPI_FILE_NULL)
         MPI_File_close(&out->file);
-    remove_at_root(world, out);
+    remove_output(world, out);
 }
 
 static bool sync_and_close(const struct checkpoint_world *world, struct checkpoint_output *out)
@@ -104,8 +104,8 @@ bool checkpoint_output_finish(const struct checkpoint_world *world,
     char text[CHECKPOINT_ERROR_BYTES];
     bool good = sync_and_close(world, out);
     if (good) {
-        int err = world->rank == 0 ? limefile_output_commit(&out->unfinished) : 0;
-        good = checkpoint_report(world, out->path, reason_for(err, "sync and rename: ", text));
+        int err = world->rank == 0 ? limefile_output_commit(&out->output) : 0;
+        good = checkpoint_report(world, out->path, get_reason(err, "sync and rename: ", text));
     }
     checkpoint_output_drop(world, out);
     return good;
@@ -116,24 +116,24 @@ bool checkpoint_output_put(struct checkpoint_output *out, int64_t at, const void
 {
     const char *from = data;
     while (n > 0) {
-        int piece = n < PIECE_BYTES ? (int)n : PIECE_BYTES, put = 0;
+        int chunk = n < CHUNK_BYTES ? (int)n : CHUNK_BYTES, written = 0;
         MPI_Status status;
-        int err = MPI_File_write_at(out->file, at, from, piece, MPI_BYTE, &status);
+        int err = MPI_File_write_at(out->file, at, from, chunk, MPI_BYTE, &status);
         if (err) {
             checkpoint_mpi_text(err, error);
             return false;
         }
         /* A full disk makes a short write; only the next call reports an error. */
-        MPI_Get_count(&status, MPI_BYTE, &put);
-        if (put <= 0 || put > piece) {
+        MPI_Get_count(&status, MPI_BYTE, &written);
+        if (written <= 0 || written > chunk) {
             snprintf(error, CHECKPOINT_ERROR_BYTES,
-                     "write: %d of %d bytes at byte %" PRId64 "; is the disk full?", put, piece,
-                     at);
+                     "write: %d of %d bytes at byte %" PRId64 "; is the disk full?", written,
+                     chunk, at);
             return false;
         }
-        at += put;
-        from += put;
-        n -= put;
+        at += written;
+        from += written;
+        n -= written;
     }
     return true;
 }
@@ -141,11 +141,11 @@ bool checkpoint_output_put(struct checkpoint_output *out, int64_t at, const void
 void checkpoint_cells_choose(LemonDomain *domain, int64_t particles)
 {
     const double *length = domain->length;
-    double cells = fmax(1, (double)particles / PARTICLES_A_CELL);
+    double cells = fmax(1, (double)particles / PARTICLES_PER_CELL);
     double edge = cbrt(length[0]) * cbrt(length[1]) * cbrt(length[2]) / cbrt(cells);
     for (int d = 0; d < 3; d++) {
         double n = floor(length[d] / edge + 0.5);
-        domain->cells[d] = n >= CELLS_A_DIMENSION ? CELLS_A_DIMENSION : n >= 1 ? (int64_t)n : 1;
+        domain->cells[d] = n >= CELLS_PER_DIM ? CELLS_PER_DIM : n >= 1 ? (int64_t)n : 1;
     }
 }
 

@@ -16,7 +16,7 @@
 
 struct checkpoint_output {
     const char *path;                        /* as given; not owned */
-    struct limefile_output unfinished;       /* on rank 0 */
+    struct limefile_output output;           /* on rank 0 */
     char temporary[PATH_MAX + NAME_MAX + 2]; /* its absolute path */
     MPI_File file;                           /* open for reading and writing, empty at first */
     LemonWriter *writer;                     /* NULL until the first checkpoint */

@@ -46,15 +46,15 @@ static void set_span(const LemonDomain *domain, int d, double lower, double uppe
 }
 
 /* Returns the share of cell i in the box, rounded to 0 or 1 if it is within 1e-9. */
-static double part(const struct span *s, int64_t i)
+static double overlap_share(const struct span *s, int64_t i)
 {
     double from = s->origin + (double)i * s->width, to = from + s->width;
-    double share = (fmin(to, s->upper) - fmax(from, s->lower)) / s->width;
-    return share < 1e-9 ? 0 : share > 1 - 1e-9 ? 1 : share;
+    double part = (fmin(to, s->upper) - fmax(from, s->lower)) / s->width;
+    return part < 1e-9 ? 0 : part > 1 - 1e-9 ? 1 : part;
 }
 
-static double particles_in(const LemonCells *cells, const double lower[3],
-                           const double upper[3])
+static double count_particles(const LemonCells *cells, const double lower[3],
+                              const double upper[3])
 {
     const int64_t *n = cells->domain.cells;
     struct span s[3];
@@ -63,26 +63,26 @@ static double particles_in(const LemonCells *cells, const double lower[3],
         set_span(&cells->domain, d, lower[d], upper[d], &s[d]);
     for (int64_t x = s[0].first; x < s[0].end; x++)
         for (int64_t y = s[1].first; y < s[1].end; y++) {
-            double area = part(&s[0], x) * part(&s[1], y);
+            double area = overlap_share(&s[0], x) * overlap_share(&s[1], y);
             for (int64_t z = s[2].first; area > 0 && z < s[2].end; z++)
-                sum += area * part(&s[2], z) *
+                sum += area * overlap_share(&s[2], z) *
                        (double)cells->cell[(x * n[1] + y) * n[2] + z].count;
         }
     return sum;
 }
 
-static void add(struct checkpoint_balance *b, double particles)
+static void add_rank(struct checkpoint_balance *b, double particles)
 {
-    b->least = fmin(b->least, particles);
-    b->most = fmax(b->most, particles);
+    b->min = fmin(b->min, particles);
+    b->max = fmax(b->max, particles);
     b->mean += particles;
     b->empty += particles < 0.5;
 }
 
-static void combine(struct checkpoint_balance *b)
+static void combine_balance(struct checkpoint_balance *b)
 {
-    MPI_Allreduce(MPI_IN_PLACE, &b->least, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
-    MPI_Allreduce(MPI_IN_PLACE, &b->most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &b->min, 1, MPI_DOUBLE, MPI_MIN, MPI_COMM_WORLD);
+    MPI_Allreduce(MPI_IN_PLACE, &b->max, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &b->mean, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
     MPI_Allreduce(MPI_IN_PLACE, &b->empty, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     b->mean /= b->ranks;
@@ -93,16 +93,16 @@ int checkpoint_balance(const struct checkpoint_world *world, const LemonCells *c
                        struct checkpoint_balance *b)
 {
     int code = LEMON_SUCCESS;
-    *b = (struct checkpoint_balance){.ranks = ranks, .least = DBL_MAX};
+    *b = (struct checkpoint_balance){.ranks = ranks, .min = DBL_MAX};
     for (int64_t i = world->rank; i < ranks && code == LEMON_SUCCESS; i += world->ranks) {
         double lower[3], upper[3];
         code = decomposition == CHECKPOINT_KD
                    ? lemonBalancedBox(cells, ranks, (int)i, lower, upper)
                    : lemonRegularBox(&cells->domain, NULL, ranks, (int)i, lower, upper);
         if (code == LEMON_SUCCESS)
-            add(b, particles_in(cells, lower, upper));
+            add_rank(b, count_particles(cells, lower, upper));
     }
-    combine(b);
+    combine_balance(b);
     MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     return code;
 }
@@ -112,16 +112,16 @@ void checkpoint_show_move(const struct checkpoint_world *world, const char *what
                           double seconds, bool quiet)
 {
     struct checkpoint_balance b;
-    char shown[CHECKPOINT_SHOWN_BYTES], size[LIMEFILE_SIZE_BYTES], speed[LIMEFILE_SIZE_BYTES];
-    b = (struct checkpoint_balance){.ranks = world->ranks, .least = DBL_MAX};
-    add(&b, (double)p->count);
-    combine(&b);
+    char name[CHECKPOINT_SHOWN_BYTES], size[LIMEFILE_SIZE_BYTES], speed[LIMEFILE_SIZE_BYTES];
+    b = (struct checkpoint_balance){.ranks = world->ranks, .min = DBL_MAX};
+    add_rank(&b, (double)p->count);
+    combine_balance(&b);
     MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     if (world->rank != 0 || quiet)
         return;
     double particles = b.mean * b.ranks, bytes = particles * (double)p->bytes;
     printf("%-8s %s: %.0f particles, %s, %.0f to %.0f a rank (mean %.1f), %.3f s, %s/s\n", what,
-           checkpoint_shown(path, shown), particles, limefile_text_size(bytes, 1, size),
-           b.least, b.most, b.mean, seconds,
+           checkpoint_shown(path, name), particles, limefile_text_size(bytes, 1, size), b.min,
+           b.max, b.mean, seconds,
            limefile_text_size(seconds > 0 ? bytes / seconds : 0, 1, speed));
 }

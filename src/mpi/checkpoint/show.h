@@ -16,7 +16,7 @@ const char *checkpoint_type_word(int type);
 
 struct checkpoint_balance {
     int ranks, empty; /* empty: ranks without particles */
-    double least, mean, most;
+    double min, mean, max;
 };
 
 /* Computes from the index how evenly ranks would share a checkpoint's particles; the ranks

@@ -25,7 +25,7 @@ static void open_path(struct checkpoint_textfile *t, char error[CHECKPOINT_ERROR
         t->bytes = st.st_size;
 }
 
-static void read_header(struct checkpoint_textfile *t, char error[CHECKPOINT_ERROR_BYTES])
+static void read_text_header(struct checkpoint_textfile *t, char error[CHECKPOINT_ERROR_BYTES])
 {
     char reason[CHECKPOINT_REASON_BYTES];
     int64_t line;
@@ -49,7 +49,7 @@ bool checkpoint_textfile_open(const struct checkpoint_world *world, const char *
     t->text = checkpoint_allocate(NULL, CHECKPOINT_HEADER_MAX + 1, 1);
     open_path(t, error);
     if (!error[0] && world->rank == 0)
-        read_header(t, error);
+        read_text_header(t, error);
     if (!checkpoint_report(world, path, error)) {
         checkpoint_textfile_close(t);
         return false;
@@ -75,39 +75,39 @@ struct reading {
     struct checkpoint_particles *particles;
     int64_t lines; /* lines read so far */
     char error[CHECKPOINT_ERROR_BYTES];
-    bool of_line; /* `error` is about the last counted line */
+    bool is_line_error; /* `error` is about the last counted line */
 };
 
-static bool take_line(struct reading *r, char *line, size_t n)
+static bool parse_line(struct reading *r, char *line, size_t n)
 {
     struct checkpoint_molecule m;
     char reason[CHECKPOINT_REASON_BYTES];
     if (n > 0 && line[n - 1] == '\n')
         line[--n] = '\0';
     r->lines++;
-    int taken = checkpoint_line_parse(line, n, &r->text->header, &m, reason);
-    if (taken > 0)
+    int result = checkpoint_line_parse(line, n, &r->text->header, &m, reason);
+    if (result > 0)
         memcpy(checkpoint_particles_add(r->particles), &m, (size_t)r->particles->bytes);
-    if (taken < 0)
+    if (result < 0)
         snprintf(r->error, sizeof r->error, "%s", reason);
-    r->of_line = taken < 0;
-    return taken >= 0;
+    r->is_line_error = result < 0;
+    return result >= 0;
 }
 
 /* Reads the lines that begin in this rank's part of the file, [at, end). */
 static void read_lines(struct reading *r, int64_t at, int64_t end)
 {
     FILE *file = r->text->file;
-    bool skips = at > (int64_t)r->text->header.bytes; /* the line before may reach over `at` */
+    bool is_in_line = at > (int64_t)r->text->header.bytes; /* `at` may be inside a line */
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     ssize_t n = 0;
-    at -= skips;
+    at -= is_in_line;
     if (fseeko(file, at, SEEK_SET) == 0) {
-        if (skips && (n = getline(&line, &room, file)) > 0)
+        if (is_in_line && (n = getline(&line, &capacity, file)) > 0)
             at += n;
-        while (at < end && (n = getline(&line, &room, file)) > 0 &&
-               take_line(r, line, (size_t)n))
+        while (at < end && (n = getline(&line, &capacity, file)) > 0 &&
+               parse_line(r, line, (size_t)n))
             at += n;
     }
     if (n < 0 && !feof(file))
@@ -117,14 +117,14 @@ static void read_lines(struct reading *r, int64_t at, int64_t end)
 
 /* Reports with the line's number in the file. All lines of lower ranks are counted, because the
  * lowest rank with an error is reported. */
-static bool report(const struct checkpoint_world *world, struct reading *r)
+static bool report_line(const struct checkpoint_world *world, struct reading *r)
 {
     char error[CHECKPOINT_ERROR_BYTES + 32];
     int64_t before = 0;
     MPI_Exscan(&r->lines, &before, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
     if (world->rank == 0)
         before = 0;
-    if (r->of_line)
+    if (r->is_line_error)
         snprintf(error, sizeof error, "line %lld: %s",
                  (long long)(r->text->header.lines + before + r->lines), r->error);
     else
@@ -132,11 +132,11 @@ static bool report(const struct checkpoint_world *world, struct reading *r)
     return checkpoint_report(world, r->text->path, error);
 }
 
-static bool count(const struct checkpoint_world *world, const struct checkpoint_textfile *t,
-                  int64_t mine)
+static bool check_molecule_count(const struct checkpoint_world *world,
+                                 const struct checkpoint_textfile *t, int64_t own)
 {
     char error[CHECKPOINT_ERROR_BYTES] = "";
-    int64_t all = checkpoint_sum(mine);
+    int64_t all = checkpoint_sum(own);
     if (all != t->header.molecules)
         snprintf(error, sizeof error, "NumberOfMolecules is %lld, but %lld follow",
                  (long long)t->header.molecules, (long long)all);
@@ -151,7 +151,7 @@ bool checkpoint_textfile_read(const struct checkpoint_world *world,
     *p = (struct checkpoint_particles){.bytes = checkpoint_particle(t->header.format)->bytes};
     read_lines(&r, begin + (int64_t)((__int128)bytes * world->rank / world->ranks),
                begin + (int64_t)((__int128)bytes * (world->rank + 1) / world->ranks));
-    if (report(world, &r) && count(world, t, p->count))
+    if (report_line(world, &r) && check_molecule_count(world, t, p->count))
         return true;
     checkpoint_particles_free(p);
     return false;

@@ -8,24 +8,24 @@
 #include <stdlib.h>
 
 enum {
-    SAID_BYTES = 512,
+    MESSAGE_BYTES = 512,
 };
 
 /* The first message of the library since the last call of checkpoint_lemon(). */
-static char said[SAID_BYTES];
+static char lemon_message[MESSAGE_BYTES];
 
-static void take_message(const char *text, void *context)
+static void store_message(const char *text, void *context)
 {
     (void)context;
-    if (!said[0])
-        snprintf(said, sizeof said, "%s", text);
+    if (!lemon_message[0])
+        snprintf(lemon_message, sizeof lemon_message, "%s", text);
 }
 
 void checkpoint_world_set(struct checkpoint_world *world)
 {
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->ranks);
-    lemonSetMessageHandler(take_message, NULL);
+    lemonSetMessageHandler(store_message, NULL);
 }
 
 void checkpoint_say(const char *format, ...)
@@ -67,15 +67,15 @@ bool checkpoint_report(const struct checkpoint_world *world, const char *path,
 }
 
 /* Returns a text for a code without a message of the library. */
-static const char *word_for(int code)
+static const char *format_code(int code)
 {
     static char text[32];
-    snprintf(text, sizeof text, "Lemon's error %d", code);
-    return code == LEMON_EOF ? "no checkpoint in it" : text;
+    snprintf(text, sizeof text, "Lemon error %d", code);
+    return code == LEMON_EOF ? "no checkpoint in this file" : text;
 }
 
 /* Skips the library's prefix "lemon: rank N: ". */
-static const char *reason_in(const char *text)
+static const char *skip_prefix(const char *text)
 {
     int prefix = 0;
     sscanf(text, "lemon: rank %*d: %n", &prefix);
@@ -86,12 +86,12 @@ bool checkpoint_lemon(const struct checkpoint_world *world, const char *path,
                       const char *action, int code)
 {
     char text[CHECKPOINT_ERROR_BYTES] = "";
-    int rank = code != LEMON_SUCCESS && said[0] ? world->rank : world->ranks;
+    int rank = code != LEMON_SUCCESS && lemon_message[0] ? world->rank : world->ranks;
     MPI_Allreduce(MPI_IN_PLACE, &rank, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
     if (code != LEMON_SUCCESS && (rank == world->rank || rank == world->ranks))
         snprintf(text, sizeof text, "%s%s%s", action ? action : "", action ? ": " : "",
-                 said[0] ? reason_in(said) : word_for(code));
-    said[0] = '\0';
+                 lemon_message[0] ? skip_prefix(lemon_message) : format_code(code));
+    lemon_message[0] = '\0';
     return checkpoint_report(world, path, text);
 }
 

@@ -18,7 +18,7 @@ enum {
 /* In the file the communicator's dimension 0 is slowest, then 3, then 1; 2 is fastest. */
 static int const mapping[DIMS] = {0, 3, 1, 2};
 
-static MPI_Comm make_grid(int *lattice)
+static MPI_Comm create_communicator(int *lattice)
 {
     int ranks, grid[DIMS] = {0}, periods[DIMS] = {1, 1, 1, 1};
     MPI_Comm cartesian;
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
     int rank, good = 1, lattice[DIMS];
     char written[LOCAL_SITES];
     MPI_Init(&argc, &argv);
-    MPI_Comm cartesian = make_grid(lattice);
+    MPI_Comm cartesian = create_communicator(lattice);
     MPI_Comm_rank(cartesian, &rank);
     memset(written, '0' + rank, sizeof written);
     for (int i = 0; i < 2; i++) {

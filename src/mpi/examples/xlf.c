@@ -15,7 +15,7 @@ enum {
 };
 
 /* Returns the same time on all ranks: they must agree on the length of the record. */
-static time_t time_of_rank_0(void)
+static time_t get_common_time(void)
 {
     char const *epoch = getenv("SOURCE_DATE_EPOCH");
     long long now = epoch ? atoll(epoch) : (long long)time(NULL);
@@ -23,9 +23,9 @@ static time_t time_of_rank_0(void)
     return (time_t)now;
 }
 
-static void compose(char *message)
+static void compose_message(char *message)
 {
-    time_t now = time_of_rank_0();
+    time_t now = get_common_time();
     snprintf(message, MESSAGE_BYTES,
              "\n plaquette = %e\n trajectory nr = %d\n beta = %f, kappa = %f, mu = %f, "
              "c2_rec = %f\n time = %lld\n hmcversion = %s\n mubar = %f\n epsilonbar = %f\n "
@@ -84,7 +84,7 @@ int main(int argc, char **argv)
     char written[MESSAGE_BYTES] = "";
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    compose(written);
+    compose_message(written);
     for (int i = 0; i < 2; i++) {
         char read[MESSAGE_BYTES] = "";
         write_message(names[i], written, i == 1 /* non-blocking */);

@@ -11,31 +11,32 @@
 #include <string.h>
 
 enum {
-    ANSWER_MS = 10 * 1000,
+    REPLY_MS = 10 * 1000,
     END_MS = 30 * 1000, /* time limit for the job's end */
 };
 
-static int fail(const struct job_options *options, const char *action, const char *reason)
+static int show_error(const struct job_options *options, const char *action, const char *reason)
 {
-    job_say("%s: %s: %s", options->socket, action, reason);
+    job_say("%s: %s: %s", options->socket_path, action, reason);
     return 1;
 }
 
-static int connect_to(const struct job_options *options, struct limejob_channel *channel)
+static int connect_to_job(const struct job_options *options, struct limejob_channel *channel)
 {
     struct limejob_greeting greeting;
     char text[LIMEJOB_TEXT_MAX];
-    int err = limejob_connect(channel, options->socket, -1, 0, ANSWER_MS, &greeting, text);
+    int err = limejob_connect(channel, options->socket_path, -1, 0, REPLY_MS, &greeting, text);
     if (err == -ECONNREFUSED || err == -ENOENT)
-        return fail(options, "connect",
-                    "no job serves it; start one: mpirun -n N limefs-io --socket PATH");
-    return err ? fail(options, "connect", text) : 0;
+        return show_error(
+            options, "connect",
+            "no job is running there; start one: mpirun -n N limefs-io --socket PATH");
+    return err ? show_error(options, "connect", text) : 0;
 }
 
 /* ---- status ---- */
 
 /* Copies a name without control characters: any program of this user may listen here. */
-static const char *shown(const json_t *text, char out[LIMEJOB_PATH_MAX])
+static const char *printable(const json_t *text, char out[LIMEJOB_PATH_MAX])
 {
     const char *value = json_string_value(text);
     snprintf(out, LIMEJOB_PATH_MAX, "%s", value ? value : "?");
@@ -43,7 +44,7 @@ static const char *shown(const json_t *text, char out[LIMEJOB_PATH_MAX])
     return out;
 }
 
-static double number_of(const json_t *object, const char *key)
+static double get_number(const json_t *object, const char *key)
 {
     return json_number_value(json_object_get(object, key));
 }
@@ -56,7 +57,8 @@ static void print_hosts(const json_t *hosts)
     json_array_foreach(hosts, i, host)
     {
         const json_t *ranks = json_object_get(host, "ranks");
-        printf("%-12s %s: rank%s", i ? "" : "hosts", shown(json_object_get(host, "name"), name),
+        printf("%-12s %s: rank%s", i ? "" : "hosts",
+               printable(json_object_get(host, "name"), name),
                json_array_size(ranks) == 1 ? "" : "s");
         json_array_foreach(ranks, k, rank)
         {
@@ -72,35 +74,35 @@ static void print_files(const json_t *status)
     size_t i;
     json_t *file;
     char path[LIMEJOB_PATH_MAX];
-    printf("%-12s %.0f\n", "open files", number_of(status, "open_file_count"));
+    printf("%-12s %.0f\n", "open files", get_number(status, "open_file_count"));
     json_array_foreach(files, i, file)
     {
-        printf("%-12s %s\n", "", shown(file, path));
+        printf("%-12s %s\n", "", printable(file, path));
     }
 }
 
 static void print_counters(const json_t *status)
 {
-    printf("%-12s %.0f bytes, %.3f GB\n", "read", number_of(status, "bytes_read"),
-           number_of(status, "bytes_read") / 1e9);
+    printf("%-12s %.0f bytes, %.3f GB\n", "read", get_number(status, "bytes_read"),
+           get_number(status, "bytes_read") / 1e9);
     printf("%-12s %.0f bytes, %.3f GB, %.0f writes in flight, %.0f syncs\n", "written",
-           number_of(status, "bytes_written"), number_of(status, "bytes_written") / 1e9,
-           number_of(status, "writes_in_flight"), number_of(status, "syncs"));
+           get_number(status, "bytes_written"), get_number(status, "bytes_written") / 1e9,
+           get_number(status, "writes_in_flight"), get_number(status, "syncs"));
     printf("%-12s %.0f, %.0f in flight, %.0f failed\n", "requests",
-           number_of(status, "requests"), number_of(status, "in_flight"),
-           number_of(status, "errors"));
+           get_number(status, "requests"), get_number(status, "in_flight"),
+           get_number(status, "errors"));
 }
 
 static void print_status(const json_t *status)
 {
     char version[LIMEJOB_PATH_MAX];
     printf("%-12s %s, process %.0f, up %.0f s\n", "limefs-io",
-           shown(json_object_get(status, "version"), version), number_of(status, "pid"),
-           number_of(status, "uptime_s"));
-    printf("%-12s %.0f\n", "ranks", number_of(status, "ranks"));
+           printable(json_object_get(status, "version"), version), get_number(status, "pid"),
+           get_number(status, "uptime_s"));
+    printf("%-12s %.0f\n", "ranks", get_number(status, "ranks"));
     print_hosts(json_object_get(status, "hosts"));
-    printf("%-12s %.0f bytes\n", "stripe", number_of(status, "stripe"));
-    printf("%-12s %.0f\n", "clients", number_of(status, "clients"));
+    printf("%-12s %.0f bytes\n", "stripe", get_number(status, "stripe"));
+    printf("%-12s %.0f\n", "clients", get_number(status, "clients"));
     print_files(status);
     print_counters(status);
 }
@@ -109,16 +111,16 @@ static int show_status(const struct job_options *options, struct limejob_channel
 {
     static struct limejob_packet reply;
     static char text[LIMEJOB_PAYLOAD_MAX + 1];
-    int err = limejob_ask(channel, LIMEJOB_STATUS, &reply, ANSWER_MS);
+    int err = limejob_ask(channel, LIMEJOB_STATUS, &reply, REPLY_MS);
     if (err)
-        return fail(options, "status", strerror(-err));
+        return show_error(options, "status", strerror(-err));
     err = limejob_get_code(&reply, text, sizeof text);
     if (err || limejob_get_text(&reply, text, sizeof text) != 0)
-        return fail(options, "status", err ? text : "invalid reply");
+        return show_error(options, "status", err ? text : "invalid reply");
     json_error_t error;
     json_t *status = json_loads(text, 0, &error);
     if (!status)
-        return fail(options, "status", error.text);
+        return show_error(options, "status", error.text);
     limefile_text_defuse(text, ""); /* limefs-io sends no control characters */
     if (options->json)
         puts(text);
@@ -131,29 +133,29 @@ static int show_status(const struct job_options *options, struct limejob_channel
 /* ---- stop ---- */
 
 /* Returns after the job has closed the connection by its end. */
-static int stop(const struct job_options *options, struct limejob_channel *channel)
+static int stop_job(const struct job_options *options, struct limejob_channel *channel)
 {
     static struct limejob_packet reply;
     char text[LIMEJOB_TEXT_MAX];
-    int err = limejob_ask(channel, LIMEJOB_STOP, &reply, ANSWER_MS);
+    int err = limejob_ask(channel, LIMEJOB_STOP, &reply, REPLY_MS);
     if (!err)
         err = limejob_get_code(&reply, text, sizeof text);
     if (err)
-        return fail(options, "stop",
-                    err == -ETIMEDOUT ? "it does not answer; end its mpirun" : strerror(-err));
+        return show_error(options, "stop",
+                          err == -ETIMEDOUT ? "no reply; end its mpirun" : strerror(-err));
     err = limejob_receive(channel, &reply, END_MS);
-    return err == -EPIPE ? 0 : fail(options, "stop", "it has not ended yet; end its mpirun");
+    return err == -EPIPE ? 0 : show_error(options, "stop", "still running; end its mpirun");
 }
 
 int job_ask(const struct job_options *options)
 {
     struct limejob_channel *channel = malloc(sizeof *channel);
     if (!channel)
-        return fail(options, "connect", strerror(ENOMEM));
-    int code = connect_to(options, channel);
+        return show_error(options, "connect", strerror(ENOMEM));
+    int code = connect_to_job(options, channel);
     if (!code) {
-        code =
-            options->mode == JOB_STOP ? stop(options, channel) : show_status(options, channel);
+        code = options->mode == JOB_STOP ? stop_job(options, channel)
+                                         : show_status(options, channel);
         limejob_channel_close(channel);
     }
     free(channel);

@@ -18,9 +18,9 @@
 #include <unistd.h>
 
 enum {
-    SILENT_US = 10 * 1000 * 1000, /* time limit for HELLO */
-    PACKETS_A_TURN = 16,          /* packets of one client before other peers have their turn */
-    ARRIVALS_A_TURN = 32,
+    HELLO_US = 10 * 1000 * 1000, /* time limit for HELLO */
+    PACKETS_PER_EVENT = 16,      /* packets of one client before other peers have their turn */
+    ACCEPTS_PER_EVENT = 32,
 };
 
 /* Frees a closed client when none of its requests is in flight. */
@@ -33,19 +33,19 @@ static void unref_file(struct job_server *, struct job_file *);
 
 static bool reserve_slot(struct job_server *server, uint64_t *slot)
 {
-    for (uint64_t i = 0; i < server->table_size; i++)
-        if (!server->table[i]) {
+    for (uint64_t i = 0; i < server->request_slots; i++)
+        if (!server->requests[i]) {
             *slot = i;
             return true;
         }
-    uint64_t size = server->table_size * 2 + 64;
-    struct job_request **table = realloc(server->table, size * sizeof(*table));
+    uint64_t size = server->request_slots * 2 + 64;
+    struct job_request **table = realloc(server->requests, size * sizeof(*table));
     if (!table)
         return false;
-    memset(table + server->table_size, 0, (size - server->table_size) * sizeof(*table));
-    *slot = server->table_size;
-    server->table = table;
-    server->table_size = size;
+    memset(table + server->request_slots, 0, (size - server->request_slots) * sizeof(*table));
+    *slot = server->request_slots;
+    server->requests = table;
+    server->request_slots = size;
     return true;
 }
 
@@ -58,10 +58,9 @@ static struct job_request *new_request(struct job_server *server, uint16_t opcod
         free(request);
         return NULL;
     }
-    server->table[request->slot] = request;
-    server->outstanding++;
+    server->requests[request->slot] = request;
+    server->requests_in_flight++;
     request->opcode = opcode;
-    request->since_us = job_now_us();
     if (client) {
         request->client = client;
         request->client_opcode = packet->opcode;
@@ -74,8 +73,8 @@ static struct job_request *new_request(struct job_server *server, uint16_t opcod
 static void free_request(struct job_server *server, struct job_request *request)
 {
     struct job_client *client = request->client;
-    server->table[request->slot] = NULL;
-    server->outstanding--;
+    server->requests[request->slot] = NULL;
+    server->requests_in_flight--;
     free(request);
     if (client) {
         client->in_flight--;
@@ -90,18 +89,18 @@ static void send_command(struct job_server *server, struct job_request *request,
     packet->opcode = request->opcode;
     packet->flags = 0;
     packet->tag = request->slot;
-    request->waiting = server->ranks;
+    request->pending_replies = server->ranks;
     for (int i = 0; i < server->ranks; i++) {
-        packet->fd = server->places[i].local ? fd : -1;
+        packet->fd = server->locations[i].is_local ? fd : -1;
         int err = job_peer_put(server, &server->workers[i]->peer, packet);
         if (err)
-            job_server_fault("rank %d on %s: send a command: %s", i, server->places[i].host,
+            job_server_fault("rank %d on %s: send a command: %s", i, server->locations[i].host,
                              strerror(-err));
     }
     packet->fd = fd;
 }
 
-static bool is_move(const struct job_request *request)
+static bool is_transfer(const struct job_request *request)
 {
     return request->opcode == JOB_READ || request->opcode == JOB_WRITE;
 }
@@ -111,11 +110,11 @@ static bool is_same_inode(const struct job_file *a, const struct job_file *b)
     return limefile_identity_same_file(&a->identity, &b->identity);
 }
 
-static bool is_being_written(const struct job_server *server, const struct job_file *file,
-                             uint64_t offset, uint64_t bytes)
+static bool range_is_being_written(const struct job_server *server, const struct job_file *file,
+                                   uint64_t offset, uint64_t bytes)
 {
-    for (uint64_t i = 0; i < server->table_size; i++) {
-        const struct job_request *write = server->table[i];
+    for (uint64_t i = 0; i < server->request_slots; i++) {
+        const struct job_request *write = server->requests[i];
         if (write && write->opcode == JOB_WRITE && is_same_inode(write->file, file) &&
             offset < write->offset + write->bytes && write->offset < offset + bytes)
             return true;
@@ -125,35 +124,35 @@ static bool is_being_written(const struct job_server *server, const struct job_f
 
 /* ---- connections ---- */
 
-/* Shuts the gates of the client's writes. A killed client cannot do so, and another process may
+/* Sets the fences of the client's writes, which a killed client cannot do. Another process may
  * write to the same place next. */
-static void take_back(const struct job_client *client)
+static void cancel_writes(const struct job_client *client)
 {
-    limejob_gate shut;
-    limejob_gate_shut(&shut);
-    for (const struct job_request *move = client->moves; move; move = move->next)
-        if (move->opcode == JOB_WRITE && move->gate != UINT64_MAX &&
-            pwrite(client->window_fd, &shut, sizeof shut, (off_t)move->gate) < 0)
-            job_log("client process %ld: its writes cannot be taken back: %s",
-                    (long)client->pid, strerror(errno));
+    limejob_gate fence;
+    limejob_gate_shut(&fence);
+    for (const struct job_request *write = client->transfers; write; write = write->next)
+        if (write->opcode == JOB_WRITE && write->fence_offset != UINT64_MAX &&
+            pwrite(client->window_fd, &fence, sizeof fence, (off_t)write->fence_offset) < 0)
+            job_log("client process %ld: cannot cancel its writes: %s", (long)client->pid,
+                    strerror(errno));
 }
 
 /* Requests in flight need the client's window and files until release_client(). */
 static void drop_client(struct job_server *server, struct job_client *client)
 {
-    if (client->gone)
+    if (client->is_closed)
         return;
-    client->gone = true;
-    take_back(client);
+    client->is_closed = true;
+    cancel_writes(client);
     server->client_count--;
-    if (!client->greeted)
-        server->strangers--;
+    if (!client->has_greeted)
+        server->unauthenticated--;
     job_outbox_clear(&client->peer.outbox);
     limejob_channel_close(&client->peer.channel); /* this also removes it from epoll */
     release_client(server, client);
 }
 
-static void unmap(struct job_server *server, const struct job_client *client)
+static void unmap_client_window(struct job_server *server, const struct job_client *client)
 {
     static struct limejob_packet packet;
     struct job_request *request = new_request(server, JOB_UNMAP, NULL, NULL);
@@ -166,28 +165,29 @@ static void unmap(struct job_server *server, const struct job_client *client)
 
 static void release_client(struct job_server *server, struct job_client *client)
 {
-    if (!client->gone || client->in_flight || client->peer.dead)
+    if (!client->is_closed || client->in_flight || client->peer.is_dropped)
         return;
     struct job_client **at = &server->clients;
     while (*at != client)
         at = &(*at)->next;
     *at = client->next;
     if (client->window)
-        unmap(server, client);
+        unmap_client_window(server, client);
     if (client->window_fd >= 0)
         close(client->window_fd);
     client->window_fd = -1;
-    for (size_t i = 0; i < client->opened_count; i++)
-        for (unsigned k = 0; k < client->opened[i].count; k++)
-            unref_file(server, client->opened[i].file);
-    free(client->opened);
-    client->opened = NULL;
+    for (size_t i = 0; i < client->file_count; i++)
+        for (unsigned k = 0; k < client->files[i].opens; k++)
+            unref_file(server, client->files[i].file);
+    free(client->files);
+    client->files = NULL;
     job_peer_drop(server, &client->peer);
 }
 
-static void throw_out(struct job_server *server, struct job_client *client, const char *why)
+static void reject_client(struct job_server *server, struct job_client *client,
+                          const char *reason)
 {
-    job_log("client process %ld: dropped: %s", (long)client->pid, why);
+    job_log("client process %ld: dropped: %s", (long)client->pid, reason);
     drop_client(server, client);
 }
 
@@ -197,40 +197,40 @@ void job_clients_tick(struct job_server *server)
     struct job_client *next;
     for (struct job_client *client = server->clients; client; client = next) {
         next = client->next;
-        if (!client->greeted && !client->gone && now - client->since_us > SILENT_US)
-            throw_out(server, client, "it has said nothing");
+        if (!client->has_greeted && !client->is_closed && now - client->connected_us > HELLO_US)
+            reject_client(server, client, "no HELLO in 10 seconds");
     }
 }
 
-static void reply_to(struct job_server *server, struct job_client *client,
-                     const struct limejob_packet *reply)
+static void send_reply(struct job_server *server, struct job_client *client,
+                       const struct limejob_packet *reply)
 {
-    if (client->gone)
+    if (client->is_closed)
         return;
     if (client->peer.outbox.bytes > JOB_OUTBOX_MAX) {
-        throw_out(server, client, "it does not take its replies");
+        reject_client(server, client, "does not read its replies");
         return;
     }
     int err = job_peer_put(server, &client->peer, reply);
-    if (err || (client->last_words && !client->peer.outbox.first))
+    if (err || (client->closes_after_flush && !client->peer.outbox.first))
         drop_client(server, client);
 }
 
-static void answer_now(struct job_server *server, struct job_client *client,
-                       const struct limejob_packet *request, int code, const char *text)
+static void reply_at_once(struct job_server *server, struct job_client *client,
+                          const struct limejob_packet *request, int code, const char *text)
 {
     static struct limejob_packet reply;
-    char words[JOB_TEXT_MAX];
-    snprintf(words, sizeof words, "%s", code && !text ? strerror(code) : text ? text : "");
-    limefile_text_defuse(words, "");
-    limejob_reply(&reply, request, code, words);
-    reply_to(server, client, &reply);
+    char message[JOB_TEXT_MAX];
+    snprintf(message, sizeof message, "%s", code && !text ? strerror(code) : text ? text : "");
+    limefile_text_defuse(message, "");
+    limejob_reply(&reply, request, code, message);
+    send_reply(server, client, &reply);
 }
 
 /* ---- results of requests ---- */
 
-static void put_result(const struct job_server *server, const struct job_request *request,
-                       struct limejob_packet *reply)
+static void append_result(const struct job_server *server, const struct job_request *request,
+                          struct limejob_packet *reply)
 {
     if (request->opcode == JOB_WINDOW) {
         limejob_put_u32(reply, (uint32_t)server->ranks);
@@ -238,141 +238,140 @@ static void put_result(const struct job_server *server, const struct job_request
         limejob_put_u64(reply, server->stripe);
     } else if (request->opcode == JOB_OPEN) {
         limejob_put_u32(reply, request->file->id);
-    } else if (is_move(request)) {
+    } else if (is_transfer(request)) {
         limejob_put_u64(reply, request->bytes);
     }
 }
 
-static void answer_request(struct job_server *server, struct job_request *request)
+static void reply_to_request(struct job_server *server, struct job_request *request)
 {
     static struct limejob_packet reply;
-    struct limejob_packet of = {.opcode = 0};
-    of.opcode = request->client_opcode;
-    of.tag = request->client_tag;
+    struct limejob_packet of = {.opcode = request->client_opcode, .tag = request->client_tag};
     limefile_text_defuse(request->text, ""); /* the text names files: make it valid UTF-8 */
     const char *text = request->text[0] ? request->text : strerror(request->code);
     limejob_reply(&reply, &of, request->code, text);
     if (!request->code)
-        put_result(server, request, &reply);
-    reply_to(server, request->client, &reply);
+        append_result(server, request, &reply);
+    send_reply(server, request->client, &reply);
 }
 
 /* ---- files ---- */
 
-static struct job_opened *find_opened(struct job_client *client, uint32_t id)
+static struct job_opened *find_client_file(struct job_client *client, uint32_t id)
 {
-    for (size_t i = 0; i < client->opened_count; i++)
-        if (client->opened[i].file->id == id)
-            return &client->opened[i];
+    for (size_t i = 0; i < client->file_count; i++)
+        if (client->files[i].file->id == id)
+            return &client->files[i];
     return NULL;
 }
 
-static bool remember_opened(struct job_client *client, struct job_file *file)
+static bool add_client_file(struct job_client *client, struct job_file *file)
 {
-    struct job_opened *opened = find_opened(client, file->id);
+    struct job_opened *opened = find_client_file(client, file->id);
     if (opened) {
-        opened->count++;
+        opened->opens++;
         return true;
     }
-    opened = realloc(client->opened, (client->opened_count + 1) * sizeof *opened);
+    opened = realloc(client->files, (client->file_count + 1) * sizeof *opened);
     if (!opened)
         return false;
-    client->opened = opened;
-    opened[client->opened_count++] = (struct job_opened){file, 1, file->failures};
+    client->files = opened;
+    opened[client->file_count++] = (struct job_opened){file, 1, file->sync_failures};
     return true;
 }
 
 /* ---- files: opened once on all ranks, shared by all clients ---- */
 
 /* The caller keeps the descriptor, which is also sent to the ranks on this host. */
-static void make_open(struct limejob_packet *packet, const struct job_file *file, int fd)
+static void format_open_command(struct limejob_packet *packet, const struct job_file *file,
+                                int fd)
 {
     limejob_request(packet, JOB_OPEN, 0);
     limejob_put_u32(packet, file->id);
-    limejob_put_u32(packet, file->writing);
+    limejob_put_u32(packet, file->for_writing);
     limejob_put_opening(packet, &file->identity, file->path, file->root);
     packet->fd = fd;
 }
 
-/* Takes ownership of `wanted`, and opens it on all workers unless it is open. Returns NULL if
- * out of memory, or at the limit (*code EMFILE): a rank without a free descriptor would end the
- * job. */
-static struct job_file *find_or_open(struct job_server *server, struct job_file *wanted, int fd,
-                                     int *code)
+/* Takes ownership of `requested`, and opens it on all workers unless it is open. Returns NULL
+ * if out of memory, or at the limit (*code EMFILE): a rank without a free descriptor would end
+ * the job. */
+static struct job_file *find_or_open_file(struct job_server *server, struct job_file *requested,
+                                          int fd, int *code)
 {
     static struct limejob_packet packet;
     for (struct job_file *file = server->files; file; file = file->next)
-        if (job_file_is_same(file, wanted)) {
-            free(wanted);
+        if (job_file_is_same(file, requested)) {
+            free(requested);
             return file;
         }
-    if (server->file_count >= server->files_most)
+    if (server->file_count >= server->max_files)
         *code = EMFILE;
     struct job_request *request =
         *code == EMFILE ? NULL : new_request(server, JOB_OPEN, NULL, NULL);
     if (!request) {
-        free(wanted);
+        free(requested);
         return NULL;
     }
-    wanted->id = ++server->last_file;
-    wanted->next = server->files;
-    server->files = request->file = wanted;
+    requested->id = ++server->last_file_id;
+    requested->next = server->files;
+    server->files = request->file = requested;
     server->file_count++;
-    make_open(&packet, wanted, fd);
+    format_open_command(&packet, requested, fd);
     send_command(server, request, &packet);
-    return wanted;
+    return requested;
 }
 
 /* Answers an open; a client that still exists gets the file. */
-static void hand_over(struct job_server *server, struct job_request *request)
+static void finish_client_open(struct job_server *server, struct job_request *request)
 {
     struct job_file *file = request->file;
-    bool use = !request->code && !request->client->gone;
-    if (use && !remember_opened(request->client, file)) {
+    bool is_usable = !request->code && !request->client->is_closed;
+    if (is_usable && !add_client_file(request->client, file)) {
         request->code = ENOMEM;
-        use = false;
+        is_usable = false;
     }
-    answer_request(server, request);
+    reply_to_request(server, request);
     free_request(server, request);
-    if (!use)
+    if (!is_usable)
         unref_file(server, file);
 }
 
-static void open_container(struct job_server *server, struct job_client *client,
-                           struct limejob_packet *packet)
+static void start_client_open(struct job_server *server, struct job_client *client,
+                              struct limejob_packet *packet)
 {
-    static struct limejob_opening wanted;
-    char why[256] = "", text[JOB_TEXT_MAX];
-    int code = job_opening_check(packet, &wanted, why, sizeof why);
+    static struct limejob_opening requested;
+    char reason[256] = "", text[JOB_TEXT_MAX];
+    int code = job_opening_check(packet, &requested, reason, sizeof reason);
     if (code) {
         snprintf(text, sizeof text, "%s: %.400s: %s", limejob_message_of(packet->opcode)->name,
-                 wanted.path, why);
-        answer_now(server, client, packet, code, text);
+                 requested.path, reason);
+        reply_at_once(server, client, packet, code, text);
         return;
     }
     struct job_request *request = new_request(server, JOB_OPEN, client, packet);
     struct job_file *file =
-        request ? job_file_new(&wanted, packet->opcode == LIMEJOB_OPEN_WRITE) : NULL;
+        request ? job_file_new(&requested, packet->opcode == LIMEJOB_OPEN_WRITE) : NULL;
     code = ENOMEM;
     if (file)
-        file = find_or_open(server, file, packet->fd, &code);
+        file = find_or_open_file(server, file, packet->fd, &code);
     if (!file) {
         if (request)
             free_request(server, request);
-        answer_now(server, client, packet, code, NULL);
+        reply_at_once(server, client, packet, code, NULL);
         return;
     }
     file->refs++;
     request->file = file;
-    if (file->open) {
-        hand_over(server, request);
+    if (file->is_open) {
+        finish_client_open(server, request);
         return;
     }
     request->next = file->waiters;
     file->waiters = request;
 }
 
-static void forget_file(struct job_server *server, struct job_file *file)
+static void remove_file(struct job_server *server, struct job_file *file)
 {
     struct job_file **at = &server->files;
     while (*at != file)
@@ -381,18 +380,18 @@ static void forget_file(struct job_server *server, struct job_file *file)
     server->file_count--;
 }
 
-static void finish_opening(struct job_server *server, struct job_request *opening)
+static void finish_open_command(struct job_server *server, struct job_request *opening)
 {
     struct job_file *file = opening->file;
     struct job_request *waiter = file->waiters, *next;
     file->waiters = NULL;
-    file->open = opening->code == 0;
+    file->is_open = opening->code == 0;
     file->refs++; /* keeps the file until all waiters are answered */
     for (; waiter; waiter = next) {
         next = waiter->next;
         waiter->code = opening->code;
         memcpy(waiter->text, opening->text, sizeof waiter->text);
-        hand_over(server, waiter);
+        finish_client_open(server, waiter);
     }
     unref_file(server, file);
 }
@@ -402,8 +401,8 @@ static void unref_file(struct job_server *server, struct job_file *file)
     static struct limejob_packet packet;
     if (--file->refs > 0)
         return;
-    forget_file(server, file);
-    if (!file->open) {
+    remove_file(server, file);
+    if (!file->is_open) {
         free(file);
         return;
     }
@@ -416,133 +415,136 @@ static void unref_file(struct job_server *server, struct job_file *file)
     send_command(server, request, &packet);
 }
 
-static void open_file(struct job_server *server, struct job_client *client,
-                      struct limejob_packet *packet)
+static void handle_open(struct job_server *server, struct job_client *client,
+                        struct limejob_packet *packet)
 {
     size_t count = client->in_flight;
-    for (size_t i = 0; i < client->opened_count; i++)
-        count += client->opened[i].count;
+    for (size_t i = 0; i < client->file_count; i++)
+        count += client->files[i].opens;
     if (count >= JOB_FILES_MAX)
-        answer_now(server, client, packet, EMFILE, NULL);
+        reply_at_once(server, client, packet, EMFILE, NULL);
     else
-        open_container(server, client, packet);
+        start_client_open(server, client, packet);
 }
 
-static void close_file(struct job_server *server, struct job_client *client,
-                       struct limejob_packet *packet)
+static void handle_close(struct job_server *server, struct job_client *client,
+                         struct limejob_packet *packet)
 {
-    struct job_opened *opened = find_opened(client, limejob_get_u32(packet));
+    struct job_opened *opened = find_client_file(client, limejob_get_u32(packet));
     if (!opened) {
-        answer_now(server, client, packet, EBADF, "close: no such file is open");
+        reply_at_once(server, client, packet, EBADF, "close: file is not open");
         return;
     }
     struct job_file *file = opened->file;
-    if (--opened->count == 0)
-        *opened = client->opened[--client->opened_count];
-    answer_now(server, client, packet, 0, NULL);
+    if (--opened->opens == 0)
+        *opened = client->files[--client->file_count];
+    reply_at_once(server, client, packet, 0, NULL);
     unref_file(server, file);
 }
 
 /* ---- READ, WRITE, SYNC ---- */
 
-static bool overlaps(const struct job_client *client, uint64_t at, uint64_t bytes)
+static bool overlaps_transfer(const struct job_client *client, uint64_t at, uint64_t bytes)
 {
-    for (const struct job_request *move = client->moves; move; move = move->next)
-        if (at < move->at + move->bytes && move->at < at + bytes)
+    for (const struct job_request *transfer = client->transfers; transfer;
+         transfer = transfer->next)
+        if (at < transfer->window_offset + transfer->bytes &&
+            transfer->window_offset < at + bytes)
             return true;
     return false;
 }
 
-static bool is_inside(uint64_t from, uint64_t bytes, uint64_t all)
+static bool range_is_inside(uint64_t from, uint64_t bytes, uint64_t all)
 {
     return bytes <= all && from <= all - bytes;
 }
 
 /* A READ or WRITE request. */
-struct move {
+struct transfer {
     uint32_t file;
-    uint64_t offset, bytes, at;
-    uint64_t gate, until; /* of a WRITE; UINT64_MAX and 0: none */
+    uint64_t offset, bytes, window_offset;
+    uint64_t fence_offset, deadline; /* of a WRITE; UINT64_MAX and 0: none */
     uint32_t uid;
 };
 
-static struct move parse_move(struct limejob_packet *packet)
+static struct transfer parse_transfer(struct limejob_packet *packet)
 {
-    struct move move = {.file = limejob_get_u32(packet)};
-    move.offset = limejob_get_u64(packet);
-    move.bytes = limejob_get_u64(packet);
-    move.at = limejob_get_u64(packet);
+    struct transfer transfer = {.file = limejob_get_u32(packet)};
+    transfer.offset = limejob_get_u64(packet);
+    transfer.bytes = limejob_get_u64(packet);
+    transfer.window_offset = limejob_get_u64(packet);
     bool writing = packet->opcode == LIMEJOB_WRITE;
-    move.gate = writing ? limejob_get_u64(packet) : UINT64_MAX;
-    move.until = writing ? limejob_get_u64(packet) : 0;
-    move.uid = writing ? limejob_get_u32(packet) : 0;
-    return move;
+    transfer.fence_offset = writing ? limejob_get_u64(packet) : UINT64_MAX;
+    transfer.deadline = writing ? limejob_get_u64(packet) : 0;
+    transfer.uid = writing ? limejob_get_u32(packet) : 0;
+    return transfer;
 }
 
 /* Checks the range of the window. Returns NULL, or a message and sets *code. */
-static const char *check_window_range(const struct job_client *client, const struct move *move,
-                                      int *code)
+static const char *check_window_range(const struct job_client *client,
+                                      const struct transfer *transfer, int *code)
 {
     *code = EINVAL;
     if (!client->window)
-        return "there is no window";
-    if (move->bytes == 0 || move->bytes > LIMEJOB_READ_MAX)
-        return "a length of 0, or of more than 1 GiB";
-    if (!is_inside(move->at, move->bytes, client->window_bytes))
-        return "outside of the window";
-    if (move->gate != UINT64_MAX &&
-        (move->gate % sizeof(uint32_t) ||
-         !is_inside(move->gate, sizeof(uint32_t), client->window_bytes)))
-        return "the gate is not aligned, or outside of the window";
-    if (move->uid == UINT32_MAX)
-        return "no user has that uid";
+        return "no window";
+    if (transfer->bytes == 0 || transfer->bytes > LIMEJOB_READ_MAX)
+        return "length is 0 or more than 1 GiB";
+    if (!range_is_inside(transfer->window_offset, transfer->bytes, client->window_bytes))
+        return "outside the window";
+    if (transfer->fence_offset != UINT64_MAX &&
+        (transfer->fence_offset % sizeof(uint32_t) ||
+         !range_is_inside(transfer->fence_offset, sizeof(uint32_t), client->window_bytes)))
+        return "the fence is not aligned, or outside the window";
+    if (transfer->uid == UINT32_MAX)
+        return "invalid uid";
     *code = EBUSY;
-    if (overlaps(client, move->at, move->bytes))
-        return "that part of the window belongs to a request in flight";
+    if (overlaps_transfer(client, transfer->window_offset, transfer->bytes))
+        return "range of the window is in use by another request";
     return NULL;
 }
 
 static const char *check_file_range(const struct job_server *server,
-                                    const struct job_file *file, const struct move *move,
-                                    int *code)
+                                    const struct job_file *file,
+                                    const struct transfer *transfer, int *code)
 {
     *code = ENXIO;
-    if (!file->writing)
-        return is_inside(move->offset, move->bytes, (uint64_t)file->identity.size)
+    if (!file->for_writing)
+        return range_is_inside(transfer->offset, transfer->bytes, (uint64_t)file->identity.size)
                    ? NULL
                    : "outside of the file";
     *code = EFBIG;
-    if (!is_inside(move->offset, move->bytes, INT64_MAX))
-        return "no file can be that long";
+    if (!range_is_inside(transfer->offset, transfer->bytes, INT64_MAX))
+        return "beyond the largest possible file size";
     *code = EBUSY;
-    return is_being_written(server, file, move->offset, move->bytes)
-               ? "that part of the file is being written"
+    return range_is_being_written(server, file, transfer->offset, transfer->bytes)
+               ? "range of the file is being written"
                : NULL;
 }
 
-static struct job_file *file_for(struct job_server *server, struct job_client *client,
-                                 const struct limejob_packet *packet, uint32_t id)
+static struct job_file *find_transfer_file(struct job_server *server, struct job_client *client,
+                                           const struct limejob_packet *packet, uint32_t id)
 {
     char text[128];
     bool writing = packet->opcode == LIMEJOB_WRITE || packet->opcode == LIMEJOB_SYNC;
-    struct job_opened *opened = find_opened(client, id);
-    if (opened && opened->file->writing == writing)
+    struct job_opened *opened = find_client_file(client, id);
+    if (opened && opened->file->for_writing == writing)
         return opened->file;
     snprintf(text, sizeof text, "%s: %s", limejob_message_of(packet->opcode)->name,
-             !opened   ? "no such file is open"
+             !opened   ? "file is not open"
              : writing ? "the file is not open for writing"
                        : "the file is open for writing");
-    answer_now(server, client, packet, EBADF, text);
+    reply_at_once(server, client, packet, EBADF, text);
     return NULL;
 }
 
-static struct job_request *begin_request(struct job_server *server, struct job_client *client,
-                                         const struct limejob_packet *packet, uint16_t opcode,
-                                         struct job_file *file)
+static struct job_request *create_file_request(struct job_server *server,
+                                               struct job_client *client,
+                                               const struct limejob_packet *packet,
+                                               uint16_t opcode, struct job_file *file)
 {
     struct job_request *request = new_request(server, opcode, client, packet);
     if (!request) {
-        answer_now(server, client, packet, ENOMEM, NULL);
+        reply_at_once(server, client, packet, ENOMEM, NULL);
         return NULL;
     }
     request->file = file;
@@ -551,7 +553,7 @@ static struct job_request *begin_request(struct job_server *server, struct job_c
     return request;
 }
 
-static void send_move(struct job_server *server, struct job_request *request)
+static void send_transfer_command(struct job_server *server, struct job_request *request)
 {
     static struct limejob_packet command;
     limejob_request(&command, request->opcode, 0);
@@ -559,72 +561,72 @@ static void send_move(struct job_server *server, struct job_request *request)
     limejob_put_u32(&command, request->client->window);
     limejob_put_u64(&command, request->offset);
     limejob_put_u64(&command, request->bytes);
-    limejob_put_u64(&command, request->at);
+    limejob_put_u64(&command, request->window_offset);
     if (request->opcode == JOB_WRITE) {
-        limejob_put_u64(&command, request->gate);
-        limejob_put_u64(&command, request->until);
+        limejob_put_u64(&command, request->fence_offset);
+        limejob_put_u64(&command, request->deadline);
         limejob_put_u32(&command, request->uid);
     }
     send_command(server, request, &command);
 }
 
-static void move_bytes(struct job_server *server, struct job_client *client,
-                       struct limejob_packet *packet)
+static void handle_transfer(struct job_server *server, struct job_client *client,
+                            struct limejob_packet *packet)
 {
     int code;
     char text[128];
-    struct move move = parse_move(packet);
-    const char *wrong = check_window_range(client, &move, &code);
+    struct transfer transfer = parse_transfer(packet);
+    const char *reason = check_window_range(client, &transfer, &code);
     struct job_file *file = NULL;
-    if (!wrong) {
-        file = file_for(server, client, packet, move.file);
+    if (!reason) {
+        file = find_transfer_file(server, client, packet, transfer.file);
         if (!file)
             return;
-        wrong = check_file_range(server, file, &move, &code);
+        reason = check_file_range(server, file, &transfer, &code);
     }
-    if (wrong) {
-        snprintf(text, sizeof text, "%s: %s", limejob_message_of(packet->opcode)->name, wrong);
-        answer_now(server, client, packet, code, text);
+    if (reason) {
+        snprintf(text, sizeof text, "%s: %s", limejob_message_of(packet->opcode)->name, reason);
+        reply_at_once(server, client, packet, code, text);
         return;
     }
     uint16_t opcode = packet->opcode == LIMEJOB_READ ? JOB_READ : JOB_WRITE;
-    struct job_request *request = begin_request(server, client, packet, opcode, file);
+    struct job_request *request = create_file_request(server, client, packet, opcode, file);
     if (!request)
         return;
-    request->offset = move.offset;
-    request->bytes = move.bytes;
-    request->at = move.at;
-    request->gate = move.gate;
-    request->until = move.until;
-    request->uid = move.uid;
-    request->next = client->moves;
-    client->moves = request;
-    send_move(server, request);
+    request->offset = transfer.offset;
+    request->bytes = transfer.bytes;
+    request->window_offset = transfer.window_offset;
+    request->fence_offset = transfer.fence_offset;
+    request->deadline = transfer.deadline;
+    request->uid = transfer.uid;
+    request->next = client->transfers;
+    client->transfers = request;
+    send_transfer_command(server, request);
 }
 
 static void finish_sync(struct job_request *request)
 {
     struct job_file *file = request->file;
-    struct job_opened *opened = find_opened(request->client, file->id);
+    struct job_opened *opened = find_client_file(request->client, file->id);
     if (request->code) {
-        file->failures++;
-        file->failure_code = request->code;
-        memcpy(file->failure, request->text, sizeof file->failure);
-    } else if (opened && opened->heard != file->failures) {
-        request->code = file->failure_code;
-        memcpy(request->text, file->failure, sizeof request->text);
+        file->sync_failures++;
+        file->sync_error = request->code;
+        memcpy(file->sync_error_text, request->text, sizeof file->sync_error_text);
+    } else if (opened && opened->reported_failures != file->sync_failures) {
+        request->code = file->sync_error;
+        memcpy(request->text, file->sync_error_text, sizeof request->text);
     }
     if (opened)
-        opened->heard = file->failures;
+        opened->reported_failures = file->sync_failures;
 }
 
-static void sync_file(struct job_server *server, struct job_client *client,
-                      struct limejob_packet *packet)
+static void handle_sync(struct job_server *server, struct job_client *client,
+                        struct limejob_packet *packet)
 {
     static struct limejob_packet command;
-    struct job_file *file = file_for(server, client, packet, limejob_get_u32(packet));
+    struct job_file *file = find_transfer_file(server, client, packet, limejob_get_u32(packet));
     struct job_request *request =
-        file ? begin_request(server, client, packet, JOB_SYNC, file) : NULL;
+        file ? create_file_request(server, client, packet, JOB_SYNC, file) : NULL;
     if (!request)
         return;
     limejob_request(&command, JOB_SYNC, 0);
@@ -637,26 +639,26 @@ static void sync_file(struct job_server *server, struct job_client *client,
 static void finish_window(struct job_server *server, struct job_request *request)
 {
     if (request->code)
-        request->client->last_words = true;
-    answer_request(server, request);
+        request->client->closes_after_flush = true;
+    reply_to_request(server, request);
 }
 
-static void unlink_move(struct job_client *client, struct job_request *request)
+static void remove_transfer(struct job_client *client, struct job_request *request)
 {
-    struct job_request **at = &client->moves;
+    struct job_request **at = &client->transfers;
     while (*at != request)
         at = &(*at)->next;
     *at = request->next;
 }
 
-static void check_all_moved(struct job_request *request)
+static void check_bytes_moved(struct job_request *request)
 {
-    if (request->code || request->moved == request->bytes)
+    if (request->code || request->bytes_moved == request->bytes)
         return;
     request->code = EIO;
     snprintf(request->text, sizeof request->text, "%s: the ranks have %s %llu bytes of %llu",
              request->file->path, request->opcode == JOB_WRITE ? "written" : "read",
-             (unsigned long long)request->moved, (unsigned long long)request->bytes);
+             (unsigned long long)request->bytes_moved, (unsigned long long)request->bytes);
 }
 
 /* Finishes a read, a write or a sync. */
@@ -665,23 +667,23 @@ static void finish_io(struct job_server *server, struct job_request *request)
     if (request->opcode == JOB_SYNC) {
         finish_sync(request);
     } else {
-        check_all_moved(request);
-        unlink_move(request->client, request);
+        check_bytes_moved(request);
+        remove_transfer(request->client, request);
     }
     job_counters_end(&server->counters, request->opcode, request->code ? 0 : request->bytes,
                      request->code == 0);
-    answer_request(server, request);
+    reply_to_request(server, request);
     unref_file(server, request->file);
 }
 
-static void finish(struct job_server *server, struct job_request *request)
+static void finish_request(struct job_server *server, struct job_request *request)
 {
     switch (request->opcode) {
     case JOB_WINDOW:
         finish_window(server, request);
         break;
     case JOB_OPEN:
-        finish_opening(server, request);
+        finish_open_command(server, request);
         break;
     case JOB_READ:
     case JOB_WRITE:
@@ -696,40 +698,40 @@ static void finish(struct job_server *server, struct job_request *request)
 }
 
 /* If several ranks have failed, the first error with a message is reported. */
-static void take_reply(struct job_request *request, struct limejob_packet *packet)
+static void merge_reply(struct job_request *request, struct limejob_packet *packet)
 {
     char text[sizeof request->text];
     int code = -limejob_get_code(packet, text, sizeof text);
-    if (!code && is_move(request))
-        request->moved += limejob_get_u64(packet);
+    if (!code && is_transfer(request))
+        request->bytes_moved += limejob_get_u64(packet);
     if (packet->broken && !code)
         code = EPROTO;
     if (code && !(request->code && request->text[0])) {
         request->code = code;
         memcpy(request->text, text, sizeof text);
     }
-    request->waiting--;
+    request->pending_replies--;
 }
 
 void job_request_reply(struct job_server *server, int rank, struct limejob_packet *packet)
 {
     struct job_request *request =
-        packet->tag < server->table_size ? server->table[packet->tag] : NULL;
+        packet->tag < server->request_slots ? server->requests[packet->tag] : NULL;
     if (!request || packet->flags != LIMEJOB_REPLY || packet->opcode != request->opcode ||
-        request->waiting == 0)
-        job_server_fault("rank %d on %s: replied to nothing", rank, server->places[rank].host);
-    take_reply(request, packet);
-    if (request->waiting == 0)
-        finish(server, request);
+        request->pending_replies == 0)
+        job_server_fault("rank %d on %s: unexpected reply", rank, server->locations[rank].host);
+    merge_reply(request, packet);
+    if (request->pending_replies == 0)
+        finish_request(server, request);
 }
 
 /* ---- HELLO ---- */
 
-static void refuse_hello(struct job_server *server, struct job_client *client,
+static void reject_hello(struct job_server *server, struct job_client *client,
                          const struct limejob_packet *packet, int code, const char *text)
 {
-    client->last_words = true;
-    answer_now(server, client, packet, code, text);
+    client->closes_after_flush = true;
+    reply_at_once(server, client, packet, code, text);
 }
 
 static void map_window(struct job_server *server, struct job_client *client,
@@ -737,26 +739,27 @@ static void map_window(struct job_server *server, struct job_client *client,
 {
     static struct limejob_packet command;
     int code = -limejob_window_check(packet->fd, bytes);
-    const char *why = NULL;
+    const char *reason = NULL;
     if (code == EPERM)
-        why = "the window is not a memfd of ordinary pages that is sealed with F_SEAL_SHRINK";
+        reason =
+            "the window is not a memfd of ordinary pages that is sealed with F_SEAL_SHRINK";
     else if (code == EINVAL)
-        why = "the window is not as long as it is said to be";
+        reason = "the window does not have the stated length";
     if (code) {
-        refuse_hello(server, client, packet, code, why);
+        reject_hello(server, client, packet, code, reason);
         return;
     }
     client->window_fd = fcntl(packet->fd, F_DUPFD_CLOEXEC, 0);
     if (client->window_fd < 0) {
-        refuse_hello(server, client, packet, errno, NULL);
+        reject_hello(server, client, packet, errno, NULL);
         return;
     }
     struct job_request *request = new_request(server, JOB_WINDOW, client, packet);
     if (!request) {
-        refuse_hello(server, client, packet, ENOMEM, NULL);
+        reject_hello(server, client, packet, ENOMEM, NULL);
         return;
     }
-    client->window = ++server->last_window;
+    client->window = ++server->last_window_id;
     client->window_bytes = bytes;
     limejob_request(&command, JOB_WINDOW, 0);
     limejob_put_u32(&command, client->window);
@@ -765,157 +768,157 @@ static void map_window(struct job_server *server, struct job_client *client,
     send_command(server, request, &command);
 }
 
-static void hello(struct job_server *server, struct job_client *client,
-                  struct limejob_packet *packet)
+static void handle_hello(struct job_server *server, struct job_client *client,
+                         struct limejob_packet *packet)
 {
     static struct limejob_packet reply;
     uint64_t bytes = limejob_get_u64(packet);
-    client->greeted = true;
-    server->strangers--;
+    client->has_greeted = true;
+    server->unauthenticated--;
     if (packet->fd >= 0) {
         map_window(server, client, packet, bytes);
         return;
     }
     if (bytes) {
-        refuse_hello(server, client, packet, EINVAL, "no window came with its length");
+        reject_hello(server, client, packet, EINVAL, "window length without a window");
         return;
     }
     limejob_reply(&reply, packet, 0, NULL);
     limejob_put_u32(&reply, (uint32_t)server->ranks);
     limejob_put_u32(&reply, (uint32_t)server->hosts);
     limejob_put_u64(&reply, server->stripe);
-    reply_to(server, client, &reply);
+    send_reply(server, client, &reply);
 }
 
 /* ---- STATUS, STOP ---- */
 
-static void status(struct job_server *server, struct job_client *client,
-                   const struct limejob_packet *packet)
+static void handle_status(struct job_server *server, struct job_client *client,
+                          const struct limejob_packet *packet)
 {
     static struct limejob_packet reply;
     char *text = job_status_text(server);
     if (!text) {
-        answer_now(server, client, packet, ENOMEM, NULL);
+        reply_at_once(server, client, packet, ENOMEM, NULL);
         return;
     }
     limejob_reply(&reply, packet, 0, NULL);
     limejob_put_bytes(&reply, text, strlen(text));
     free(text);
-    reply_to(server, client, &reply);
+    send_reply(server, client, &reply);
 }
 
 /* ---- packets ---- */
 
-static void obey(struct job_server *server, struct job_client *client,
-                 struct limejob_packet *packet)
+static void handle_request(struct job_server *server, struct job_client *client,
+                           struct limejob_packet *packet)
 {
     switch (packet->opcode) {
     case LIMEJOB_OPEN:
     case LIMEJOB_OPEN_WRITE:
-        open_file(server, client, packet);
+        handle_open(server, client, packet);
         break;
     case LIMEJOB_CLOSE:
-        close_file(server, client, packet);
+        handle_close(server, client, packet);
         break;
     case LIMEJOB_READ:
     case LIMEJOB_WRITE:
-        move_bytes(server, client, packet);
+        handle_transfer(server, client, packet);
         break;
     case LIMEJOB_SYNC:
-        sync_file(server, client, packet);
+        handle_sync(server, client, packet);
         break;
     case LIMEJOB_STATUS:
-        status(server, client, packet);
+        handle_status(server, client, packet);
         break;
     case LIMEJOB_STOP:
-        answer_now(server, client, packet, 0, NULL);
-        server->wants_end = true;
+        reply_at_once(server, client, packet, 0, NULL);
+        server->end_requested = true;
         break;
     default:
-        throw_out(server, client, "a second hello");
+        reject_client(server, client, "second HELLO");
     }
 }
 
-static void take_packet(struct job_server *server, struct job_client *client,
-                        struct limejob_packet *packet)
+static void check_packet(struct job_server *server, struct job_client *client,
+                         struct limejob_packet *packet)
 {
     const struct limejob_message *message = limejob_message_of(packet->opcode);
     if (packet->flags)
-        throw_out(server, client, "a reply to nothing");
-    else if (!client->greeted && packet->opcode != LIMEJOB_HELLO)
-        throw_out(server, client, "it has not said hello");
+        reject_client(server, client, "unexpected reply");
+    else if (!client->has_greeted && packet->opcode != LIMEJOB_HELLO)
+        reject_client(server, client, "first message is not HELLO");
     else if (!message)
-        answer_now(server, client, packet, ENOSYS, "this job does not know that message");
+        reply_at_once(server, client, packet, ENOSYS, "unknown message");
     else if (packet->bytes < message->min_bytes || packet->bytes > message->max_bytes)
-        throw_out(server, client, "a message of a wrong length");
-    else if (!client->greeted)
-        hello(server, client, packet);
-    else if (server->ending && packet->opcode != LIMEJOB_STOP &&
+        reject_client(server, client, "message has a wrong length");
+    else if (!client->has_greeted)
+        handle_hello(server, client, packet);
+    else if (server->is_ending && packet->opcode != LIMEJOB_STOP &&
              packet->opcode != LIMEJOB_STATUS)
-        answer_now(server, client, packet, ESHUTDOWN, "the job is ending");
+        reply_at_once(server, client, packet, ESHUTDOWN, "the job is ending");
     else if (client->in_flight >= LIMEJOB_IN_FLIGHT_MAX)
-        answer_now(server, client, packet, EAGAIN, "too many requests in flight");
+        reply_at_once(server, client, packet, EAGAIN, "too many requests in flight");
     else
-        obey(server, client, packet);
+        handle_request(server, client, packet);
 }
 
-static void refuse_version(struct job_server *server, struct job_client *client,
+static void reject_version(struct job_server *server, struct job_client *client,
                            struct limejob_packet *packet)
 {
     char text[JOB_TEXT_MAX];
-    snprintf(text, sizeof text, "limefs-io speaks version %d of the protocol, the client %d",
+    snprintf(text, sizeof text, "limefs-io has protocol version %d, the client %d",
              LIMEJOB_VERSION, client->peer.channel.version);
     packet->opcode = LIMEJOB_HELLO; /* the reply that any version expects */
-    refuse_hello(server, client, packet, EPROTONOSUPPORT, text);
+    reject_hello(server, client, packet, EPROTONOSUPPORT, text);
 }
 
-/* Handles one packet. Returns false if there is no other packet, or the client is gone. */
-static bool receive(struct job_server *server, struct job_client *client)
+/* Handles one packet. Returns false if no other packet is pending or the client is closed. */
+static bool receive_packet(struct job_server *server, struct job_client *client)
 {
     static struct limejob_packet packet;
     packet.fd = -1;
-    int done = limejob_receive(&client->peer.channel, &packet, 0);
-    if (done == 0)
+    int result = limejob_receive(&client->peer.channel, &packet, 0);
+    if (result == 0)
         return false;
-    if (done == 1)
-        take_packet(server, client, &packet);
-    else if (done == -EPIPE)
+    if (result == 1)
+        check_packet(server, client, &packet);
+    else if (result == -EPIPE)
         drop_client(server, client);
-    else if (done == -EPROTONOSUPPORT)
-        refuse_version(server, client, &packet);
+    else if (result == -EPROTONOSUPPORT)
+        reject_version(server, client, &packet);
     else
-        throw_out(server, client,
-                  done == -EMSGSIZE ? "a packet that is too long"
-                                    : "that is no packet of ours");
+        reject_client(server, client,
+                      result == -EMSGSIZE ? "packet is too long" : "not a valid packet");
     if (packet.fd >= 0)
         close(packet.fd);
-    return done == 1 && !client->gone && !client->last_words;
+    return result == 1 && !client->is_closed && !client->closes_after_flush;
 }
 
-static void client_ready(struct job_server *server, struct job_peer *peer, uint32_t events)
+static void handle_client_events(struct job_server *server, struct job_peer *peer,
+                                 uint32_t events)
 {
     struct job_client *client = (struct job_client *)peer;
-    if (client->gone)
+    if (client->is_closed)
         return;
     if (events & EPOLLHUP) { /* the client has hung up: even packets it has sent are obsolete */
         drop_client(server, client);
         return;
     }
     if (events & EPOLLOUT && (job_outbox_flush(&peer->outbox, peer->channel.fd) < 0 ||
-                              (client->last_words && !peer->outbox.first))) {
+                              (client->closes_after_flush && !peer->outbox.first))) {
         drop_client(server, client);
         return;
     }
-    if (client->last_words && events & (EPOLLERR | EPOLLIN)) {
+    if (client->closes_after_flush && events & (EPOLLERR | EPOLLIN)) {
         drop_client(server, client);
         return;
     }
-    for (int i = 0; i < PACKETS_A_TURN && events & (EPOLLIN | EPOLLERR); i++)
-        if (!receive(server, client))
+    for (int i = 0; i < PACKETS_PER_EVENT && events & (EPOLLIN | EPOLLERR); i++)
+        if (!receive_packet(server, client))
             break;
 }
 
-static void welcome(struct job_server *server, int fd)
+static void add_client(struct job_server *server, int fd)
 {
     struct ucred peer;
     socklen_t n = sizeof peer;
@@ -929,10 +932,10 @@ static void welcome(struct job_server *server, int fd)
         close(fd);
         return;
     }
-    client->peer.ready = client_ready;
+    client->peer.on_event = handle_client_events;
     client->pid = peer.pid;
     client->window_fd = -1;
-    client->since_us = job_now_us();
+    client->connected_us = job_now_us();
     if (job_peer_watch(server, &client->peer, fd) != 0) {
         close(fd);
         free(client);
@@ -941,12 +944,12 @@ static void welcome(struct job_server *server, int fd)
     client->next = server->clients;
     server->clients = client;
     server->client_count++;
-    server->strangers++;
+    server->unauthenticated++;
 }
 
 /* If no descriptor is free, a pending connection would wake epoll in a loop. So this closes a
  * spare descriptor, accepts the connection, and hangs up. */
-static void hang_up(int listener)
+static void reject_connection(int listener)
 {
     static int spare = -1;
     if (spare >= 0) {
@@ -961,15 +964,15 @@ static void hang_up(int listener)
 void job_clients_accept(struct job_server *server, struct job_peer *peer, uint32_t events)
 {
     if (!events) { /* the first call opens the spare descriptor */
-        hang_up(-1);
+        reject_connection(-1);
         return;
     }
-    for (int i = 0; i < ARRIVALS_A_TURN; i++) {
+    for (int i = 0; i < ACCEPTS_PER_EVENT; i++) {
         int fd = accept4(peer->channel.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && (errno == EMFILE || errno == ENFILE))
-            hang_up(peer->channel.fd);
+            reject_connection(peer->channel.fd);
         if (fd < 0)
             break;
-        welcome(server, fd);
+        add_client(server, fd);
     }
 }

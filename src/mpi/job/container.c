@@ -12,30 +12,30 @@
 #include <unistd.h>
 
 /* The container that a client asks to open. */
-struct wanted {
-    bool writing; /* then size and times are not compared */
+struct request {
+    bool for_writing; /* then size and times are not compared */
     struct limejob_opening opening;
 };
 
-static void parse(struct job_worker *worker, struct limejob_packet *packet, uint32_t *id,
-                  struct wanted *wanted)
+static void parse_open(struct job_worker *worker, struct limejob_packet *packet, uint32_t *id,
+                       struct request *request)
 {
     *id = limejob_get_u32(packet);
-    wanted->writing = limejob_get_u32(packet) != 0;
-    if (limejob_get_opening(packet, &wanted->opening) != 0)
-        job_worker_fault(worker, "open: not a path below a root"); /* other ranks wait here */
+    request->for_writing = limejob_get_u32(packet) != 0;
+    if (limejob_get_opening(packet, &request->opening) != 0)
+        job_worker_fault(worker, "open: path not below its root"); /* other ranks wait here */
 }
 
 /* ---- verify the file ---- */
 
 /* Compares with or without size and times. Returns 0, or an errno and fills text with a
  * message. */
-static int compare(const struct job_worker *worker, int fd, const struct wanted *wanted,
-                   bool state, char *text, size_t cap)
+static int compare_file(const struct job_worker *worker, int fd, const struct request *request,
+                        bool with_state, char *text, size_t cap)
 {
-    unsigned any = (worker->places[worker->rank].local ? 0 : LIMEFILE_DEV) |
-                   (wanted->writing || !state ? LIMEFILE_STATE : 0);
-    return job_identity_check(fd, &wanted->opening.identity, any, text, cap);
+    unsigned ignored = (worker->locations[worker->rank].is_local ? 0 : LIMEFILE_DEV) |
+                       (request->for_writing || !with_state ? LIMEFILE_STATE : 0);
+    return job_identity_check(fd, &request->opening.identity, ignored, text, cap);
 }
 
 /* Opens the file by name: other hosts get no descriptor. The administrator owns the path up to
@@ -46,48 +46,48 @@ static int open_by_name(const struct limejob_opening *opening)
     char root[LIMEJOB_PATH_MAX];
     const char *path = opening->path + opening->root;
     snprintf(root, sizeof root, "%.*s", (int)opening->root, opening->path);
-    int folder = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
-    if (folder < 0)
+    int root_fd = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root_fd < 0)
         return -errno;
-    int fd = limefile_open_beneath(folder, path + strspn(path, "/"), O_PATH);
-    close(folder);
+    int fd = limefile_open_beneath(root_fd, path + strspn(path, "/"), O_PATH);
+    close(root_fd);
     return fd;
 }
 
-/* Reopens the file of `seen` for I/O, if it is the requested one. Size and times are compared
- * after the open, because a network file system revalidates them when a file is opened for I/O.
- * Returns 0, or an errno and fills text with a message. */
-static int open_seen(const struct job_worker *worker, const struct wanted *wanted, int seen,
-                     int *fd, char *text, size_t cap)
+/* Reopens the file of `path_fd` for I/O, if it is the requested one. Size and times are
+ * compared after the open, because a network file system revalidates them when a file is opened
+ * for I/O. Returns 0, or an errno and fills text with a message. */
+static int reopen_for_io(const struct job_worker *worker, const struct request *request,
+                         int path_fd, int *fd, char *text, size_t cap)
 {
-    int code = compare(worker, seen, wanted, false, text, cap);
+    int code = compare_file(worker, path_fd, request, false, text, cap);
     if (code)
         return code;
-    *fd =
-        limefile_reopen(seen, (wanted->writing ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY);
+    *fd = limefile_reopen(path_fd,
+                          (request->for_writing ? O_WRONLY : O_RDONLY) | O_NONBLOCK | O_NOCTTY);
     if (*fd >= 0)
-        return compare(worker, *fd, wanted, true, text, cap);
+        return compare_file(worker, *fd, request, true, text, cap);
     snprintf(text, cap, "open: %s", strerror(-*fd));
     return -*fd;
 }
 
 /* passed: the client's descriptor, on rank 0's host. */
-static int look(const struct job_worker *worker, const struct wanted *wanted, int passed,
-                int *fd, char *text, size_t cap)
+static int open_verified(const struct job_worker *worker, const struct request *request,
+                         int client_fd, int *fd, char *text, size_t cap)
 {
-    if (worker->places[worker->rank].local)
-        return open_seen(worker, wanted, passed, fd, text, cap);
-    int seen = open_by_name(&wanted->opening);
-    if (seen < 0) {
-        snprintf(text, cap, "open: %s", strerror(-seen));
-        return -seen;
+    if (worker->locations[worker->rank].is_local)
+        return reopen_for_io(worker, request, client_fd, fd, text, cap);
+    int path_fd = open_by_name(&request->opening);
+    if (path_fd < 0) {
+        snprintf(text, cap, "open: %s", strerror(-path_fd));
+        return -path_fd;
     }
-    int code = open_seen(worker, wanted, seen, fd, text, cap);
-    close(seen);
+    int code = reopen_for_io(worker, request, path_fd, fd, text, cap);
+    close(path_fd);
     return code;
 }
 
-static int agree(const struct job_worker *worker, int code)
+static int agree_on_code(const struct job_worker *worker, int code)
 {
     MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, worker->comm);
     return code;
@@ -101,14 +101,14 @@ static int open_by_mpi(struct job_worker *worker, struct job_container *containe
 {
     char path[LIMEFILE_FD_PATH_MAX]; /* differs between ranks, which MPI allows */
     limefile_fd_path(container->fd, path);
-    int err = MPI_File_open(worker->comm, path, mode, worker->info, &container->mpi);
+    int err = MPI_File_open(worker->comm, path, mode, worker->info, &container->mpi_file);
     int failed = err != MPI_SUCCESS, failures = failed;
     MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, worker->comm);
     if (failed) {
-        char words[MPI_MAX_ERROR_STRING] = "";
+        char message[MPI_MAX_ERROR_STRING] = "";
         int n;
-        MPI_Error_string(err, words, &n);
-        snprintf(text, cap, "MPI_File_open: %s", words);
+        MPI_Error_string(err, message, &n);
+        snprintf(text, cap, "MPI_File_open: %s", message);
     }
     if (failures == 0)
         return 0;
@@ -119,30 +119,32 @@ static int open_by_mpi(struct job_worker *worker, struct job_container *containe
 }
 
 /* Sets the hints, equal on all ranks because all have the same options. Collective. */
-static int take_hints(struct job_worker *worker, struct job_container *container)
+static int set_hints(struct job_worker *worker, struct job_container *container)
 {
-    int64_t said[LEMON_HINTS], told = lemon_hints_stripe(container->mpi, worker->comm);
-    int64_t stripe = told ? told : LEMON_STRIPE;
-    if (lemon_hints_parse(worker->info, said) >= 0)
+    int64_t values[LEMON_HINTS];
+    int64_t stripe = lemon_hints_stripe(container->mpi_file, worker->comm);
+    if (lemon_hints_parse(worker->info, values) >= 0)
         return EINVAL;
     if (worker->options->stripe)
         stripe = worker->options->stripe;
-    else if (said[LEMON_HINT_STRIPE])
-        stripe = said[LEMON_HINT_STRIPE];
+    else if (values[LEMON_HINT_STRIPE])
+        stripe = values[LEMON_HINT_STRIPE];
+    else if (!stripe)
+        stripe = LEMON_STRIPE;
     container->hints = (struct lemon_plan_hints){
         .stripe = stripe,
-        .aggregators = said[LEMON_HINT_MOVERS],
-        .round_bytes = said[LEMON_HINT_ROUND],
+        .aggregators = values[LEMON_HINT_MOVERS],
+        .round_bytes = values[LEMON_HINT_ROUND],
     };
     return 0;
 }
 
-static void close_container(struct job_container *container)
+static void release_container(struct job_container *container)
 {
     if (container->file.direct_fd >= 0)
         close(container->file.direct_fd);
-    if (container->mpi != MPI_FILE_NULL)
-        MPI_File_close(&container->mpi);
+    if (container->mpi_file != MPI_FILE_NULL)
+        MPI_File_close(&container->mpi_file);
     job_store_close(container);
     if (container->fd >= 0)
         close(container->fd);
@@ -151,23 +153,23 @@ static void close_container(struct job_container *container)
 }
 
 /* Collective. Returns 0, or an errno and fills text with a message. */
-static int open_together(struct job_worker *worker, const struct wanted *wanted,
-                         struct job_container *container, char *text, size_t cap)
+static int open_collectively(struct job_worker *worker, const struct request *request,
+                             struct job_container *container, char *text, size_t cap)
 {
     int code = open_by_mpi(worker, container,
-                           wanted->writing ? MPI_MODE_WRONLY : MPI_MODE_RDONLY, text, cap);
+                           request->for_writing ? MPI_MODE_WRONLY : MPI_MODE_RDONLY, text, cap);
     if (code)
         return code;
-    code = take_hints(worker, container);
+    code = set_hints(worker, container);
     if (code) {
-        snprintf(text, cap, "the hints are wrong");
+        snprintf(text, cap, "invalid hint");
         return code;
     }
-    if (wanted->writing)
+    if (request->for_writing)
         job_store_open(container);
     else
         container->file.direct_fd = limefile_open_direct(container->fd);
-    return compare(worker, container->fd, wanted, true, text, cap);
+    return compare_file(worker, container->fd, request, true, text, cap);
 }
 
 static struct job_container *new_container(uint32_t id, const char *path)
@@ -181,48 +183,48 @@ static struct job_container *new_container(uint32_t id, const char *path)
     }
     container->id = id;
     container->path = copy;
-    container->mpi = MPI_FILE_NULL;
-    container->file = (struct lemon_file){&container->mpi, -1, -1};
+    container->mpi_file = MPI_FILE_NULL;
+    container->file = (struct lemon_file){&container->mpi_file, -1, -1};
     container->fd = container->direct_fd = -1;
     return container;
 }
 
-static int open_it(struct job_worker *worker, uint32_t id, const struct wanted *wanted,
-                   int passed, char *text, size_t cap)
+static int open_on_ranks(struct job_worker *worker, uint32_t id, const struct request *request,
+                         int client_fd, char *text, size_t cap)
 {
-    int fd = -1, code = look(worker, wanted, passed, &fd, text, cap);
-    struct job_container *container = code ? NULL : new_container(id, wanted->opening.path);
+    int fd = -1, code = open_verified(worker, request, client_fd, &fd, text, cap);
+    struct job_container *container = code ? NULL : new_container(id, request->opening.path);
     if (!code && !container)
         code = ENOMEM;
     if (container)
         container->fd = fd;
     else if (fd >= 0)
         close(fd);
-    int agreed = agree(worker, code);
+    int agreed = agree_on_code(worker, code);
     if (!agreed) {
-        code = open_together(worker, wanted, container, text, cap);
-        agreed = agree(worker, code);
+        code = open_collectively(worker, request, container, text, cap);
+        agreed = agree_on_code(worker, code);
     }
     if (!agreed) {
         container->next = worker->containers;
         worker->containers = container;
     } else if (container) {
-        close_container(container); /* collective if MPI has opened it, on all ranks */
+        release_container(container); /* collective if MPI has opened it, on all ranks */
     }
     return code ? code : agreed;
 }
 
 void job_container_open(struct job_worker *worker, struct limejob_packet *packet)
 {
-    static struct wanted wanted;
+    static struct request request;
     struct limejob_packet reply;
-    char why[256] = "", text[JOB_TEXT_MAX] = "";
+    char reason[256] = "", text[JOB_TEXT_MAX] = "";
     uint32_t id;
-    parse(worker, packet, &id, &wanted);
-    int code = open_it(worker, id, &wanted, packet->fd, why, sizeof why);
-    if (why[0])
-        snprintf(text, sizeof text, "%.100s: %.300s: %.200s", worker->host, wanted.opening.path,
-                 why);
+    parse_open(worker, packet, &id, &request);
+    int code = open_on_ranks(worker, id, &request, packet->fd, reason, sizeof reason);
+    if (reason[0])
+        snprintf(text, sizeof text, "%.100s: %.300s: %.200s", worker->host,
+                 request.opening.path, reason);
     limejob_reply(&reply, packet, code, text);
     job_worker_answer(worker, &reply);
 }
@@ -247,7 +249,7 @@ void job_container_close(struct job_worker *worker, struct limejob_packet *packe
     if (*at) {
         struct job_container *container = *at;
         *at = container->next;
-        close_container(container);
+        release_container(container);
     }
     limejob_reply(&reply, packet, 0, NULL);
     job_worker_answer(worker, &reply);
@@ -259,6 +261,6 @@ void job_containers_close(struct job_worker *worker)
     while (worker->containers) {
         struct job_container *container = worker->containers;
         worker->containers = container->next;
-        close_container(container);
+        release_container(container);
     }
 }

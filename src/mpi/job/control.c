@@ -19,27 +19,27 @@ enum {
     BACKLOG = 1024,
     CONNECT_MS = 3000, /* per address: some may be unreachable */
     JOIN_MS = 20000,
-    QUIET_S = 5, /* idle time before each keep-alive probe; LOOKS probes may fail */
-    LOOKS = 4,
+    IDLE_S = 5, /* before each keep-alive probe; the link is dead after PROBES failures */
+    PROBES = 4,
 };
 
 /* ---- between hosts ---- */
 
 void job_control_tune(int fd)
 {
-    int on = 1, quiet = QUIET_S, looks = LOOKS, unanswered_ms = QUIET_S * (LOOKS + 1) * 1000;
+    int on = 1, idle_s = IDLE_S, probes = PROBES, unanswered_ms = IDLE_S * (PROBES + 1) * 1000;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &quiet, sizeof quiet);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &quiet, sizeof quiet);
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &looks, sizeof looks);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
     setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered_ms, sizeof unanswered_ms);
 }
 
 /* ---- rank 0 ---- */
 
 /* The kernel chooses a free abstract name, which leaves no file. */
-static int listen_local(struct job_rendezvous *where)
+static int listen_local(struct job_rendezvous *rendezvous)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     socklen_t n = sizeof address;
@@ -49,8 +49,8 @@ static int listen_local(struct job_rendezvous *where)
     if (bind(fd, (struct sockaddr *)&address, offsetof(struct sockaddr_un, sun_path)) == 0 &&
         listen(fd, BACKLOG) == 0 && getsockname(fd, (struct sockaddr *)&address, &n) == 0) {
         size_t bytes = n - offsetof(struct sockaddr_un, sun_path);
-        if (bytes > 1 && bytes <= sizeof where->name) {
-            memcpy(where->name, address.sun_path + 1, bytes - 1); /* after the NUL */
+        if (bytes > 1 && bytes <= sizeof rendezvous->name) {
+            memcpy(rendezvous->name, address.sun_path + 1, bytes - 1); /* after the NUL */
             return fd;
         }
         errno = EADDRNOTAVAIL;
@@ -61,7 +61,7 @@ static int listen_local(struct job_rendezvous *where)
 }
 
 /* Returns a descriptor or -errno; *port is in network byte order. */
-static int listen_tcp_of(int family, in_port_t *port)
+static int listen_tcp_family(int family, in_port_t *port)
 {
     union job_address address = {.any.sa_family = (sa_family_t)family};
     socklen_t n = sizeof address;
@@ -83,11 +83,11 @@ static int listen_tcp_of(int family, in_port_t *port)
 /* An IPv6 socket also serves IPv4; without IPv6, an IPv4 socket. */
 static int listen_tcp(in_port_t *port)
 {
-    int fd = listen_tcp_of(AF_INET6, port);
-    return fd < 0 ? listen_tcp_of(AF_INET, port) : fd;
+    int fd = listen_tcp_family(AF_INET6, port);
+    return fd < 0 ? listen_tcp_family(AF_INET, port) : fd;
 }
 
-static bool is_useful(const struct ifaddrs *i)
+static bool is_reachable(const struct ifaddrs *i)
 {
     if (!i->ifa_addr || !(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_LOOPBACK)
         return false;
@@ -98,34 +98,36 @@ static bool is_useful(const struct ifaddrs *i)
         &((const struct sockaddr_in6 *)(void *)i->ifa_addr)->sin6_addr);
 }
 
-static int list_addresses(struct job_rendezvous *where, in_port_t port)
+static int list_addresses(struct job_rendezvous *rendezvous, in_port_t port)
 {
     struct ifaddrs *all;
     if (getifaddrs(&all) != 0)
         return -errno;
-    for (struct ifaddrs *i = all; i && where->addresses < JOB_ADDRESSES_MAX; i = i->ifa_next)
-        if (is_useful(i)) {
-            union job_address *to = &where->address[where->addresses++];
+    for (struct ifaddrs *i = all; i && rendezvous->addresses < JOB_ADDRESSES_MAX;
+         i = i->ifa_next)
+        if (is_reachable(i)) {
+            union job_address *to = &rendezvous->address[rendezvous->addresses++];
             memcpy(to, i->ifa_addr,
                    i->ifa_addr->sa_family == AF_INET ? sizeof to->four : sizeof to->six);
             to->four.sin_port = port;
         }
     freeifaddrs(all);
-    return where->addresses ? 0 : -ENETUNREACH;
+    return rendezvous->addresses ? 0 : -ENETUNREACH;
 }
 
-int job_rendezvous_open(struct job_rendezvous *where, bool others, int *local, int *tcp)
+int job_rendezvous_open(struct job_rendezvous *rendezvous, bool has_remote, int *local,
+                        int *tcp)
 {
-    *where = (struct job_rendezvous){0};
+    *rendezvous = (struct job_rendezvous){0};
     *local = *tcp = -1;
-    if (getrandom(where->token, sizeof where->token, 0) != sizeof where->token)
+    if (getrandom(rendezvous->token, sizeof rendezvous->token, 0) != sizeof rendezvous->token)
         return -EIO;
-    *local = listen_local(where);
-    if (*local < 0 || !others)
+    *local = listen_local(rendezvous);
+    if (*local < 0 || !has_remote)
         return *local < 0 ? *local : 0;
     in_port_t port;
     *tcp = listen_tcp(&port);
-    int err = *tcp < 0 ? *tcp : list_addresses(where, port);
+    int err = *tcp < 0 ? *tcp : list_addresses(rendezvous, port);
     if (!err)
         return 0;
     if (*tcp >= 0)
@@ -136,11 +138,11 @@ int job_rendezvous_open(struct job_rendezvous *where, bool others, int *local, i
 
 /* ---- other ranks ---- */
 
-static int connect_local(const struct job_rendezvous *where)
+static int connect_local(const struct job_rendezvous *rendezvous)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    size_t bytes = strnlen(where->name, sizeof where->name);
-    memcpy(address.sun_path + 1, where->name, bytes);
+    size_t bytes = strnlen(rendezvous->name, sizeof rendezvous->name);
+    memcpy(address.sun_path + 1, rendezvous->name, bytes);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
@@ -183,13 +185,13 @@ static int connect_tcp(const union job_address *to)
     return fd;
 }
 
-static int say_join(const struct job_rendezvous *where, int rank,
-                    struct limejob_channel *channel)
+static int send_join(const struct job_rendezvous *rendezvous, int rank,
+                     struct limejob_channel *channel)
 {
     struct limejob_packet packet;
     limejob_request(&packet, JOB_JOIN, 0);
     limejob_put_u32(&packet, (uint32_t)rank);
-    limejob_put_bytes(&packet, where->token, sizeof where->token);
+    limejob_put_bytes(&packet, rendezvous->token, sizeof rendezvous->token);
     int err = limejob_send(channel, &packet, JOIN_MS);
     if (err)
         return err;
@@ -201,25 +203,25 @@ static int say_join(const struct job_rendezvous *where, int rank,
     return limejob_get_code(&packet, NULL, 0);
 }
 
-static int join_by(int fd, const struct job_rendezvous *where, int rank,
-                   struct limejob_channel *channel)
+static int join_over(int fd, const struct job_rendezvous *rendezvous, int rank,
+                     struct limejob_channel *channel)
 {
     if (fd < 0)
         return fd;
     limejob_channel_init(channel, fd);
-    int err = say_join(where, rank, channel);
+    int err = send_join(rendezvous, rank, channel);
     if (err)
         limejob_channel_close(channel);
     return err;
 }
 
-int job_rendezvous_join(const struct job_rendezvous *where, int rank, bool local,
+int job_rendezvous_join(const struct job_rendezvous *rendezvous, int rank, bool local,
                         struct limejob_channel *channel)
 {
     int err = -ENETUNREACH;
     if (local)
-        return join_by(connect_local(where), where, rank, channel);
-    for (int i = 0; i < where->addresses && err; i++)
-        err = join_by(connect_tcp(&where->address[i]), where, rank, channel);
+        return join_over(connect_local(rendezvous), rendezvous, rank, channel);
+    for (int i = 0; i < rendezvous->addresses && err; i++)
+        err = join_over(connect_tcp(&rendezvous->address[i]), rendezvous, rank, channel);
     return err;
 }

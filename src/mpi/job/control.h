@@ -27,7 +27,7 @@ enum job_control {
     JOB_CLOSE,
     /* u32 file, u32 window, u64 offset, u64 bytes, u64 at */
     JOB_READ,
-    /* As JOB_READ, then u64 gate (in the window; UINT64_MAX: none), u64 until, u32 uid */
+    /* As JOB_READ, then u64 fence (in the window; UINT64_MAX: none), u64 deadline, u32 uid */
     JOB_WRITE,
     /* u32 file */
     JOB_SYNC,
@@ -54,13 +54,13 @@ union job_address {
 struct job_rendezvous {
     unsigned char token[JOB_TOKEN_BYTES];
     char name[16]; /* of an abstract Unix socket, for ranks on rank 0's host */
-    int addresses; /* of a TCP socket on rank 0's host, for other ranks; 0 if there are none */
+    int addresses; /* of a TCP socket on rank 0's host, for other ranks; 0 without such ranks */
     union job_address address[JOB_ADDRESSES_MAX];
 };
 
-/* Rank 0: opens the listening sockets; *tcp is -1 without `others`, ranks on other hosts.
+/* Rank 0: opens the listening sockets; *tcp is -1 unless ranks run on other hosts.
  * Returns 0 or -errno. */
-int job_rendezvous_open(struct job_rendezvous *, bool others, int *local, int *tcp);
+int job_rendezvous_open(struct job_rendezvous *, bool has_remote, int *local, int *tcp);
 
 /* Sets the options of a TCP connection between hosts, at both ends: small packets are sent at
  * once, and a dead host or link is detected within half a minute, even if no data flow. */

@@ -21,7 +21,7 @@
 enum {
     JOB_TAG_READ = 1,
     JOB_TAG_WRITE,
-    JOB_BUFFER = JOB_PART + LIMEJOB_ALIGN,
+    JOB_BUFFER_BYTES = JOB_PART + LIMEJOB_ALIGN,
     JOB_SPINS = 50, /* polls of MPI before a rank sleeps between polls */
     JOB_PAUSE_US = 50,
 };
@@ -45,8 +45,8 @@ typedef int job_mover(struct job_worker *, const struct job_extent *, char *data
 struct job_transfer {
     uint16_t opcode;
     uint64_t tag;
-    int waiting; /* messages in flight, plus 1 for the rank's own share */
-    uint64_t moved;
+    int pending_parts; /* messages in flight, plus 1 for the rank's own share */
+    uint64_t bytes_moved;
     int code;
     char text[JOB_TEXT_MAX];
 };
@@ -60,7 +60,7 @@ struct job_part {
 /* ---- shares of the ranks ---- */
 
 /* Writes are divided at block boundaries, so no two ranks write into the same block. */
-static struct lemon_plan_hints hints_of(const struct job_extent *extent)
+static struct lemon_plan_hints get_share_hints(const struct job_extent *extent)
 {
     struct lemon_plan_hints hints = extent->container->hints;
     if (extent->direction == LEMON_WRITE)
@@ -68,14 +68,14 @@ static struct lemon_plan_hints hints_of(const struct job_extent *extent)
     return hints;
 }
 
-static void share_out(struct job_worker *worker, struct job_extent *extent)
+static void divide_extent(struct job_worker *worker, struct job_extent *extent)
 {
-    struct lemon_plan_hints hints = hints_of(extent);
+    struct lemon_plan_hints hints = get_share_hints(extent);
     lemon_share_make(&extent->share, extent->bytes, worker->ranks, extent->offset, &hints);
 }
 
 /* The share of a rank; *from == *to if it is empty. */
-static void range_of(const struct job_extent *extent, int rank, int64_t *from, int64_t *to)
+static void get_share(const struct job_extent *extent, int rank, int64_t *from, int64_t *to)
 {
     *from = *to = 0;
     if (rank < extent->share.aggregators)
@@ -102,22 +102,22 @@ static void parse_extent(struct job_worker *worker, struct limejob_packet *packe
     uint64_t at = limejob_get_u64(packet);
     extent->window = find_window(worker, window, at, (uint64_t)extent->bytes);
     if (direction == LEMON_WRITE) {
-        uint64_t gate = limejob_get_u64(packet);
-        extent->permit.until = limejob_get_u64(packet);
+        uint64_t fence_offset = limejob_get_u64(packet);
+        extent->permit.deadline = limejob_get_u64(packet);
         extent->permit.uid = limejob_get_u32(packet);
-        if (gate != UINT64_MAX)
-            extent->permit.gate =
-                (const limejob_gate *)find_window(worker, window, gate, sizeof(uint32_t));
+        if (fence_offset != UINT64_MAX)
+            extent->permit.fence = (const limejob_gate *)find_window(
+                worker, window, fence_offset, sizeof(uint32_t));
     }
     if (packet->broken || !extent->container ||
-        (worker->places[worker->rank].local && !extent->window))
+        (worker->locations[worker->rank].is_local && !extent->window))
         job_worker_fault(worker, "%s: no such container or window",
                          direction == LEMON_READ ? "read" : "write");
-    share_out(worker, extent);
+    divide_extent(worker, extent);
 }
 
-static void answer_moved(struct job_worker *worker, const struct limejob_packet *packet,
-                         int code, const char *text, uint64_t bytes)
+static void reply_bytes_moved(struct job_worker *worker, const struct limejob_packet *packet,
+                              int code, const char *text, uint64_t bytes)
 {
     struct limejob_packet reply;
     limejob_reply(&reply, packet, code, text);
@@ -135,23 +135,23 @@ static void reserve_messages(struct job_worker *worker, int more)
         return;
     capacity = (worker->message_count + more) * 2;
     worker->messages = realloc(worker->messages, (size_t)capacity * sizeof *worker->messages);
-    worker->parts = realloc(worker->parts, (size_t)capacity * sizeof *worker->parts);
-    if (!worker->messages || !worker->parts)
+    worker->pending = realloc(worker->pending, (size_t)capacity * sizeof *worker->pending);
+    if (!worker->messages || !worker->pending)
         job_worker_fault(worker, "out of memory"); /* other ranks have begun this command */
     worker->message_capacity = capacity;
 }
 
-static void post(struct job_worker *worker, const struct job_extent *extent, int rank,
-                 struct job_transfer *transfer)
+static void post_messages(struct job_worker *worker, const struct job_extent *extent, int rank,
+                          struct job_transfer *transfer)
 {
     int64_t from, to;
     bool send = extent->direction == LEMON_WRITE;
-    range_of(extent, rank, &from, &to);
+    get_share(extent, rank, &from, &to);
     reserve_messages(worker, (int)((to - from) / JOB_PART + 1));
     for (int64_t at = from; at < to; at += JOB_PART) {
         int bytes = (int)smaller(JOB_PART, to - at), i = worker->message_count++;
-        worker->parts[i] = (struct job_part){transfer, send ? 0 : bytes};
-        transfer->waiting++;
+        worker->pending[i] = (struct job_part){transfer, send ? 0 : bytes};
+        transfer->pending_parts++;
         if (send)
             MPI_Isend(extent->window + at, bytes, MPI_BYTE, rank, JOB_TAG_WRITE, worker->comm,
                       &worker->messages[i]);
@@ -164,28 +164,28 @@ static void post(struct job_worker *worker, const struct job_extent *extent, int
 static void finish_if_complete(struct job_worker *worker, struct job_transfer *transfer)
 {
     struct limejob_packet command;
-    if (--transfer->waiting > 0)
+    if (--transfer->pending_parts > 0)
         return;
     limejob_request(&command, transfer->opcode, transfer->tag);
-    answer_moved(worker, &command, transfer->code, transfer->text, transfer->moved);
+    reply_bytes_moved(worker, &command, transfer->code, transfer->text, transfer->bytes_moved);
     free(transfer);
 }
 
-/* A rank that could not read sends an empty message, and tells the server the reason. */
-static void take_part(struct job_worker *worker, const struct job_part *part,
-                      const MPI_Status *status)
+/* A rank that could not read sends an empty message, and reports the reason to the server. */
+static void complete_message(struct job_worker *worker, const struct job_part *message,
+                             const MPI_Status *status)
 {
     int bytes = 0;
-    if (part->bytes)
+    if (message->bytes)
         MPI_Get_count(status, MPI_BYTE, &bytes);
-    if (bytes != part->bytes && !part->transfer->code)
-        part->transfer->code = EIO;
-    finish_if_complete(worker, part->transfer);
+    if (bytes != message->bytes && !message->transfer->code)
+        message->transfer->code = EIO;
+    finish_if_complete(worker, message->transfer);
 }
 
-static bool take_messages(struct job_worker *worker)
+static bool test_messages(struct job_worker *worker)
 {
-    bool any = false;
+    bool has_completed = false;
     for (int i = 0; i < worker->message_count;) {
         MPI_Status status;
         int done = 0;
@@ -194,14 +194,14 @@ static bool take_messages(struct job_worker *worker)
             i++;
             continue;
         }
-        struct job_part part = worker->parts[i];
+        struct job_part message = worker->pending[i];
         worker->message_count--;
         worker->messages[i] = worker->messages[worker->message_count];
-        worker->parts[i] = worker->parts[worker->message_count];
-        take_part(worker, &part, &status);
-        any = true;
+        worker->pending[i] = worker->pending[worker->message_count];
+        complete_message(worker, &message, &status);
+        has_completed = true;
     }
-    return any;
+    return has_completed;
 }
 
 /* ---- between commands ---- */
@@ -210,7 +210,7 @@ bool job_extent_progress(struct job_worker *worker)
 {
     int index, done = 0;
     if (worker->rank == 0)
-        return worker->message_count > 0 && take_messages(worker);
+        return worker->message_count > 0 && test_messages(worker);
     if (!job_extent_busy(worker))
         return false;
     MPI_Testany(JOB_SENDS, worker->requests, &index, &done, MPI_STATUS_IGNORE);
@@ -230,60 +230,60 @@ bool job_extent_busy(const struct job_worker *worker)
 /* ---- on rank 0's host ---- */
 
 /* Ends a part early while messages are in flight, to let MPI progress; it ends at a block. */
-static int64_t end_of_part(const struct job_worker *worker, const struct job_extent *extent,
-                           int64_t at, int64_t to)
+static int64_t find_part_end(const struct job_worker *worker, const struct job_extent *extent,
+                             int64_t at, int64_t to)
 {
     if (worker->message_count == 0)
         return to;
     return smaller(to, at + JOB_PART - (extent->offset + at) % LIMEJOB_ALIGN);
 }
 
-static int move_own(struct job_worker *worker, const struct job_extent *extent, job_mover *move,
-                    struct job_transfer *transfer)
+static int transfer_own_share(struct job_worker *worker, const struct job_extent *extent,
+                              job_mover *io, struct job_transfer *transfer)
 {
     int64_t at, to;
-    range_of(extent, worker->rank, &at, &to);
+    get_share(extent, worker->rank, &at, &to);
     while (at < to) {
         char text[JOB_TEXT_MAX] = "";
-        int64_t bytes = end_of_part(worker, extent, at, to) - at;
-        int code = move(worker, extent, extent->window + at, at, bytes, text, sizeof text);
+        int64_t bytes = find_part_end(worker, extent, at, to) - at;
+        int code = io(worker, extent, extent->window + at, at, bytes, text, sizeof text);
         if (code) {
             memcpy(transfer->text, text, sizeof text);
             return code;
         }
-        transfer->moved += (uint64_t)bytes;
+        transfer->bytes_moved += (uint64_t)bytes;
         at += bytes;
         job_extent_progress(worker);
     }
     return transfer->code;
 }
 
-static void move_here(struct job_worker *worker, const struct job_extent *extent,
-                      const struct limejob_packet *packet, job_mover *move)
+static void transfer_locally(struct job_worker *worker, const struct job_extent *extent,
+                             const struct limejob_packet *packet, job_mover *io)
 {
     struct job_transfer *transfer = calloc(1, sizeof *transfer);
     if (!transfer)
         job_worker_fault(worker, "out of memory");
     transfer->opcode = packet->opcode;
     transfer->tag = packet->tag;
-    transfer->waiting = 1;
+    transfer->pending_parts = 1;
     for (int i = 1; i < worker->ranks && worker->rank == 0; i++)
-        if (!worker->places[i].local)
-            post(worker, extent, i, transfer);
-    transfer->code = move_own(worker, extent, move, transfer);
+        if (!worker->locations[i].is_local)
+            post_messages(worker, extent, i, transfer);
+    transfer->code = transfer_own_share(worker, extent, io, transfer);
     finish_if_complete(worker, transfer);
 }
 
 /* ---- read ---- */
 
-static int read_range(struct job_worker *worker, const struct job_extent *extent, char *to,
-                      int64_t from, int64_t bytes, char *text, size_t cap)
+static int read_share_part(struct job_worker *worker, const struct job_extent *extent, char *to,
+                           int64_t from, int64_t bytes, char *text, size_t cap)
 {
-    char why[LEMON_RANGE_TEXT];
+    char reason[LEMON_RANGE_TEXT];
     if (lemon_range_move(&extent->container->file, LEMON_READ, to, bytes, extent->offset + from,
-                         why))
+                         reason))
         return 0;
-    snprintf(text, cap, "%.100s: %.300s: %s", worker->host, extent->container->path, why);
+    snprintf(text, cap, "%.100s: %.300s: %s", worker->host, extent->container->path, reason);
     return EIO;
 }
 
@@ -293,51 +293,52 @@ static char *wait_for_buffer(struct job_worker *worker, const struct job_extent 
                              unsigned i, int64_t from)
 {
     int done = 0;
-    for (int looks = 0; !done; looks++) {
+    for (int tries = 0; !done; tries++) {
         MPI_Test(&worker->requests[i], &done, MPI_STATUS_IGNORE);
         if (!done)
-            job_worker_pause(looks > JOB_SPINS ? JOB_PAUSE_US : 0);
+            job_worker_pause(tries > JOB_SPINS ? JOB_PAUSE_US : 0);
     }
     /* Direct I/O requires equal alignment of memory and file offset. */
-    return worker->buffers + (size_t)i * JOB_BUFFER + (extent->offset + from) % LIMEJOB_ALIGN;
+    return worker->buffers + (size_t)i * JOB_BUFFER_BYTES +
+           (extent->offset + from) % LIMEJOB_ALIGN;
 }
 
 /* Sends the rank's share to rank 0; after an error the messages are empty. */
-static void send_range(struct job_worker *worker, const struct job_extent *extent,
+static void send_share(struct job_worker *worker, const struct job_extent *extent,
                        const struct limejob_packet *packet)
 {
-    uint64_t got = 0;
+    uint64_t bytes_read = 0;
     int64_t from, to;
     int code = 0;
     char text[JOB_TEXT_MAX] = "";
-    range_of(extent, worker->rank, &from, &to);
+    get_share(extent, worker->rank, &from, &to);
     for (int64_t at = from; at < to; at += JOB_PART) {
         int64_t bytes = smaller(JOB_PART, to - at);
         unsigned i = worker->next_buffer++ % JOB_SENDS;
         char *buffer = wait_for_buffer(worker, extent, i, at);
         if (!code)
-            code = read_range(worker, extent, buffer, at, bytes, text, sizeof text);
+            code = read_share_part(worker, extent, buffer, at, bytes, text, sizeof text);
         MPI_Isend(buffer, code ? 0 : (int)bytes, MPI_BYTE, 0, JOB_TAG_READ, worker->comm,
                   &worker->requests[i]);
-        got += code ? 0 : (uint64_t)bytes;
+        bytes_read += code ? 0 : (uint64_t)bytes;
     }
-    answer_moved(worker, packet, code, text, got);
+    reply_bytes_moved(worker, packet, code, text, bytes_read);
 }
 
 void job_extent_read(struct job_worker *worker, struct limejob_packet *packet)
 {
     struct job_extent extent;
     parse_extent(worker, packet, LEMON_READ, &extent);
-    if (worker->places[worker->rank].local)
-        move_here(worker, &extent, packet, read_range);
+    if (worker->locations[worker->rank].is_local)
+        transfer_locally(worker, &extent, packet, read_share_part);
     else
-        send_range(worker, &extent, packet);
+        send_share(worker, &extent, packet);
 }
 
 /* ---- write ---- */
 
-static int write_range(struct job_worker *worker, const struct job_extent *extent, char *data,
-                       int64_t from, int64_t bytes, char *text, size_t cap)
+static int write_share_part(struct job_worker *worker, const struct job_extent *extent,
+                            char *data, int64_t from, int64_t bytes, char *text, size_t cap)
 {
     int64_t at = extent->offset + from;
     int code = job_store_write(extent->container, &extent->permit, data, bytes, &at);
@@ -351,29 +352,29 @@ static int write_range(struct job_worker *worker, const struct job_extent *exten
 
 /* Writes the rank's share, and posts receives into the buffers ahead of the writes. Also
  * receives the rest after an error, because rank 0 sends it. */
-static void take_range(struct job_worker *worker, const struct job_extent *extent,
-                       const struct limejob_packet *packet)
+static void receive_share(struct job_worker *worker, const struct job_extent *extent,
+                          const struct limejob_packet *packet)
 {
-    unsigned taken = worker->next_buffer;
+    unsigned next_write = worker->next_buffer;
     char text[JOB_TEXT_MAX] = "";
-    int64_t at, asked, to, bytes;
+    int64_t at, posted, to, bytes;
     uint64_t written = 0;
     int code = 0;
-    range_of(extent, worker->rank, &at, &to);
-    for (asked = at; at < to; at += bytes) {
-        for (; asked < to && worker->next_buffer - taken < JOB_SENDS; asked += bytes) {
+    get_share(extent, worker->rank, &at, &to);
+    for (posted = at; at < to; at += bytes) {
+        for (; posted < to && worker->next_buffer - next_write < JOB_SENDS; posted += bytes) {
             unsigned i = worker->next_buffer++ % JOB_SENDS;
-            bytes = smaller(JOB_PART, to - asked);
-            MPI_Irecv(wait_for_buffer(worker, extent, i, asked), (int)bytes, MPI_BYTE, 0,
+            bytes = smaller(JOB_PART, to - posted);
+            MPI_Irecv(wait_for_buffer(worker, extent, i, posted), (int)bytes, MPI_BYTE, 0,
                       JOB_TAG_WRITE, worker->comm, &worker->requests[i]);
         }
         bytes = smaller(JOB_PART, to - at);
-        char *buffer = wait_for_buffer(worker, extent, taken++ % JOB_SENDS, at);
+        char *buffer = wait_for_buffer(worker, extent, next_write++ % JOB_SENDS, at);
         if (!code)
-            code = write_range(worker, extent, buffer, at, bytes, text, sizeof text);
+            code = write_share_part(worker, extent, buffer, at, bytes, text, sizeof text);
         written += code ? 0 : (uint64_t)bytes;
     }
-    answer_moved(worker, packet, code, text, written);
+    reply_bytes_moved(worker, packet, code, text, written);
 }
 
 /* ---- commands ---- */
@@ -382,23 +383,23 @@ void job_extent_write(struct job_worker *worker, struct limejob_packet *packet)
 {
     struct job_extent extent;
     parse_extent(worker, packet, LEMON_WRITE, &extent);
-    if (worker->places[worker->rank].local)
-        move_here(worker, &extent, packet, write_range);
+    if (worker->locations[worker->rank].is_local)
+        transfer_locally(worker, &extent, packet, write_share_part);
     else
-        take_range(worker, &extent, packet);
+        receive_share(worker, &extent, packet);
 }
 
 void job_extent_sync(struct job_worker *worker, struct limejob_packet *packet)
 {
     struct limejob_packet reply;
-    char why[MPI_MAX_ERROR_STRING] = "", text[JOB_TEXT_MAX] = "";
+    char reason[MPI_MAX_ERROR_STRING] = "", text[JOB_TEXT_MAX] = "";
     struct job_container *container = job_container_find(worker, limejob_get_u32(packet));
     if (!container)
         job_worker_fault(worker, "sync: no such container"); /* other ranks wait for this one */
-    int code = job_store_sync(container, why, sizeof why);
+    int code = job_store_sync(container, reason, sizeof reason);
     if (code)
         snprintf(text, sizeof text, "%.100s: %.300s: sync: %.200s", worker->host,
-                 container->path, why);
+                 container->path, reason);
     limejob_reply(&reply, packet, code, text);
     job_worker_answer(worker, &reply);
 }

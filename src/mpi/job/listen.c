@@ -26,9 +26,9 @@ static struct {
     dev_t dev;
     ino_t ino;
     atomic_bool is_bound;
-} own;
+} bound_socket;
 
-static void address_of(const char *path, struct sockaddr_un *address)
+static void fill_address(const char *path, struct sockaddr_un *address)
 {
     *address = (struct sockaddr_un){.sun_family = AF_UNIX};
     strncpy(address->sun_path, path, sizeof address->sun_path - 1);
@@ -44,7 +44,7 @@ int job_listen_check(const char *path)
         return -EEXIST;
     if (st.st_uid != geteuid())
         return -EPERM;
-    address_of(path, &address);
+    fill_address(path, &address);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -errno;
@@ -57,7 +57,7 @@ int job_listen_check(const char *path)
 }
 
 /* Gives up after LOCK_TRIES: in /tmp, any user may hold the lock forever. */
-static void lock_for_a_moment(int fd)
+static void lock_briefly(int fd)
 {
     const struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};
     for (int i = 0; i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
@@ -73,7 +73,7 @@ static int lock_directory(const char *path)
     int fd = name ? open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     free(name);
     if (fd >= 0)
-        lock_for_a_moment(fd);
+        lock_briefly(fd);
     return fd;
 }
 
@@ -81,7 +81,7 @@ static int bind_and_listen(int fd, const char *path)
 {
     struct stat st;
     struct sockaddr_un address;
-    address_of(path, &address);
+    fill_address(path, &address);
     int err = job_listen_check(path);
     if (err)
         return err;
@@ -91,10 +91,10 @@ static int bind_and_listen(int fd, const char *path)
     if (fchmod(fd, 0600) != 0 || bind(fd, (struct sockaddr *)&address, sizeof address) != 0)
         return -errno;
     if (listen(fd, BACKLOG) == 0 && lstat(path, &st) == 0) {
-        own.path = path;
-        own.dev = st.st_dev;
-        own.ino = st.st_ino;
-        atomic_store(&own.is_bound, true);
+        bound_socket.path = path;
+        bound_socket.dev = st.st_dev;
+        bound_socket.ino = st.st_ino;
+        atomic_store(&bound_socket.is_bound, true);
         return 0;
     }
     err = -errno;
@@ -120,7 +120,7 @@ int job_listen(const char *path)
 void job_listen_remove(void)
 {
     struct stat st;
-    if (atomic_exchange(&own.is_bound, false) && lstat(own.path, &st) == 0 &&
-        st.st_dev == own.dev && st.st_ino == own.ino)
-        unlink(own.path);
+    if (atomic_exchange(&bound_socket.is_bound, false) && lstat(bound_socket.path, &st) == 0 &&
+        st.st_dev == bound_socket.dev && st.st_ino == bound_socket.ino)
+        unlink(bound_socket.path);
 }

@@ -65,46 +65,46 @@ static void start_mpi(int *argc, char ***argv)
 /* ---- hosts ---- */
 
 /* Fills places[] for all ranks. Returns whether any rank runs on another host than rank 0. */
-static bool find_places(struct job_worker *worker, struct job_place *places)
+static bool find_locations(struct job_worker *worker, struct job_place *locations)
 {
     MPI_Comm host;
     char name[MPI_MAX_PROCESSOR_NAME] = "";
-    int length, first = worker->rank == 0;
+    int length, on_first_host = worker->rank == 0;
     MPI_Comm_split_type(worker->comm, MPI_COMM_TYPE_SHARED, worker->rank, MPI_INFO_NULL, &host);
-    MPI_Allreduce(MPI_IN_PLACE, &first, 1, MPI_INT, MPI_MAX, host);
+    MPI_Allreduce(MPI_IN_PLACE, &on_first_host, 1, MPI_INT, MPI_MAX, host);
     MPI_Comm_free(&host);
     MPI_Get_processor_name(name, &length);
     snprintf(worker->host, sizeof worker->host, "%.*s", JOB_HOST_MAX - 1, name);
-    struct job_place mine = {.local = first};
-    memcpy(mine.host, worker->host, sizeof mine.host);
-    MPI_Allgather(&mine, sizeof mine, MPI_BYTE, places, sizeof mine, MPI_BYTE, worker->comm);
+    struct job_place own = {.is_local = on_first_host};
+    memcpy(own.host, worker->host, sizeof own.host);
+    MPI_Allgather(&own, sizeof own, MPI_BYTE, locations, sizeof own, MPI_BYTE, worker->comm);
     for (int i = 0; i < worker->ranks; i++)
-        if (!places[i].local)
+        if (!locations[i].is_local)
             return true;
     return false;
 }
 
-static int complain(const struct job_options *options, const char *action, int err)
+static int report_socket_error(const struct job_options *options, const char *action, int err)
 {
     const char *reason = strerror(-err);
     if (err == -EADDRINUSE)
-        reason = "a job serves it already; use it, or end it by --stop";
+        reason = "already served by another job; use it, or end it with --stop";
     else if (err == -EEXIST)
-        reason = "it exists and is not a socket";
-    job_say("%s: %s: %s", options->socket, action, reason);
+        reason = "exists and is not a socket";
+    job_say("%s: %s: %s", options->socket_path, action, reason);
     return err;
 }
 
 /* ---- rank 0 ---- */
 
-static int open_rendezvous(const struct job_options *options, struct job_rendezvous *where,
-                           struct job_server_setup *setup, bool others)
+static int open_rendezvous(const struct job_options *options, struct job_rendezvous *rendezvous,
+                           struct job_server_setup *setup, bool has_remote)
 {
-    int err = job_listen_check(options->socket);
+    int err = job_listen_check(options->socket_path);
     if (err)
-        return complain(options, "listen", err);
-    err = job_rendezvous_open(where, others, &setup->local, &setup->tcp);
-    return err ? complain(options, "meet the other ranks", err) : 0;
+        return report_socket_error(options, "listen", err);
+    err = job_rendezvous_open(rendezvous, has_remote, &setup->unix_fd, &setup->tcp_fd);
+    return err ? report_socket_error(options, "listen for the other ranks", err) : 0;
 }
 
 static int start_server(struct job_worker *worker, struct job_server_setup *setup,
@@ -113,35 +113,35 @@ static int start_server(struct job_worker *worker, struct job_server_setup *setu
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
         return -errno;
-    setup->own = pair[0];
+    setup->own_channel = pair[0];
     limejob_channel_init(&worker->channel, pair[1]);
     return -pthread_create(thread, NULL, job_server_run, setup);
 }
 
 /* ---- all ranks ---- */
 
-static void make_info(struct job_worker *worker)
+static void create_info(struct job_worker *worker)
 {
     const struct job_options *options = worker->options;
     worker->info = MPI_INFO_NULL;
-    if (options->hints)
+    if (options->hint_count)
         MPI_Info_create(&worker->info);
-    for (int i = 0; i < options->hints; i++)
+    for (int i = 0; i < options->hint_count; i++)
         MPI_Info_set(worker->info, options->hint_keys[i], options->hint_values[i]);
 }
 
-static bool prepare(struct job_worker *worker)
+static bool prepare_worker(struct job_worker *worker)
 {
-    bool local = worker->places[worker->rank].local;
+    bool local = worker->locations[worker->rank].is_local;
     size_t bytes = JOB_SENDS * (size_t)(JOB_PART + LIMEJOB_ALIGN);
     worker->buffers = local ? NULL : limefile_buffer_new(&bytes);
     for (int i = 0; i < JOB_SENDS; i++)
         worker->requests[i] = MPI_REQUEST_NULL;
-    make_info(worker);
+    create_info(worker);
     return local || worker->buffers;
 }
 
-static int finish_mpi(int code)
+static int finalize_mpi(int code)
 {
     alarm(END_S); /* MPI may wait for ranks that are gone */
     MPI_Finalize();
@@ -149,7 +149,7 @@ static int finish_mpi(int code)
 }
 
 /* Closes and frees what MPI has open. Collective. */
-static void close_down(struct job_worker *worker)
+static void release_worker(struct job_worker *worker)
 {
     alarm(END_S);
     job_containers_close(worker);
@@ -161,7 +161,7 @@ static void close_down(struct job_worker *worker)
 /* ---- the loop of a worker ---- */
 
 /* Returns false after JOB_END. */
-static bool obey(struct job_worker *worker, struct limejob_packet *packet)
+static bool execute_command(struct job_worker *worker, struct limejob_packet *packet)
 {
     switch (packet->opcode) {
     case JOB_WINDOW:
@@ -192,11 +192,11 @@ static bool obey(struct job_worker *worker, struct limejob_packet *packet)
     }
 }
 
-static void pass_signal_on(struct job_worker *worker)
+static void forward_end_request(struct job_worker *worker)
 {
     uint64_t count;
     struct limejob_packet packet;
-    if (read(worker->wants_end, &count, sizeof count) <= 0)
+    if (read(worker->end_event, &count, sizeof count) <= 0)
         return;
     limejob_request(&packet, JOB_WANTS_END, 0);
     job_worker_answer(worker, &packet);
@@ -207,7 +207,7 @@ static void wait_for_work(struct job_worker *worker)
 {
     static int idle; /* consecutive tests without progress */
     struct pollfd fds[2] = {{worker->channel.fd, POLLIN, 0},
-                            {worker->rank ? worker->wants_end : -1, POLLIN, 0}};
+                            {worker->rank ? worker->end_event : -1, POLLIN, 0}};
     struct timespec time = {0, 0}, *limit = NULL;
     if (job_extent_progress(worker))
         idle = 0;
@@ -218,7 +218,7 @@ static void wait_for_work(struct job_worker *worker)
         limit = &time;
     }
     if (ppoll(fds, 2, limit, NULL) > 0 && fds[1].revents)
-        pass_signal_on(worker);
+        forward_end_request(worker);
 }
 
 static void run_worker(struct job_worker *worker)
@@ -232,7 +232,7 @@ static void run_worker(struct job_worker *worker)
             wait_for_work(worker);
             continue;
         }
-        if (!obey(worker, &packet))
+        if (!execute_command(worker, &packet))
             return;
         if (packet.fd >= 0)
             close(packet.fd);
@@ -240,26 +240,26 @@ static void run_worker(struct job_worker *worker)
     }
 }
 
-static int run(struct job_worker *worker, struct job_server_setup *setup, bool others)
+static int run_rank(struct job_worker *worker, struct job_server_setup *setup, bool has_remote)
 {
-    static struct job_rendezvous where;
+    static struct job_rendezvous rendezvous;
     pthread_t server;
     int err = 0;
     if (worker->rank == 0)
-        err = open_rendezvous(worker->options, &where, setup, others);
+        err = open_rendezvous(worker->options, &rendezvous, setup, has_remote);
     MPI_Bcast(&err, 1, MPI_INT, 0, worker->comm);
     if (err)
-        return finish_mpi(1);
-    MPI_Bcast(&where, sizeof where, MPI_BYTE, 0, worker->comm);
-    setup->where = &where;
-    if (!prepare(worker))
+        return finalize_mpi(1);
+    MPI_Bcast(&rendezvous, sizeof rendezvous, MPI_BYTE, 0, worker->comm);
+    setup->rendezvous = &rendezvous;
+    if (!prepare_worker(worker))
         job_worker_fault(worker, "start: %s", strerror(ENOMEM));
     err = worker->rank == 0
               ? start_server(worker, setup, &server)
-              : job_rendezvous_join(&where, worker->rank, worker->places[worker->rank].local,
-                                    &worker->channel);
+              : job_rendezvous_join(&rendezvous, worker->rank,
+                                    worker->locations[worker->rank].is_local, &worker->channel);
     if (err)
-        job_worker_fault(worker, "join rank 0 on %s: %s", worker->places[0].host,
+        job_worker_fault(worker, "join rank 0 on %s: %s", worker->locations[0].host,
                          strerror(-err));
     if (worker->rank != 0)
         job_watch_channel(worker->channel.fd);
@@ -267,30 +267,30 @@ static int run(struct job_worker *worker, struct job_server_setup *setup, bool o
     job_watch_relax();
     if (worker->rank == 0)
         pthread_join(server, NULL);
-    close_down(worker);
-    return finish_mpi(0);
+    release_worker(worker);
+    return finalize_mpi(0);
 }
 
-static int serve(const struct job_options *options, int wants_end)
+static int run_job(const struct job_options *options, int end_event)
 {
     static struct job_worker worker;
     static struct job_server_setup setup;
     worker.options = setup.options = options;
-    worker.wants_end = setup.wants_end = wants_end;
+    worker.end_event = setup.end_event = end_event;
     MPI_Comm_dup(MPI_COMM_WORLD, &worker.comm);
     MPI_Comm_rank(worker.comm, &worker.rank);
     MPI_Comm_size(worker.comm, &worker.ranks);
-    struct job_place *places = calloc((size_t)worker.ranks, sizeof *places);
-    if (!places)
+    struct job_place *locations = calloc((size_t)worker.ranks, sizeof *locations);
+    if (!locations)
         job_worker_fault(&worker, "start: %s", strerror(ENOMEM));
-    worker.places = setup.places = places;
+    worker.locations = setup.locations = locations;
     setup.ranks = worker.ranks;
-    bool others = find_places(&worker, places);
-    return run(&worker, &setup, others);
+    bool has_remote = find_locations(&worker, locations);
+    return run_rank(&worker, &setup, has_remote);
 }
 
 /* Returns the exit status: at least 1 if standard output could not be written. */
-static int printed(int code)
+static int finish_stdout(int code)
 {
     errno = EIO; /* the reason to report if an earlier write has failed */
     if (fflush(stdout) == 0 && !ferror(stdout))
@@ -302,20 +302,20 @@ static int printed(int code)
 int main(int argc, char **argv)
 {
     static struct job_options options;
-    int wants_end;
+    int end_event;
     int code = job_options_parse(&options, argc, argv);
     if (code >= 0)
-        return printed(code);
+        return finish_stdout(code);
     if (options.mode != JOB_SERVE)
-        return printed(job_ask(&options));
+        return finish_stdout(job_ask(&options));
     raise_limits();
     int err = job_user_start();
     if (!err)
-        err = job_watch_start(&wants_end);
+        err = job_watch_start(&end_event);
     if (err) {
         job_say("start: %s", strerror(-err));
         return 1;
     }
     start_mpi(&argc, &argv);
-    return serve(&options, wants_end);
+    return run_job(&options, end_event);
 }

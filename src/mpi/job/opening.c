@@ -9,15 +9,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static unsigned compared_without(bool writing)
+static unsigned ignored_flags(bool writing)
 {
     return writing ? LIMEFILE_STATE : 0;
 }
 
 bool job_file_is_same(const struct job_file *a, const struct job_file *b)
 {
-    return a->writing == b->writing && a->root == b->root && strcmp(a->path, b->path) == 0 &&
-           limejob_identity_compare(&a->identity, &b->identity, compared_without(a->writing),
+    return a->for_writing == b->for_writing && a->root == b->root &&
+           strcmp(a->path, b->path) == 0 &&
+           limejob_identity_compare(&a->identity, &b->identity, ignored_flags(a->for_writing),
                                     NULL, 0) == 0;
 }
 
@@ -28,8 +29,8 @@ static bool may_access(int fd, bool writing)
            (mode == O_RDWR || mode == (writing ? O_WRONLY : O_RDONLY));
 }
 
-int job_identity_check(int fd, const struct limefile_identity *wanted, unsigned any, char *text,
-                       size_t cap)
+int job_identity_check(int fd, const struct limefile_identity *expected, unsigned ignored,
+                       char *text, size_t cap)
 {
     struct stat st;
     char difference[128];
@@ -39,23 +40,23 @@ int job_identity_check(int fd, const struct limefile_identity *wanted, unsigned 
         return err;
     }
     struct limefile_identity found = limefile_identity_of(&st);
-    if (limejob_identity_compare(&found, wanted, any, difference, sizeof difference) == 0)
+    if (limejob_identity_compare(&found, expected, ignored, difference, sizeof difference) == 0)
         return 0;
     snprintf(text, cap, "not the same file: %s", difference);
     return ESTALE;
 }
 
 /* Checks the client's descriptor. Returns 0, or an errno and fills text with a message. */
-static int check_descriptor(int fd, bool writing, const struct limefile_identity *wanted,
+static int check_descriptor(int fd, bool writing, const struct limefile_identity *requested,
                             char *text, size_t cap)
 {
     struct stat st;
     if (fd < 0) {
-        snprintf(text, cap, "no descriptor came with the request");
+        snprintf(text, cap, "no descriptor in the request");
         return EBADF;
     }
     if (fstat(fd, &st) == 0 && !S_ISREG(st.st_mode)) {
-        snprintf(text, cap, "the descriptor is not of a regular file");
+        snprintf(text, cap, "not a regular file");
         return EINVAL;
     }
     if (!may_access(fd, writing)) {
@@ -63,29 +64,29 @@ static int check_descriptor(int fd, bool writing, const struct limefile_identity
                  writing ? "writing" : "reading");
         return EBADF;
     }
-    return job_identity_check(fd, wanted, compared_without(writing), text, cap);
+    return job_identity_check(fd, requested, ignored_flags(writing), text, cap);
 }
 
-int job_opening_check(struct limejob_packet *packet, struct limejob_opening *wanted, char *text,
-                      size_t cap)
+int job_opening_check(struct limejob_packet *packet, struct limejob_opening *requested,
+                      char *text, size_t cap)
 {
-    if (limejob_get_opening(packet, wanted) == 0)
+    if (limejob_get_opening(packet, requested) == 0)
         return check_descriptor(packet->fd, packet->opcode == LIMEJOB_OPEN_WRITE,
-                                &wanted->identity, text, cap);
+                                &requested->identity, text, cap);
     snprintf(text, cap,
              "the path is not absolute or not below its root, or the size is negative");
     return EINVAL;
 }
 
-struct job_file *job_file_new(const struct limejob_opening *wanted, bool writing)
+struct job_file *job_file_new(const struct limejob_opening *requested, bool writing)
 {
-    size_t bytes = strlen(wanted->path) + 1;
+    size_t bytes = strlen(requested->path) + 1;
     struct job_file *file = calloc(1, sizeof *file + bytes);
     if (!file)
         return NULL;
-    file->writing = writing;
-    file->identity = wanted->identity;
-    file->root = wanted->root;
-    memcpy(file->path, wanted->path, bytes);
+    file->for_writing = writing;
+    file->identity = requested->identity;
+    file->root = requested->root;
+    memcpy(file->path, requested->path, bytes);
     return file;
 }

@@ -11,11 +11,11 @@ enum {
 
 struct job_options {
     enum job_mode { JOB_NO_MODE, JOB_SERVE, JOB_STOP, JOB_STATUS } mode;
-    const char *socket;
+    const char *socket_path;
     int64_t stripe; /* bytes; 0: as the file system states */
     char *hint_keys[JOB_HINTS_MAX], *hint_values[JOB_HINTS_MAX];
-    int hints;
-    int ready, lifeline; /* descriptors of rank 0, or -1 */
+    int hint_count;
+    int ready_fd, lifeline_fd; /* descriptors of rank 0, or -1 */
     bool json;
 };
 

@@ -54,62 +54,62 @@ struct job_parcel {
     unsigned char data[];
 };
 
-static void free_parcel(struct job_parcel *parcel)
+static void free_entry(struct job_parcel *entry)
 {
-    if (parcel->fd >= 0)
-        close(parcel->fd);
-    free(parcel);
+    if (entry->fd >= 0)
+        close(entry->fd);
+    free(entry);
 }
 
 /* Appends a copy of the packet and of its descriptor. Returns 0 or -errno. */
-static int put_in_outbox(struct job_outbox *box, const struct limejob_packet *packet)
+static int append_to_outbox(struct job_outbox *box, const struct limejob_packet *packet)
 {
     size_t bytes = LIMEJOB_HEADER_BYTES + (size_t)packet->bytes;
-    struct job_parcel *parcel = malloc(sizeof *parcel + bytes);
-    if (!parcel || packet->broken) {
-        free(parcel);
+    struct job_parcel *entry = malloc(sizeof *entry + bytes);
+    if (!entry || packet->broken) {
+        free(entry);
         return packet->broken ? -EMSGSIZE : -ENOMEM;
     }
-    *parcel = (struct job_parcel){.fd = -1, .bytes = bytes};
-    if (packet->fd >= 0 && (parcel->fd = fcntl(packet->fd, F_DUPFD_CLOEXEC, 3)) < 0) {
+    *entry = (struct job_parcel){.fd = -1, .bytes = bytes};
+    if (packet->fd >= 0 && (entry->fd = fcntl(packet->fd, F_DUPFD_CLOEXEC, 3)) < 0) {
         int err = -errno;
-        free(parcel);
+        free(entry);
         return err;
     }
-    limejob_header_encode(packet, parcel->data);
-    memcpy(parcel->data + LIMEJOB_HEADER_BYTES, packet->payload, packet->bytes);
+    limejob_header_encode(packet, entry->data);
+    memcpy(entry->data + LIMEJOB_HEADER_BYTES, packet->payload, packet->bytes);
     if (box->last)
-        box->last->next = parcel;
+        box->last->next = entry;
     else
-        box->first = parcel;
-    box->last = parcel;
+        box->first = entry;
+    box->last = entry;
     box->bytes += bytes;
     return 0;
 }
 
-static void drop_first(struct job_outbox *box)
+static void drop_first_entry(struct job_outbox *box)
 {
-    struct job_parcel *parcel = box->first;
-    box->first = parcel->next;
+    struct job_parcel *entry = box->first;
+    box->first = entry->next;
     if (!box->first)
         box->last = NULL;
-    box->bytes -= parcel->bytes;
-    free_parcel(parcel);
+    box->bytes -= entry->bytes;
+    free_entry(entry);
 }
 
 int job_outbox_flush(struct job_outbox *box, int fd)
 {
     while (box->first) {
-        struct job_parcel *parcel = box->first;
-        struct iovec iov = {parcel->data + parcel->sent, parcel->bytes - parcel->sent};
-        ssize_t n = limejob_send_some(fd, &iov, 1, parcel->sent == 0 ? parcel->fd : -1);
+        struct job_parcel *entry = box->first;
+        struct iovec iov = {entry->data + entry->sent, entry->bytes - entry->sent};
+        ssize_t n = limejob_send_some(fd, &iov, 1, entry->sent == 0 ? entry->fd : -1);
         if (n == -EAGAIN || n == -EWOULDBLOCK)
             return 0;
         if (n < 0)
             return (int)n;
-        parcel->sent += (size_t)n;
-        if (parcel->sent == parcel->bytes)
-            drop_first(box);
+        entry->sent += (size_t)n;
+        if (entry->sent == entry->bytes)
+            drop_first_entry(box);
     }
     return 1;
 }
@@ -117,7 +117,7 @@ int job_outbox_flush(struct job_outbox *box, int fd)
 void job_outbox_clear(struct job_outbox *box)
 {
     while (box->first)
-        drop_first(box);
+        drop_first_entry(box);
 }
 
 /* ---- peers ---- */
@@ -126,7 +126,7 @@ static int set_events(struct job_server *server, struct job_peer *peer, int op, 
 {
     struct epoll_event event = {.events = events, .data.ptr = peer};
     peer->events = events;
-    return epoll_ctl(server->epoll, op, peer->channel.fd, &event) == 0 ? 0 : -errno;
+    return epoll_ctl(server->epoll_fd, op, peer->channel.fd, &event) == 0 ? 0 : -errno;
 }
 
 int job_peer_watch(struct job_server *server, struct job_peer *peer, int fd)
@@ -137,18 +137,18 @@ int job_peer_watch(struct job_server *server, struct job_peer *peer, int fd)
 
 void job_peer_update(struct job_server *server, struct job_peer *peer)
 {
-    uint32_t wanted = EPOLLIN | (peer->outbox.first ? (uint32_t)EPOLLOUT : 0);
-    if (peer->channel.fd >= 0 && wanted != peer->events)
-        set_events(server, peer, EPOLL_CTL_MOD, wanted);
+    uint32_t events = EPOLLIN | (peer->outbox.first ? (uint32_t)EPOLLOUT : 0);
+    if (peer->channel.fd >= 0 && events != peer->events)
+        set_events(server, peer, EPOLL_CTL_MOD, events);
 }
 
 int job_peer_put(struct job_server *server, struct job_peer *peer,
                  const struct limejob_packet *packet)
 {
-    int err = put_in_outbox(&peer->outbox, packet);
+    int err = append_to_outbox(&peer->outbox, packet);
     if (!err) {
-        int done = job_outbox_flush(&peer->outbox, peer->channel.fd);
-        err = done < 0 ? done : 0;
+        int result = job_outbox_flush(&peer->outbox, peer->channel.fd);
+        err = result < 0 ? result : 0;
     }
     if (!err)
         job_peer_update(server, peer);
@@ -157,11 +157,11 @@ int job_peer_put(struct job_server *server, struct job_peer *peer,
 
 void job_peer_drop(struct job_server *server, struct job_peer *peer)
 {
-    if (peer->dead)
+    if (peer->is_dropped)
         return;
     job_outbox_clear(&peer->outbox);
     limejob_channel_close(&peer->channel);
-    peer->dead = true;
-    peer->next_dead = server->dead;
-    server->dead = peer;
+    peer->is_dropped = true;
+    peer->next_dropped = server->dropped;
+    server->dropped = peer;
 }

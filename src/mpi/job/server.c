@@ -19,24 +19,24 @@ enum {
     TICK_MS = 1000,             /* between checks for peers that are late */
 };
 
-static void bury(struct job_server *server)
+static void free_dropped_peers(struct job_server *server)
 {
     struct job_peer *next;
-    for (struct job_peer *peer = server->dead; peer; peer = next) {
-        next = peer->next_dead;
+    for (struct job_peer *peer = server->dropped; peer; peer = next) {
+        next = peer->next_dropped;
         free(peer);
     }
-    server->dead = NULL;
+    server->dropped = NULL;
 }
 
 /* Watches a descriptor without packets in the same way as a peer. */
-static struct job_peer *watch(struct job_server *server, int fd,
-                              void (*ready)(struct job_server *, struct job_peer *, uint32_t))
+static struct job_peer *watch_fd(struct job_server *server, int fd,
+                                 void (*fn)(struct job_server *, struct job_peer *, uint32_t))
 {
     struct job_peer *peer = calloc(1, sizeof *peer);
     if (!peer)
         job_server_fault("start: %s", strerror(ENOMEM));
-    peer->ready = ready;
+    peer->on_event = fn;
     int err = job_peer_watch(server, peer, fd);
     if (err)
         job_server_fault("descriptor %d: watch: %s", fd, strerror(-err));
@@ -45,68 +45,68 @@ static struct job_peer *watch(struct job_server *server, int fd,
 
 /* ---- end ---- */
 
-static void hang_up(struct job_server *server, struct job_peer **peer)
+static void drop_peer(struct job_server *server, struct job_peer **peer)
 {
     if (*peer)
         job_peer_drop(server, *peer);
     *peer = NULL;
 }
 
-static void begin_end(struct job_server *server)
+static void begin_shutdown(struct job_server *server)
 {
-    if (server->ending)
+    if (server->is_ending)
         return;
-    if (!server->serving)
+    if (!server->is_serving)
         job_watch_end(); /* other ranks may wait in MPI: no orderly end is possible */
-    server->ending = true;
+    server->is_ending = true;
     server->end_until_us = job_now_us() + END_US;
     job_listen_remove();
-    server->serving = false;
-    hang_up(server, &server->listener);
+    server->is_serving = false;
+    drop_peer(server, &server->listener);
 }
 
-static void tell_workers(struct job_server *server)
+static void send_end_command(struct job_server *server)
 {
     static struct limejob_packet packet;
     limejob_request(&packet, JOB_END, 0);
-    server->end_said = true;
+    server->end_sent = true;
     for (int i = 0; i < server->ranks; i++)
         job_peer_put(server, &server->workers[i]->peer, &packet);
 }
 
 /* Returns whether the server may exit. Clients notice the end when the process exits. */
-static bool is_done(struct job_server *server)
+static bool may_exit(struct job_server *server)
 {
-    if (!server->ending)
+    if (!server->is_ending)
         return false;
     if (job_now_us() > server->end_until_us)
-        job_server_fault("%s: end: the ranks do not answer: all are killed",
-                         server->options->socket);
-    if (!server->end_said && server->outstanding == 0)
-        tell_workers(server);
-    for (int i = 0; i < server->ranks && server->end_said; i++)
-        if (!server->workers[i]->peer.dead && server->workers[i]->peer.outbox.first)
+        job_server_fault("%s: end: ranks do not respond; killing all",
+                         server->options->socket_path);
+    if (!server->end_sent && server->requests_in_flight == 0)
+        send_end_command(server);
+    for (int i = 0; i < server->ranks && server->end_sent; i++)
+        if (!server->workers[i]->peer.is_dropped && server->workers[i]->peer.outbox.first)
             return false;
-    return server->end_said;
+    return server->end_sent;
 }
 
-static void signal_ready(struct job_server *server, struct job_peer *peer, uint32_t events)
+static void handle_end_event(struct job_server *server, struct job_peer *peer, uint32_t events)
 {
     uint64_t count;
     (void)events;
     if (read(peer->channel.fd, &count, sizeof count) > 0)
-        server->wants_end = true;
+        server->end_requested = true;
 }
 
-static void lifeline_ready(struct job_server *server, struct job_peer *peer, uint32_t events)
+static void handle_lifeline(struct job_server *server, struct job_peer *peer, uint32_t events)
 {
     char bytes[256];
     (void)events;
     ssize_t n = read(peer->channel.fd, bytes, sizeof bytes);
     if (n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN)))
         return;
-    hang_up(server, &server->lifeline);
-    server->wants_end = true;
+    drop_peer(server, &server->lifeline);
+    server->end_requested = true;
 }
 
 /* ---- start ---- */
@@ -114,13 +114,13 @@ static void lifeline_ready(struct job_server *server, struct job_peer *peer, uin
 /* epoll rejects a regular file and /dev/null, which are at their end already. */
 static void watch_lifeline(struct job_server *server)
 {
-    int fd = server->options->lifeline;
+    int fd = server->options->lifeline_fd;
     struct epoll_event event = {.events = EPOLLIN};
     if (fd < 0)
         return;
-    if (epoll_ctl(server->epoll, EPOLL_CTL_ADD, fd, &event) == 0) {
-        epoll_ctl(server->epoll, EPOLL_CTL_DEL, fd, NULL);
-        server->lifeline = watch(server, fd, lifeline_ready);
+    if (epoll_ctl(server->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0) {
+        epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
+        server->lifeline = watch_fd(server, fd, handle_lifeline);
     } else {
         job_server_fault("descriptor %d: lifeline: %s: give a pipe or a terminal, as the "
                          "standard input of mpirun",
@@ -128,42 +128,42 @@ static void watch_lifeline(struct job_server *server)
     }
 }
 
-static void say_ready(const struct job_server *server)
+static void report_ready(const struct job_server *server)
 {
-    int fd = server->options->ready;
+    int fd = server->options->ready_fd;
     if (fd >= 0 && write(fd, "ready\n", 6) != 6)
-        job_log("descriptor %d: say that the job is ready: %s", fd, strerror(errno));
+        job_log("descriptor %d: write \"ready\": %s", fd, strerror(errno));
     if (fd > 2)
         close(fd);
 }
 
 /* Starts to accept clients, after all workers have joined. */
-static void serve(struct job_server *server)
+static void start_serving(struct job_server *server)
 {
-    const char *path = server->options->socket;
+    const char *path = server->options->socket_path;
     job_ranks_end_meeting(server);
-    hang_up(server, &server->meeting[0]);
-    hang_up(server, &server->meeting[1]);
+    drop_peer(server, &server->join_listeners[0]);
+    drop_peer(server, &server->join_listeners[1]);
     int fd = job_listen(path);
     if (fd < 0)
         job_server_fault("%s: listen: %s", path, strerror(-fd));
-    server->serving = true;
-    server->listener = watch(server, fd, job_clients_accept);
+    server->is_serving = true;
+    server->listener = watch_fd(server, fd, job_clients_accept);
     job_clients_accept(server, server->listener, 0);
-    say_ready(server);
+    report_ready(server);
 }
 
 /* A container takes up to 3 descriptors of a rank; clients, windows and MPI need the rest. */
-static uint64_t files_most(void)
+static uint64_t file_limit(void)
 {
-    enum { OF = 6, LEAST = 16 };
+    enum { PER_FILE = 6, FILES_MIN = 16 };
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / OF < LEAST)
-        return LEAST;
-    return limit.rlim_cur / OF;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur / PER_FILE < FILES_MIN)
+        return FILES_MIN;
+    return limit.rlim_cur / PER_FILE;
 }
 
-static struct job_server *start(const struct job_server_setup *setup)
+static struct job_server *create_server(const struct job_server_setup *setup)
 {
     struct job_server *server = calloc(1, sizeof *server);
     struct job_rank **workers = calloc((size_t)setup->ranks, sizeof(*workers));
@@ -174,69 +174,69 @@ static struct job_server *start(const struct job_server_setup *setup)
     }
     *server = (struct job_server){
         .options = setup->options,
-        .places = setup->places,
+        .locations = setup->locations,
         .ranks = setup->ranks,
-        .where = setup->where,
+        .rendezvous = setup->rendezvous,
         .stripe = setup->options->stripe ? (uint64_t)setup->options->stripe : 1 << 20,
-        .files_most = files_most(),
-        .epoll = epoll,
+        .max_files = file_limit(),
+        .epoll_fd = epoll,
         .workers = workers,
         .started_us = job_now_us(),
     };
     server->join_until_us = server->started_us + JOIN_US;
     for (int i = 0; i < server->ranks; i++)
         server->hosts += job_is_first_on_host(server, i);
-    server->signals = watch(server, setup->wants_end, signal_ready);
+    server->signals = watch_fd(server, setup->end_event, handle_end_event);
     watch_lifeline(server);
-    server->meeting[0] = watch(server, setup->local, job_ranks_accept);
-    if (setup->tcp >= 0)
-        server->meeting[1] = watch(server, setup->tcp, job_ranks_accept);
-    job_ranks_add_own(server, setup->own);
+    server->join_listeners[0] = watch_fd(server, setup->unix_fd, job_ranks_accept);
+    if (setup->tcp_fd >= 0)
+        server->join_listeners[1] = watch_fd(server, setup->tcp_fd, job_ranks_accept);
+    job_ranks_add_own(server, setup->own_channel);
     return server;
 }
 
 /* ---- the loop ---- */
 
-static int pause_ms(const struct job_server *server)
+static int poll_timeout_ms(const struct job_server *server)
 {
-    return !server->serving || server->strangers ? TICK_MS : -1;
+    return !server->is_serving || server->unauthenticated ? TICK_MS : -1;
 }
 
-static void tick(struct job_server *server)
+static void check_timeouts(struct job_server *server)
 {
-    if (server->strangers)
+    if (server->unauthenticated)
         job_clients_tick(server);
-    if (!server->serving && !server->ending && job_now_us() > server->join_until_us)
-        job_server_fault("start: not all ranks have found rank 0, on %s: is there a "
+    if (!server->is_serving && !server->is_ending && job_now_us() > server->join_until_us)
+        job_server_fault("start: not all ranks have reached rank 0 on %s; is there a "
                          "firewall between the hosts?",
-                         server->places[0].host);
+                         server->locations[0].host);
 }
 
-static void turn(struct job_server *server)
+static void handle_events(struct job_server *server)
 {
     struct epoll_event events[EVENTS];
-    int n = epoll_wait(server->epoll, events, EVENTS, pause_ms(server));
+    int n = epoll_wait(server->epoll_fd, events, EVENTS, poll_timeout_ms(server));
     for (int i = 0; i < n; i++) {
         struct job_peer *peer = events[i].data.ptr;
-        if (!peer->dead)
-            peer->ready(server, peer, events[i].events);
-        if (!peer->dead)
+        if (!peer->is_dropped)
+            peer->on_event(server, peer, events[i].events);
+        if (!peer->is_dropped)
             job_peer_update(server, peer);
     }
-    tick(server);
-    if (server->wants_end)
-        begin_end(server);
-    if (!server->serving && !server->ending && server->joined == server->ranks)
-        serve(server);
-    bury(server);
+    check_timeouts(server);
+    if (server->end_requested)
+        begin_shutdown(server);
+    if (!server->is_serving && !server->is_ending && server->joined_ranks == server->ranks)
+        start_serving(server);
+    free_dropped_peers(server);
 }
 
 void *job_server_run(void *setup)
 {
     static struct job_server
         *server; /* static, so that the leak checker still finds it when the process ends */
-    server = start(setup);
-    while (!is_done(server))
-        turn(server);
+    server = create_server(setup);
+    while (!may_exit(server))
+        handle_events(server);
     return NULL;
 }

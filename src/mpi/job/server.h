@@ -21,7 +21,7 @@ enum {
 
 /* Where a rank runs, as MPI reports it. */
 struct job_place {
-    bool local; /* on rank 0's host */
+    bool is_local; /* on rank 0's host */
     char host[JOB_HOST_MAX];
 };
 
@@ -43,12 +43,12 @@ void job_outbox_clear(struct job_outbox *);
 
 /* Anything that epoll watches. */
 struct job_peer {
-    void (*ready)(struct job_server *, struct job_peer *, uint32_t events);
+    void (*on_event)(struct job_server *, struct job_peer *, uint32_t events);
     struct limejob_channel channel;
     struct job_outbox outbox;
     uint32_t events; /* the events that epoll watches for */
-    bool dead;       /* freed after all events of this round are handled */
-    struct job_peer *next_dead;
+    bool is_dropped; /* freed after all events of this round are handled */
+    struct job_peer *next_dropped;
 };
 
 /* ---- files (client.c): containers that are open on all ranks ---- */
@@ -56,28 +56,28 @@ struct job_peer {
 struct job_file {
     struct job_file *next;
     uint32_t id;
-    unsigned refs; /* opens by clients, and requests in flight */
-    bool open;     /* false while the workers are opening it */
-    bool writing;  /* open for writing only */
+    unsigned refs;    /* opens by clients, and requests in flight */
+    bool is_open;     /* false while the workers are opening it */
+    bool for_writing; /* open for writing only */
     struct job_request *waiters;
     struct limefile_identity identity; /* at the time of the open */
     uint32_t root;
     /* The number of failed syncs, and the last error. The kernel reports an error once, but the
      * server reports it to each client that has the file open, at its next sync. */
-    unsigned failures;
-    int failure_code;
-    char failure[JOB_TEXT_MAX];
+    unsigned sync_failures;
+    int sync_error;
+    char sync_error_text[JOB_TEXT_MAX];
     char path[];
 };
 
-/* Compares the file of a descriptor with an identity (opening.c). `any`: the LIMEFILE_... flags
- * that may differ. Returns 0, or an errno and fills text with a message. */
-int job_identity_check(int fd, const struct limefile_identity *wanted, unsigned any, char *text,
-                       size_t cap);
+/* Compares the file of a descriptor with an identity (opening.c). `ignored`: the LIMEFILE_...
+ * flags that may differ. Returns 0, or an errno and fills text with a message. */
+int job_identity_check(int fd, const struct limefile_identity *expected, unsigned ignored,
+                       char *text, size_t cap);
 
 /* Checks an OPEN request's payload and descriptor (opening.c). Returns 0, or an errno and fills
  * text with a message. */
-int job_opening_check(struct limejob_packet *, struct limejob_opening *wanted, char *text,
+int job_opening_check(struct limejob_packet *, struct limejob_opening *requested, char *text,
                       size_t cap);
 struct job_file *job_file_new(const struct limejob_opening *,
                               bool writing); /* returns NULL if out of memory */
@@ -89,21 +89,20 @@ bool job_file_is_same(const struct job_file *, const struct job_file *);
 
 /* A command that is sent to all workers, or a client's open that waits for such a command. */
 struct job_request {
-    uint64_t slot; /* index in the server's table; the tag of its packets */
+    uint64_t slot; /* index in server->requests; the tag of its packets */
     uint16_t opcode;
     struct job_client *client; /* NULL if no client waits for it */
     struct job_file *file;
     uint16_t client_opcode;
     uint64_t client_tag;
-    uint64_t bytes, at;   /* the range of the window that is read into or written */
-    uint64_t offset;      /* in the file */
-    uint64_t gate, until; /* of a write */
-    uint32_t uid;         /* the user on whose behalf the job writes */
-    int waiting;          /* number of ranks that have not replied */
-    uint64_t moved;       /* bytes that the ranks have read or written */
+    uint64_t bytes, window_offset;   /* the range of the window that is read into or written */
+    uint64_t offset;                 /* in the file */
+    uint64_t fence_offset, deadline; /* of a write */
+    uint32_t uid;                    /* the user on whose behalf the job writes */
+    int pending_replies;             /* number of ranks that have not replied */
+    uint64_t bytes_moved;            /* bytes that the ranks have read or written */
     int code;
     char text[JOB_TEXT_MAX];
-    int64_t since_us;
     struct job_request *next; /* in the client's list, or among the file's waiters */
 };
 
@@ -111,24 +110,24 @@ struct job_request {
 
 struct job_opened {
     struct job_file *file;
-    unsigned count;
-    unsigned heard; /* the file's failures that this client has been notified of */
+    unsigned opens;
+    unsigned reported_failures; /* the file's failures that this client has been notified of */
 };
 
 struct job_client {
     struct job_peer peer; /* must be the first member */
     struct job_client *next;
-    bool greeted, gone;
-    bool last_words; /* the client is closed when its outbox is empty */
+    bool has_greeted, is_closed;
+    bool closes_after_flush; /* the client is closed when its outbox is empty */
     pid_t pid;
     uint32_t window; /* number of its window; 0: none */
     int window_fd;   /* -1: none */
     uint64_t window_bytes;
     unsigned in_flight;
-    struct job_request *moves; /* reads and writes in flight */
-    struct job_opened *opened;
-    size_t opened_count;
-    int64_t since_us;
+    struct job_request *transfers; /* reads and writes in flight */
+    struct job_opened *files;
+    size_t file_count;
+    int64_t connected_us;
 };
 
 struct job_rank {
@@ -144,28 +143,28 @@ struct job_counters {
 
 struct job_server {
     const struct job_options *options;
-    const struct job_place *places;
+    const struct job_place *locations;
     int ranks, hosts;
-    const struct job_rendezvous *where;
+    const struct job_rendezvous *rendezvous;
     uint64_t stripe;
-    int epoll;
-    struct job_peer *listener, *lifeline, *signals, *meeting[2];
+    int epoll_fd;
+    struct job_peer *listener, *lifeline, *signals, *join_listeners[2];
     struct job_rank **workers; /* by rank; NULL: not joined yet */
-    int joined;
+    int joined_ranks;
     int64_t join_until_us;
-    struct job_rank **newcomers; /* ring of connections that have not joined; or NULL */
-    int next_newcomer;           /* next slot of the ring; the connection in it is dropped */
-    struct job_client *clients;  /* includes closed clients whose requests are in flight */
-    int client_count, strangers;
+    struct job_rank **pending;  /* ring of connections that have not joined; or NULL */
+    int next_pending;           /* next slot of the ring; the connection in it is dropped */
+    struct job_client *clients; /* includes closed clients whose requests are in flight */
+    int client_count, unauthenticated;
     struct job_file *files;
-    uint64_t file_count, files_most; /* limit of files open at once, of all clients */
-    uint32_t last_file, last_window;
-    struct job_request **table;
-    uint64_t table_size, outstanding;
-    struct job_peer *dead;
-    bool serving;
-    bool wants_end;        /* the job has been asked to end */
-    bool ending, end_said; /* end_said: JOB_END is sent to the workers */
+    uint64_t file_count, max_files; /* limit of files open at once, of all clients */
+    uint32_t last_file_id, last_window_id;
+    struct job_request **requests;
+    uint64_t request_slots, requests_in_flight;
+    struct job_peer *dropped;
+    bool is_serving;
+    bool end_requested;       /* the job has been asked to end */
+    bool is_ending, end_sent; /* end_sent: JOB_END is sent to the workers */
     int64_t end_until_us;
     int64_t started_us;
     struct job_counters counters;
@@ -173,14 +172,14 @@ struct job_server {
 
 /* ---- server.c ---- */
 
-/* The thread's argument, from main(). own: the server's end of rank 0's own channel. */
+/* The thread's argument, from main(). own_channel: the server's end of rank 0's channel. */
 struct job_server_setup {
     const struct job_options *options;
-    const struct job_place *places;
+    const struct job_place *locations;
     int ranks;
-    const struct job_rendezvous *where;
-    int local, tcp, own;
-    int wants_end; /* eventfd: a signal asks the job to end */
+    const struct job_rendezvous *rendezvous;
+    int unix_fd, tcp_fd, own_channel;
+    int end_event; /* eventfd: a signal asks the job to end */
 };
 
 /* The thread's function. Returns after JOB_END is sent to all workers. */

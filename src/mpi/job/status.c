@@ -45,7 +45,7 @@ void job_counters_end(struct job_counters *counters, uint16_t opcode, uint64_t b
 }
 
 /* Replaces control characters, which JSON would make longer, and invalid UTF-8 by '?'. */
-static json_t *shown(const char *name)
+static json_t *json_name(const char *name)
 {
     char *copy = strdup(name);
     if (copy)
@@ -55,12 +55,12 @@ static json_t *shown(const char *name)
     return text;
 }
 
-static json_t *ranks_on(const struct job_server *server, int first)
+static json_t *list_host_ranks(const struct job_server *server, int first)
 {
     json_t *ranks = json_array();
     for (int i = first; i < server->ranks && json_array_size(ranks) < RANKS_MAX / HOSTS_MAX;
          i++)
-        if (strcmp(server->places[i].host, server->places[first].host) == 0)
+        if (strcmp(server->locations[i].host, server->locations[first].host) == 0)
             json_array_append_new(ranks, json_integer(i));
     return ranks;
 }
@@ -68,7 +68,7 @@ static json_t *ranks_on(const struct job_server *server, int first)
 bool job_is_first_on_host(const struct job_server *server, int rank)
 {
     for (int i = 0; i < rank; i++)
-        if (strcmp(server->places[i].host, server->places[rank].host) == 0)
+        if (strcmp(server->locations[i].host, server->locations[rank].host) == 0)
             return false;
     return true;
 }
@@ -78,9 +78,9 @@ static json_t *list_hosts(const struct job_server *server)
     json_t *hosts = json_array();
     for (int i = 0; i < server->ranks && json_array_size(hosts) < HOSTS_MAX; i++)
         if (job_is_first_on_host(server, i))
-            json_array_append_new(hosts,
-                                  json_pack("{s:o, s:o}", "name", shown(server->places[i].host),
-                                            "ranks", ranks_on(server, i)));
+            json_array_append_new(hosts, json_pack("{s:o, s:o}", "name",
+                                                   json_name(server->locations[i].host),
+                                                   "ranks", list_host_ranks(server, i)));
     return hosts;
 }
 
@@ -90,12 +90,12 @@ static json_t *list_files(const struct job_server *server, int *count)
     size_t bytes = 0;
     *count = 0;
     for (const struct job_file *file = server->files; file; file = file->next) {
-        if (!file->open)
+        if (!file->is_open)
             continue;
         ++*count;
         bytes += strlen(file->path) + 8;
         if (bytes < PATHS_MAX)
-            json_array_append_new(files, shown(file->path));
+            json_array_append_new(files, json_name(file->path));
     }
     return files;
 }
@@ -105,24 +105,24 @@ static int count_clients(const struct job_server *server)
 {
     int count = 0;
     for (const struct job_client *client = server->clients; client; client = client->next)
-        count += client->window && !client->gone;
+        count += client->window && !client->is_closed;
     return count;
 }
 
-static void put_number(json_t *status, const char *key, uint64_t value)
+static void set_number(json_t *status, const char *key, uint64_t value)
 {
     json_object_set_new(status, key, json_integer((json_int_t)value));
 }
 
-static void put_counters(json_t *status, const struct job_counters *counters)
+static void set_counters(json_t *status, const struct job_counters *counters)
 {
-    put_number(status, "bytes_read", counters->bytes_read);
-    put_number(status, "bytes_written", counters->bytes_written);
-    put_number(status, "requests", counters->requests);
-    put_number(status, "in_flight", counters->in_flight);
-    put_number(status, "writes_in_flight", counters->writes_in_flight);
-    put_number(status, "syncs", counters->syncs);
-    put_number(status, "errors", counters->errors);
+    set_number(status, "bytes_read", counters->bytes_read);
+    set_number(status, "bytes_written", counters->bytes_written);
+    set_number(status, "requests", counters->requests);
+    set_number(status, "in_flight", counters->in_flight);
+    set_number(status, "writes_in_flight", counters->writes_in_flight);
+    set_number(status, "syncs", counters->syncs);
+    set_number(status, "errors", counters->errors);
 }
 
 char *job_status_text(const struct job_server *server)
@@ -136,7 +136,7 @@ char *job_status_text(const struct job_server *server)
                                (json_int_t)server->stripe, "clients", count_clients(server),
                                "open_file_count", files, "open_files", open_files);
     if (status)
-        put_counters(status, &server->counters);
+        set_counters(status, &server->counters);
     char *text = status ? json_dumps(status, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
     json_decref(status);
     if (text && strlen(text) > LIMEJOB_PAYLOAD_MAX - 4) {

@@ -38,16 +38,16 @@ void job_store_close(struct job_container *container)
 
 /* Checks the permission to write. A process that was stopped may continue its write later,
  * after the client has written the data itself, and newer data. Returns 0 or an errno. */
-static int look_at(const struct job_permit *permit)
+static int check_permit(const struct job_permit *permit)
 {
     struct timespec now;
-    if (permit->gate && limejob_gate_is_shut(permit->gate))
+    if (permit->fence && limejob_gate_is_shut(permit->fence))
         return ECANCELED;
-    if (!permit->until)
+    if (!permit->deadline)
         return 0;
     clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec > permit->until ? ETIMEDOUT
-                                                                                     : 0;
+    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return now_ns > permit->deadline ? ETIMEDOUT : 0;
 }
 
 /* *done: bytes that were written, even after an error. */
@@ -55,11 +55,11 @@ static int write_all(int fd, const struct job_permit *permit, const char *data, 
                      int64_t offset, int64_t chunk, int64_t *done)
 {
     for (*done = 0; *done < n;) {
-        int64_t wanted = n - *done < chunk ? n - *done : chunk;
-        int code = look_at(permit);
+        int64_t bytes = n - *done < chunk ? n - *done : chunk;
+        int code = check_permit(permit);
         if (code)
             return code;
-        ssize_t written = pwrite(fd, data + *done, (size_t)wanted, offset + *done);
+        ssize_t written = pwrite(fd, data + *done, (size_t)bytes, offset + *done);
         if (written < 0 && errno == EINTR)
             continue;
         if (written <= 0)
@@ -71,7 +71,7 @@ static int write_all(int fd, const struct job_permit *permit, const char *data, 
 
 /* After EINVAL (the alignment is wrong for the file system, or became so when the disk was
  * full) returns 0: the caller writes the rest through the page cache, which reports errors. */
-static int write_blocks(struct job_container *container, const struct job_permit *permit,
+static int write_direct(struct job_container *container, const struct job_permit *permit,
                         const char *data, int64_t n, int64_t offset, int64_t *done)
 {
     int code = write_all(container->direct_fd, permit, data, n, offset, n, done);
@@ -84,7 +84,7 @@ static int write_blocks(struct job_container *container, const struct job_permit
     return 0;
 }
 
-static int write_range(struct job_container *container, const struct job_permit *permit,
+static int write_split(struct job_container *container, const struct job_permit *permit,
                        const char *data, int64_t n, int64_t *offset)
 {
     int64_t done = 0, end = *offset + n;
@@ -98,7 +98,7 @@ static int write_range(struct job_container *container, const struct job_permit 
         data += done;
     }
     if (blocks > 0 && !code) {
-        code = write_blocks(container, permit, data, (int64_t)blocks, *offset, &done);
+        code = write_direct(container, permit, data, (int64_t)blocks, *offset, &done);
         *offset += done;
         data += done;
     }
@@ -115,21 +115,21 @@ int job_store_write(struct job_container *container, const struct job_permit *pe
     int code = job_user_enter(permit->uid);
     if (code)
         return code;
-    code = write_range(container, permit, data, n, offset);
+    code = write_split(container, permit, data, n, offset);
     job_user_leave(permit->uid);
     return code;
 }
 
 /* ---- syncing ---- */
 
-static int sync_by_mpi(struct job_container *container, char *text, size_t cap)
+static int sync_mpi_file(struct job_container *container, char *text, size_t cap)
 {
-    char words[MPI_MAX_ERROR_STRING] = "";
-    int n, err = MPI_File_sync(container->mpi);
+    char message[MPI_MAX_ERROR_STRING] = "";
+    int n, err = MPI_File_sync(container->mpi_file);
     if (err == MPI_SUCCESS)
         return 0;
-    MPI_Error_string(err, words, &n);
-    snprintf(text, cap, "MPI_File_sync: %s", words);
+    MPI_Error_string(err, message, &n);
+    snprintf(text, cap, "MPI_File_sync: %s", message);
     return EIO;
 }
 
@@ -139,8 +139,8 @@ int job_store_sync(struct job_container *container, char *text, size_t cap)
     int code = fsync(container->fd) == 0 ? 0 : errno;
     if (container->direct_fd >= 0 && fsync(container->direct_fd) != 0 && !code)
         code = errno;
-    int by_mpi = sync_by_mpi(container, text, cap);
+    int mpi_code = sync_mpi_file(container, text, cap);
     if (code)
         snprintf(text, cap, "%s", strerror(code));
-    return code ? code : by_mpi;
+    return code ? code : mpi_code;
 }

@@ -36,19 +36,19 @@ static bool set_fsuid(uid_t uid)
     return (uid_t)syscall(SYS_setfsuid, (uid_t)-1) == uid;
 }
 
-static bool is_switched(uid_t uid)
+static bool needs_switch(uid_t uid)
 {
     return uid != 0 && geteuid() == 0;
 }
 
 int job_user_enter(uid_t uid)
 {
-    return !is_switched(uid) || set_fsuid(uid) ? 0 : EPERM;
+    return !needs_switch(uid) || set_fsuid(uid) ? 0 : EPERM;
 }
 
 void job_user_leave(uid_t uid)
 {
-    if (!is_switched(uid))
+    if (!needs_switch(uid))
         return;
     if (!set_fsuid(0)) {
         job_say("setfsuid: cannot become root again");

@@ -18,9 +18,9 @@
 
 static struct {
     pid_t parent; /* process id; 0: not started by mpirun */
-    int signals, wants_end, woken;
+    int signals, end_event, wake_event;
     atomic_int channel; /* the socket to watch; -1: none */
-    atomic_bool ending;
+    atomic_bool is_ending;
 } watch = {.channel = -1};
 
 /* ---- the end ---- */
@@ -43,7 +43,7 @@ static void remove_shared_memory(void)
 
 void job_watch_end(void)
 {
-    if (atomic_exchange(&watch.ending, true))
+    if (atomic_exchange(&watch.is_ending, true))
         pause(); /* another thread ends the process */
     job_listen_remove();
     remove_shared_memory();
@@ -52,7 +52,7 @@ void job_watch_end(void)
 
 /* ---- the thread ---- */
 
-static void take_signal(void)
+static void handle_signal(void)
 {
     struct signalfd_siginfo info;
     uint64_t one = 1;
@@ -60,13 +60,13 @@ static void take_signal(void)
         return;
     if (watch.parent && getppid() != watch.parent)
         job_watch_end();
-    if (write(watch.wants_end, &one, sizeof one) < 0)
+    if (write(watch.end_event, &one, sizeof one) < 0)
         job_watch_end();
 }
 
 /* The process gets the signal, but the request belongs to the thread that makes it: this one,
  * because a worker's request ends when the worker changes its user (user.h). */
-static void follow_parent(void)
+static void request_parent_signal(void)
 {
     if (!watch.parent)
         return;
@@ -75,22 +75,22 @@ static void follow_parent(void)
         job_watch_end(); /* the parent ended before prctl() */
 }
 
-static void *run(void *unused)
+static void *run_watchdog(void *unused)
 {
     (void)unused;
-    follow_parent();
+    request_parent_signal();
     for (;;) {
         uint64_t count;
         struct pollfd fds[3] = {{watch.signals, POLLIN, 0},
                                 {atomic_load(&watch.channel), POLLRDHUP, 0},
-                                {watch.woken, POLLIN, 0}};
+                                {watch.wake_event, POLLIN, 0}};
         if (poll(fds, 3, -1) < 0 && errno != EINTR)
             return NULL;
         if (fds[0].revents)
-            take_signal();
+            handle_signal();
         if (fds[1].revents && atomic_load(&watch.channel) >= 0)
             job_watch_end();
-        if (fds[2].revents && read(watch.woken, &count, sizeof count) < 0)
+        if (fds[2].revents && read(watch.wake_event, &count, sizeof count) < 0)
             return NULL;
     }
 }
@@ -116,16 +116,16 @@ static void find_parent(void)
         watch.parent = getppid(); /* a job started by hand may outlive its shell */
 }
 
-int job_watch_start(int *wants_end)
+int job_watch_start(int *end_event)
 {
     pthread_t thread;
     block_signals();
     find_parent();
-    watch.woken = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    watch.wants_end = *wants_end = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (watch.signals < 0 || watch.woken < 0 || *wants_end < 0)
+    watch.wake_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    watch.end_event = *end_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (watch.signals < 0 || watch.wake_event < 0 || *end_event < 0)
         return -errno;
-    int err = pthread_create(&thread, NULL, run, NULL);
+    int err = pthread_create(&thread, NULL, run_watchdog, NULL);
     if (!err)
         pthread_detach(thread);
     return -err;
@@ -135,7 +135,7 @@ void job_watch_channel(int fd)
 {
     uint64_t one = 1;
     atomic_store(&watch.channel, fd);
-    if (write(watch.woken, &one, sizeof one) < 0)
+    if (write(watch.wake_event, &one, sizeof one) < 0)
         job_watch_end();
 }
 

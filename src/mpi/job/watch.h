@@ -9,8 +9,8 @@
 
 /* Call it before MPI starts. Starts a thread that ends the process when mpirun, or its daemon
  * on this host, is gone, because the job cannot continue without it. The thread makes
- * *wants_end, an eventfd, readable when a signal asks the job to end. Returns 0 or -errno. */
-int job_watch_start(int *wants_end);
+ * *end_event, an eventfd, readable when a signal asks the job to end. Returns 0 or -errno. */
+int job_watch_start(int *end_event);
 
 /* Also ends the process when the peer closes this socket. */
 void job_watch_channel(int fd);

@@ -12,7 +12,7 @@
 #include <time.h>
 
 enum {
-    ANSWER_MS = 30 * 1000, /* the server never blocks for long */
+    REPLY_MS = 30 * 1000, /* the server never blocks for long */
 };
 
 void job_worker_fault(struct job_worker *worker, const char *format, ...)
@@ -30,8 +30,8 @@ void job_worker_fault(struct job_worker *worker, const char *format, ...)
 
 void job_worker_answer(struct job_worker *worker, const struct limejob_packet *reply)
 {
-    if (limejob_send(&worker->channel, reply, ANSWER_MS) != 0)
-        job_watch_end(); /* the server is gone, or has reported an error and ends the job */
+    if (limejob_send(&worker->channel, reply, REPLY_MS) != 0)
+        job_watch_end(); /* the server has ended, or ends the job after an error */
 }
 
 void job_worker_pause(int us)
@@ -66,7 +66,7 @@ void job_worker_map(struct job_worker *worker, struct limejob_packet *packet)
         mapping->next = worker->mappings;
         worker->mappings = mapping;
     }
-    limejob_reply(&reply, packet, err, err ? "the window cannot be mapped" : NULL);
+    limejob_reply(&reply, packet, err, err ? "cannot map the window" : NULL);
     job_worker_answer(worker, &reply);
 }
 

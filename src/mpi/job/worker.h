@@ -23,7 +23,7 @@ struct job_container {
     struct job_container *next;
     uint32_t id;
     char *path;
-    MPI_File mpi;
+    MPI_File mpi_file;
     struct lemon_file file; /* for reading */
     struct lemon_plan_hints hints;
     int fd;        /* verified to be the client's file; MPI opens the file through it */
@@ -42,14 +42,14 @@ struct job_worker {
     MPI_Info info;
     int rank, ranks;
     char host[JOB_HOST_MAX];
-    const struct job_place *places; /* of all ranks */
-    struct limejob_channel channel; /* to the server */
-    int wants_end;                  /* eventfd: a signal asks for the end (rank 0: unused) */
+    const struct job_place *locations; /* of all ranks */
+    struct limejob_channel channel;    /* to the server */
+    int end_event;                     /* eventfd: a signal asks for the end (rank 0: unused) */
     struct job_container *containers;
     struct job_mapping *mappings;
     /* Rank 0: MPI messages in flight, to and from other hosts. */
     MPI_Request *messages;
-    struct job_part *parts; /* parts[i] belongs to messages[i] */
+    struct job_part *pending; /* parts[i] belongs to messages[i] */
     int message_count, message_capacity;
     /* Ranks on other hosts: MPI messages in flight, to and from rank 0. */
     char *buffers; /* JOB_SENDS of them, used in turn */
@@ -90,9 +90,9 @@ void job_store_close(struct job_container *);
 
 /* A client's permission to write, checked before each system call. */
 struct job_permit {
-    const limejob_gate *gate; /* in the client's window: not 0 cancels; or NULL */
-    uint64_t until;           /* deadline, ns of CLOCK_REALTIME; 0: none */
-    uid_t uid;                /* the user whose limits apply to the write (user.h) */
+    const limejob_gate *fence; /* in the client's window: not 0 cancels; or NULL */
+    uint64_t deadline;         /* ns of CLOCK_REALTIME; 0: none */
+    uid_t uid;                 /* the user whose limits apply to the write (user.h) */
 };
 
 /* Writes n bytes. Returns 0 or an errno; *offset advances by the bytes that were written. */

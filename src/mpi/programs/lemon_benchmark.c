@@ -78,12 +78,12 @@ static const char help_text[] =
     "those of the slowest process. Data read at once after writing often come from memory.\n"
     "Exits with 1 if an operation failed or a byte was wrong, 2 if called wrongly.\n";
 
-static bool parse_number(const char *text, int most, int *number)
+static bool parse_positive(const char *text, int max, int *number)
 {
     char *end;
     long value = strtol(text, &end, 10);
     *number = (int)value;
-    return *text && !*end && value >= 1 && value <= most;
+    return *text && !*end && value >= 1 && value <= max;
 }
 
 /* Returns false if the arguments are wrong. */
@@ -117,14 +117,14 @@ static bool parse_arguments(int argc, char **argv, struct arguments *options)
     char **args = argv + optind;
     int n = argc - optind;
     if (options->read)
-        return n == 1 && parse_number(args[0], MEASUREMENTS_MAX, &options->measurements);
-    return n == 2 && parse_number(args[0], L_MAX, &options->L) &&
-           parse_number(args[1], MEASUREMENTS_MAX, &options->measurements);
+        return n == 1 && parse_positive(args[0], MEASUREMENTS_MAX, &options->measurements);
+    return n == 2 && parse_positive(args[0], L_MAX, &options->L) &&
+           parse_positive(args[1], MEASUREMENTS_MAX, &options->measurements);
 }
 
 /* ---- figures ---- */
 
-static double mean_of(const double *values, int n)
+static double compute_mean(const double *values, int n)
 {
     double sum = 0;
     for (int i = 0; i < n; i++)
@@ -133,9 +133,9 @@ static double mean_of(const double *values, int n)
 }
 
 /* Returns the standard deviation of the n values. */
-static double deviation_of(const double *values, int n)
+static double compute_deviation(const double *values, int n)
 {
-    double mean = mean_of(values, n), sum = 0;
+    double mean = compute_mean(values, n), sum = 0;
     for (int i = 0; i < n; i++)
         sum += (values[i] - mean) * (values[i] - mean);
     return sqrt(sum / n);
@@ -146,13 +146,13 @@ static double deviation_of(const double *values, int n)
 /* Each byte depends only on the seed and its offset in the whole lattice. So the data are
  * compared without a copy of what was written, and the file does not depend on the number of
  * processes. */
-static void fill(const struct bench *b, uint64_t seed)
+static void fill_data(const struct bench *b, uint64_t seed)
 {
     int64_t pieces = bench_pattern_pieces(&b->lattice, b->rank);
     for (int64_t i = 0; i < pieces; i++) {
         struct bench_piece piece;
         bench_pattern_piece(&b->lattice, b->rank, i, &piece);
-        bench_data_fill(seed, piece.at, b->data + piece.memory, piece.bytes);
+        bench_data_fill(seed, piece.offset, b->data + piece.mem_offset, piece.bytes);
     }
 }
 
@@ -165,9 +165,9 @@ static int64_t count_wrong(const struct bench *b, uint64_t seed, int64_t *first)
         struct bench_wrong wrong = {0};
         struct bench_piece piece;
         bench_pattern_piece(&b->lattice, b->rank, i, &piece);
-        bench_data_check(seed, piece.at, b->data + piece.memory, piece.bytes, &wrong);
+        bench_data_check(seed, piece.offset, b->data + piece.mem_offset, piece.bytes, &wrong);
         if (wrong.bytes && !bytes)
-            *first = piece.memory + wrong.at - piece.at;
+            *first = piece.mem_offset + wrong.offset - piece.offset;
         bytes += wrong.bytes;
     }
     return bytes;
@@ -193,7 +193,7 @@ static bool parse_info(struct bench *b, const char *text)
 /* ---- collective calls and messages ---- */
 
 /* Prints "lemon_benchmark: text" to stderr as one line without control characters. */
-__attribute__((format(printf, 1, 2))) static void complain(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void print_error(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -201,35 +201,35 @@ __attribute__((format(printf, 1, 2))) static void complain(const char *format, .
     va_end(args);
 }
 
-static void report(const struct bench *b, const char *action, const char *reason)
+static void print_root_error(const struct bench *b, const char *action, const char *reason)
 {
     if (b->rank == 0)
-        complain("%s: %s: %s", b->options.file, action, reason);
+        print_error("%s: %s: %s", b->options.file, action, reason);
 }
 
 /* Returns true if all processes can continue; otherwise rank 0 prints why not. Collective. */
-static bool all(const struct bench *b, bool good, const char *action, const char *reason)
+static bool all_ok(const struct bench *b, bool good, const char *action, const char *reason)
 {
-    int everyone = good;
-    MPI_Allreduce(MPI_IN_PLACE, &everyone, 1, MPI_INT, MPI_LAND, b->cartesian);
-    if (!everyone)
-        report(b, action, reason);
-    return everyone;
+    int all_good = good;
+    MPI_Allreduce(MPI_IN_PLACE, &all_good, 1, MPI_INT, MPI_LAND, b->cartesian);
+    if (!all_good)
+        print_root_error(b, action, reason);
+    return all_good;
 }
 
 /* The same for a code of Lemon, which is already the same on all processes. */
-static bool lemon(const struct bench *b, int code, const char *action)
+static bool lemon_ok(const struct bench *b, int code, const char *action)
 {
     char reason[64];
-    snprintf(reason, sizeof reason, "Lemon's error %d", code);
+    snprintf(reason, sizeof reason, "Lemon error %d", code);
     if (code != LEMON_SUCCESS)
-        report(b, action, reason);
+        print_root_error(b, action, reason);
     return code == LEMON_SUCCESS;
 }
 
 /* Prints on rank 0. */
-__attribute__((format(printf, 2, 3))) static void say(const struct bench *b, const char *format,
-                                                      ...)
+__attribute__((format(printf, 2, 3))) static void print_root(const struct bench *b,
+                                                             const char *format, ...)
 {
     if (b->rank != 0)
         return;
@@ -240,30 +240,30 @@ __attribute__((format(printf, 2, 3))) static void say(const struct bench *b, con
     fflush(stdout);
 }
 
-static void say_what_lemon_says(char const *text, void *context)
+static void print_lemon_message(char const *text, void *context)
 {
     (void)context;
-    complain("%s", text);
+    print_error("%s", text);
 }
 
-static double slowest(const struct bench *b, double seconds)
+static double slowest_time(const struct bench *b, double seconds)
 {
     MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, b->cartesian);
     return seconds > 0 ? seconds : MPI_Wtick(); /* speeds are divided by it */
 }
 
-static bool open_file(const struct bench *b, int mode, MPI_File *fp)
+static bool open_benchmark(const struct bench *b, int mode, MPI_File *fp)
 {
     char reason[MPI_MAX_ERROR_STRING] = "failed on another process";
     int length, err = MPI_File_open(b->cartesian, b->options.file, mode, MPI_INFO_NULL, fp);
     if (err != MPI_SUCCESS)
         MPI_Error_string(err, reason, &length);
-    return all(b, err == MPI_SUCCESS, "open", reason);
+    return all_ok(b, err == MPI_SUCCESS, "open", reason);
 }
 
-static bool close_file(const struct bench *b, MPI_File *fp)
+static bool close_benchmark(const struct bench *b, MPI_File *fp)
 {
-    return all(b, MPI_File_close(fp) == MPI_SUCCESS, "close", "MPI_File_close failed");
+    return all_ok(b, MPI_File_close(fp) == MPI_SUCCESS, "close", "MPI_File_close failed");
 }
 
 /* ---- writing ---- */
@@ -289,105 +289,106 @@ static bool may_write(const struct bench *b)
 {
     int err = b->rank == 0 ? check_existing(&b->options) : 0;
     MPI_Bcast(&err, 1, MPI_INT, 0, b->cartesian);
-    return all(b, err == 0, "write",
-               err == LIMEFILE_E_OUTPUT_EXISTS ? "exists already; --force overwrites it"
-                                               : limefile_strerror(err));
+    return all_ok(b, err == 0, "write",
+                  err == LIMEFILE_E_OUTPUT_EXISTS ? "exists already; --force overwrites it"
+                                                  : limefile_strerror(err));
 }
 
-static bool write_header(const struct bench *b, LemonWriter *w, int mb, int me,
+static bool start_record(const struct bench *b, LemonWriter *w, int mb, int me,
                          const char *type, MPI_Offset bytes)
 {
     LemonRecordHeader *header = lemonCreateHeader(mb, me, type, bytes);
     int code = lemonWriteRecordHeader(header, w);
     lemonDestroyHeader(header);
-    return lemon(b, code, "write header");
+    return lemon_ok(b, code, "write header");
 }
 
 static bool write_info(const struct bench *b, LemonWriter *w, uint64_t seed)
 {
     char text[INFO_BYTES];
     MPI_Offset bytes = print_info(b, seed, text);
-    return write_header(b, w, 1, 0, INFO_TYPE, bytes) &&
-           lemon(b, lemonWriteRecordData(text, &bytes, w), "write " INFO_TYPE) &&
-           lemon(b, lemonWriterCloseRecord(w), "close " INFO_TYPE);
+    return start_record(b, w, 1, 0, INFO_TYPE, bytes) &&
+           lemon_ok(b, lemonWriteRecordData(text, &bytes, w), "write " INFO_TYPE) &&
+           lemon_ok(b, lemonWriterCloseRecord(w), "close " INFO_TYPE);
 }
 
-static bool write_data(const struct bench *b, LemonWriter *w, double *seconds)
+static bool write_data_record(const struct bench *b, LemonWriter *w, double *seconds)
 {
     bool summed = b->options.checksum;
     LemonChecksum sum;
-    if (!lemon(b, lemonWriterSetChecksum(w, summed), "checksum") ||
-        !write_header(b, w, 0, !summed, DATA_TYPE, b->bytes))
+    if (!lemon_ok(b, lemonWriterSetChecksum(w, summed), "checksum") ||
+        !start_record(b, w, 0, !summed, DATA_TYPE, b->bytes))
         return false;
     MPI_Barrier(b->cartesian);
     double start = MPI_Wtime();
-    bool good = lemon(b, lemonWriteLatticeParallel(w, b->data, SITE_BYTES, b->lattice.lattice),
-                      "write") &&
-                lemon(b, lemonWriterCloseRecord(w), "close record") &&
-                (!summed || lemon(b, lemonWriterChecksum(w, &sum), "checksum"));
-    *seconds = slowest(b, MPI_Wtime() - start);
-    return good && (!summed ||
-                    lemon(b, lemonWriteChecksum(w, 0, 1, &sum), "write " LEMON_CHECKSUM_TYPE));
+    bool good =
+        lemon_ok(b, lemonWriteLatticeParallel(w, b->data, SITE_BYTES, b->lattice.lattice),
+                 "write") &&
+        lemon_ok(b, lemonWriterCloseRecord(w), "close record") &&
+        (!summed || lemon_ok(b, lemonWriterChecksum(w, &sum), "checksum"));
+    *seconds = slowest_time(b, MPI_Wtime() - start);
+    return good && (!summed || lemon_ok(b, lemonWriteChecksum(w, 0, 1, &sum),
+                                        "write " LEMON_CHECKSUM_TYPE));
 }
 
 static bool measure_writing(const struct bench *b, uint64_t seed, double *seconds)
 {
     MPI_File fp;
-    fill(b, seed);
-    if (!open_file(b, MPI_MODE_WRONLY | MPI_MODE_CREATE, &fp))
+    fill_data(b, seed);
+    if (!open_benchmark(b, MPI_MODE_WRONLY | MPI_MODE_CREATE, &fp))
         return false;
-    bool good = all(b, MPI_File_set_size(fp, 0) == MPI_SUCCESS, "truncate", "failed");
+    bool good = all_ok(b, MPI_File_set_size(fp, 0) == MPI_SUCCESS, "truncate", "failed");
     LemonWriter *w = good ? lemonCreateWriter(&fp, b->cartesian) : NULL;
     if (good)
-        good = all(b, w != NULL, "write", "no memory");
-    good = good && write_info(b, w, seed) && write_data(b, w, seconds);
+        good = all_ok(b, w != NULL, "write", "out of memory");
+    good = good && write_info(b, w, seed) && write_data_record(b, w, seconds);
     if (w)
-        good = lemon(b, lemonDestroyWriter(w), "end writing") && good;
-    return close_file(b, &fp) && good;
+        good = lemon_ok(b, lemonDestroyWriter(w), "end writing") && good;
+    return close_benchmark(b, &fp) && good;
 }
 
 /* ---- reading ---- */
 
-static bool find_record(const struct bench *b, LemonReader *r, const char *type)
+static bool find_type(const struct bench *b, LemonReader *r, const char *type)
 {
     int code;
     while ((code = lemonReaderNextRecord(r)) == LEMON_SUCCESS)
         if (strcmp(lemonReaderType(r), type) == 0)
             return true;
     if (code != LEMON_EOF)
-        return lemon(b, code, "next record");
-    return all(b, false, type, "no such record");
+        return lemon_ok(b, code, "next record");
+    return all_ok(b, false, type, "no such record");
 }
 
 /* Compares the checksum of the data with the checksum record. */
 static bool compare_checksum(const struct bench *b, LemonReader *r, LemonChecksum sum)
 {
     LemonChecksum stored = {0, 0};
-    if (!find_record(b, r, LEMON_CHECKSUM_TYPE) ||
-        !lemon(b, lemonReadChecksum(r, &stored), "read " LEMON_CHECKSUM_TYPE))
+    if (!find_type(b, r, LEMON_CHECKSUM_TYPE) ||
+        !lemon_ok(b, lemonReadChecksum(r, &stored), "read " LEMON_CHECKSUM_TYPE))
         return false;
     if (sum.suma != stored.suma || sum.sumb != stored.sumb)
-        return all(b, false, "checksum", "the data have another one than the file says");
-    say(b, "The checksum is %08" PRIx32 " %08" PRIx32 ", as in the file.\n", sum.suma,
-        sum.sumb);
+        return all_ok(b, false, "checksum", "the data do not match the checksum");
+    print_root(b, "The checksum is %08" PRIx32 " %08" PRIx32 ", as in the file.\n", sum.suma,
+               sum.sumb);
     return true;
 }
 
-static bool read_data(const struct bench *b, LemonReader *r, double *seconds)
+static bool read_data_record(const struct bench *b, LemonReader *r, double *seconds)
 {
     LemonChecksum sum = {0, 0};
-    if (!lemon(b, lemonReaderSetChecksum(r, b->options.checksum), "checksum"))
+    if (!lemon_ok(b, lemonReaderSetChecksum(r, b->options.checksum), "checksum"))
         return false;
-    if (!find_record(b, r, DATA_TYPE) ||
-        !all(b, lemonReaderBytes(r) == b->bytes, DATA_TYPE, "the record's length is wrong"))
+    if (!find_type(b, r, DATA_TYPE) ||
+        !all_ok(b, lemonReaderBytes(r) == b->bytes, DATA_TYPE, "the record's length is wrong"))
         return false;
     MPI_Barrier(b->cartesian);
     double start = MPI_Wtime();
     int code = lemonReadLatticeParallel(r, b->data, SITE_BYTES, b->lattice.lattice);
     if (code == LEMON_SUCCESS && b->options.checksum)
         code = lemonReaderChecksum(r, &sum);
-    *seconds = slowest(b, MPI_Wtime() - start);
-    return lemon(b, code, "read") && (!b->options.checksum || compare_checksum(b, r, sum));
+    *seconds = slowest_time(b, MPI_Wtime() - start);
+    return lemon_ok(b, code, "read") && (!b->options.checksum || compare_checksum(b, r, sum));
 }
 
 static bool measure_reading(const struct bench *b, double *seconds)
@@ -395,12 +396,13 @@ static bool measure_reading(const struct bench *b, double *seconds)
     MPI_File fp;
     /* Preset the data, so that unread bytes cannot be right by chance. */
     memset(b->data, 0xff, (size_t)bench_pattern_rank_bytes(&b->lattice, b->rank));
-    if (!open_file(b, MPI_MODE_RDONLY, &fp))
+    if (!open_benchmark(b, MPI_MODE_RDONLY, &fp))
         return false;
     LemonReader *r = lemonCreateReader(&fp, b->cartesian);
-    bool good = all(b, r != NULL, "read", "no memory") && read_data(b, r, seconds);
+    bool good =
+        all_ok(b, r != NULL, "read", "out of memory") && read_data_record(b, r, seconds);
     lemonDestroyReader(r);
-    return close_file(b, &fp) && good;
+    return close_benchmark(b, &fp) && good;
 }
 
 static bool read_info(struct bench *b)
@@ -408,19 +410,19 @@ static bool read_info(struct bench *b)
     MPI_File fp;
     char text[INFO_BYTES] = "";
     MPI_Offset n = sizeof text - 1;
-    if (!open_file(b, MPI_MODE_RDONLY, &fp))
+    if (!open_benchmark(b, MPI_MODE_RDONLY, &fp))
         return false;
     LemonReader *r = lemonCreateReader(&fp, b->cartesian);
-    bool good = all(b, r != NULL, "read", "no memory") && find_record(b, r, INFO_TYPE) &&
-                lemon(b, lemonReaderReadData(text, &n, r), "read " INFO_TYPE) &&
-                all(b, parse_info(b, text), INFO_TYPE, "not what -k leaves");
+    bool good = all_ok(b, r != NULL, "read", "out of memory") && find_type(b, r, INFO_TYPE) &&
+                lemon_ok(b, lemonReaderReadData(text, &n, r), "read " INFO_TYPE) &&
+                all_ok(b, parse_info(b, text), INFO_TYPE, "not a file that -k has written");
     lemonDestroyReader(r);
-    return close_file(b, &fp) && good;
+    return close_benchmark(b, &fp) && good;
 }
 
 /* ---- the lattice ---- */
 
-static bool make_grid(struct bench *b)
+static bool create_grid(struct bench *b)
 {
     struct bench_pattern *p = &b->lattice;
     int periods[BENCH_DIMS] = {1, 1, 1, 1};
@@ -436,22 +438,22 @@ static bool make_grid(struct bench *b)
         int whole = d == BENCH_DIMS - 1 ? 2 * b->options.L : b->options.L;
         int local = whole / p->grid[d] ? whole / p->grid[d] : 1;
         if (__builtin_mul_overflow(local, p->grid[d], &p->lattice[d]))
-            return all(b, false, "lattice", "too large");
+            return all_ok(b, false, "lattice", "too large");
     }
     return true;
 }
 
-static bool allocate(struct bench *b)
+static bool allocate_arrays(struct bench *b)
 {
     b->bytes = bench_pattern_bytes(&b->lattice);
-    if (!all(b, b->bytes > 0, "lattice", "too large"))
+    if (!all_ok(b, b->bytes > 0, "lattice", "too large"))
         return false;
     size_t n = (size_t)b->options.measurements;
     int64_t local = bench_pattern_rank_bytes(&b->lattice, b->rank);
     b->data = malloc((size_t)local + 1); /* a process may have no part */
     b->writing = calloc(n, sizeof *b->writing);
     b->reading = calloc(n, sizeof *b->reading);
-    return all(b, b->data && b->writing && b->reading, "lattice", "not enough memory");
+    return all_ok(b, b->data && b->writing && b->reading, "lattice", "not enough memory");
 }
 
 /* Each run has its own data, so that those of an earlier run cannot pass for them. */
@@ -465,127 +467,128 @@ static void choose_seed(struct bench *b)
 
 /* ---- results ---- */
 
-static void say_sizes(const struct bench *b)
+static void print_sizes(const struct bench *b)
 {
     const int *whole = b->lattice.lattice;
     char size[LIMEFILE_SIZE_BYTES];
     struct lemon_box local;
     bench_pattern_box(&b->lattice, 0, &local); /* rank 0 has the largest part */
-    say(b, "Benchmark on a block of data %s in size,\n",
-        limefile_text_size((double)b->bytes, 2, size));
-    say(b, "representing a %d x %d x %d x %d lattice", whole[0], whole[1], whole[2], whole[3]);
+    print_root(b, "Benchmark on a block of data %s in size,\n",
+               limefile_text_size((double)b->bytes, 2, size));
+    print_root(b, "representing a %d x %d x %d x %d lattice", whole[0], whole[1], whole[2],
+               whole[3]);
     if (b->ranks > 1)
-        say(b,
-            ",\ndistributed over %d MPI processes\n"
-            "for a local %d x %d x %d x %d lattice",
-            b->ranks, (int)local.sites[0], (int)local.sites[1], (int)local.sites[2],
-            (int)local.sites[3]);
-    say(b, ".\n\n");
+        print_root(b,
+                   ",\ndistributed over %d MPI processes\n"
+                   "for a local %d x %d x %d x %d lattice",
+                   b->ranks, (int)local.sites[0], (int)local.sites[1], (int)local.sites[2],
+                   (int)local.sites[3]);
+    print_root(b, ".\n\n");
 }
 
-static void say_average(const struct bench *b, const char *what, const double *seconds)
+static void print_average(const struct bench *b, const char *what, const double *seconds)
 {
     int n = b->options.measurements;
-    say(b, "Average time spent %s was %.2e s, with a standard deviation of %.2e s.\n", what,
-        mean_of(seconds, n), deviation_of(seconds, n));
+    print_root(b, "Average time spent %s was %.2e s, with a standard deviation of %.2e s.\n",
+               what, compute_mean(seconds, n), compute_deviation(seconds, n));
 }
 
-static void say_speed(const struct bench *b, const char *what, const double *seconds)
+static void print_speed(const struct bench *b, const char *what, const double *seconds)
 {
     char speed[LIMEFILE_SIZE_BYTES];
-    double mean = mean_of(seconds, b->options.measurements);
-    say(b, "Average %s speed was %s/s\n", what,
-        limefile_text_size((double)b->bytes / mean, 2, speed));
+    double mean = compute_mean(seconds, b->options.measurements);
+    print_root(b, "Average %s speed was %s/s\n", what,
+               limefile_text_size((double)b->bytes / mean, 2, speed));
 }
 
-static void say_results(const struct bench *b, int wrong)
+static void print_results(const struct bench *b, int wrong)
 {
     if (!b->options.read)
-        say_average(b, "writing", b->writing);
-    say_average(b, "reading", b->reading);
-    say(b, "\n");
+        print_average(b, "writing", b->writing);
+    print_average(b, "reading", b->reading);
+    print_root(b, "\n");
     if (!b->options.read)
-        say_speed(b, "writing", b->writing);
-    say_speed(b, "reading", b->reading);
+        print_speed(b, "writing", b->writing);
+    print_speed(b, "reading", b->reading);
     if (wrong)
-        say(b, "WARNING: data were wrong in %d of %d measurements!\n", wrong,
-            b->options.measurements);
+        print_root(b, "WARNING: data were wrong in %d of %d measurements!\n", wrong,
+                   b->options.measurements);
     else
-        say(b, "All data were read back correctly.\n");
+        print_root(b, "All data were read back correctly.\n");
 }
 
 /* ---- the measurements ---- */
 
 /* Returns whether the data read are right on all processes; each prints its own error.
  * Collective. */
-static bool check_data(const struct bench *b, uint64_t seed)
+static bool verify_data(const struct bench *b, uint64_t seed)
 {
     int64_t first = 0, wrong[2] = {count_wrong(b, seed, &first)};
     if (wrong[0])
-        complain("%s: check: rank %d: wrong bytes: %" PRId64 "; the first is byte %" PRId64
-                 " of the rank's part",
-                 b->options.file, b->rank, wrong[0], first);
+        print_error("%s: check: rank %d: wrong bytes: %" PRId64 "; the first is byte %" PRId64
+                    " of the rank's part",
+                    b->options.file, b->rank, wrong[0], first);
     wrong[1] = wrong[0] != 0;
     MPI_Allreduce(MPI_IN_PLACE, wrong, 2, MPI_INT64_T, MPI_SUM, b->cartesian);
     if (wrong[0])
-        say(b, "WARNING: wrong bytes: %" PRId64 ", on %" PRId64 " of %d nodes!\n\n", wrong[0],
-            wrong[1], b->ranks);
+        print_root(b, "WARNING: wrong bytes: %" PRId64 ", on %" PRId64 " of %d nodes!\n\n",
+                   wrong[0], wrong[1], b->ranks);
     else
-        say(b, "All nodes report that every byte matches.\n\n");
+        print_root(b, "All nodes report that every byte matches.\n\n");
     return wrong[0] == 0;
 }
 
-static bool measure(const struct bench *b, int i, bool *right)
+static bool run_measurement(const struct bench *b, int i, bool *is_right)
 {
     /* A kept file has one seed; otherwise each measurement has its own. */
     uint64_t seed = b->options.read ? b->seed : b->seed + (uint64_t)i;
-    say(b, "Measurement %d of %d.\n", i + 1, b->options.measurements);
+    print_root(b, "Measurement %d of %d.\n", i + 1, b->options.measurements);
     if (!b->options.read) {
         if (!measure_writing(b, seed, &b->writing[i]))
             return false;
-        say(b, "Time spent writing was %.2g s.\n", b->writing[i]);
+        print_root(b, "Time spent writing was %.2g s.\n", b->writing[i]);
     }
     if (!measure_reading(b, &b->reading[i]))
         return false;
-    say(b, "Time spent reading was %.2g s.\n", b->reading[i]);
-    *right = check_data(b, seed);
+    print_root(b, "Time spent reading was %.2g s.\n", b->reading[i]);
+    *is_right = verify_data(b, seed);
     return true;
 }
 
-static bool run(struct bench *b)
+static bool run_measurements(struct bench *b)
 {
     int wrong = 0;
     if (!(b->options.read ? read_info(b) : may_write(b)))
         return false;
     if (!b->options.read)
         choose_seed(b);
-    if (!allocate(b))
+    if (!allocate_arrays(b))
         return false;
-    say_sizes(b);
+    print_sizes(b);
     for (int i = 0; i < b->options.measurements; i++) {
-        bool right;
-        if (!measure(b, i, &right))
+        bool is_right;
+        if (!run_measurement(b, i, &is_right))
             return false;
-        wrong += !right;
+        wrong += !is_right;
     }
-    say_results(b, wrong);
+    print_results(b, wrong);
     return wrong == 0;
 }
 
 /* After a failure the file is kept for inspection. */
-static bool remove_file(const struct bench *b)
+static bool remove_benchmark(const struct bench *b)
 {
     if (b->options.read || b->options.keep)
         return true;
     bool good = b->rank != 0 || MPI_File_delete(b->options.file, MPI_INFO_NULL) == MPI_SUCCESS;
-    return all(b, good, "delete", "failed");
+    return all_ok(b, good, "delete", "failed");
 }
 
-static int start(const struct arguments *options)
+static int run_with_options(const struct arguments *options)
 {
     struct bench b = {.options = *options};
-    lemonSetMessageHandler(say_what_lemon_says, NULL);
-    bool good = make_grid(&b) && run(&b) && remove_file(&b);
+    lemonSetMessageHandler(print_lemon_message, NULL);
+    bool good = create_grid(&b) && run_measurements(&b) && remove_benchmark(&b);
     free(b.data);
     free(b.writing);
     free(b.reading);
@@ -607,11 +610,11 @@ int main(int argc, char **argv)
         if (rank == 0)
             printf("%s%s", usage_text, help_text);
     } else {
-        status = start(&options);
+        status = run_with_options(&options);
     }
     errno = EIO; /* the errno of an earlier failure is lost */
     if (fflush(stdout) != 0 || ferror(stdout)) {
-        complain("standard output: write: %s", strerror(errno));
+        print_error("standard output: write: %s", strerror(errno));
         status = status ? status : 1;
     }
     MPI_Finalize();

@@ -15,7 +15,7 @@ struct gather {
     MPI_Datatype site;
 };
 
-static const char *refuses(const struct bench_task *task)
+static const char *gather_unsupported(const struct bench_task *task)
 {
     const struct bench_pattern *p = &task->pattern;
     if (p->kind == BENCH_LATTICE &&
@@ -24,13 +24,13 @@ static const char *refuses(const struct bench_task *task)
     return p->site_bytes > INT_MAX ? "sites of more than 2^31 - 1 bytes" : NULL;
 }
 
-static int prepare(struct bench_io *io)
+static int gather_prepare(struct bench_io *io)
 {
     ((struct gather *)io->state)->site = MPI_DATATYPE_NULL;
     return 0;
 }
 
-static void release(struct bench_io *io)
+static void gather_release(struct bench_io *io)
 {
     struct gather *g = io->state;
     if (g->site != MPI_DATATYPE_NULL)
@@ -39,7 +39,7 @@ static void release(struct bench_io *io)
     free(g->part);
 }
 
-static int open_file(struct bench_io *io)
+static int gather_open(struct bench_io *io)
 {
     const struct bench_pattern *p = &io->task->pattern;
     struct gather *g = io->state;
@@ -59,8 +59,8 @@ static int open_file(struct bench_io *io)
 /* ---- lattices ---- */
 
 /* Gets a rank's part of one slice, as a box of the slice. Returns false if it has none. */
-static bool part_of(const struct bench_pattern *p, int rank, int64_t t, struct lemon_box *box,
-                    int64_t *before)
+static bool get_slice_part(const struct bench_pattern *p, int rank, int64_t t,
+                           struct lemon_box *box, int64_t *before)
 {
     bench_pattern_box(p, rank, box);
     if (t < box->start[0] || t >= box->start[0] + box->sites[0])
@@ -74,40 +74,40 @@ static bool part_of(const struct bench_pattern *p, int rank, int64_t t, struct l
 
 /* Rank 0's side of one slice. It continues after an error, because ranks wait for its
  * messages. */
-static int slice_at_root(struct bench_io *io, struct gather *g, int64_t t, int64_t bytes)
+static int move_slice_root(struct bench_io *io, struct gather *g, int64_t t, int64_t bytes)
 {
     const struct bench_pattern *p = &io->task->pattern;
     struct lemon_box box;
     int64_t before;
-    int code = io->writing ? 0 : bench_posix_move(io, g->slice, bytes, t * bytes);
+    int code = io->is_writing ? 0 : bench_posix_move(io, g->slice, bytes, t * bytes);
     for (int rank = 0; rank < p->ranks; rank++) {
-        if (!part_of(p, rank, t, &box, &before))
+        if (!get_slice_part(p, rank, t, &box, &before))
             continue;
         int sites = (int)(lemon_box_bytes(&box) / p->site_bytes);
         char *part = rank ? g->part : io->data + before;
-        if (rank && io->writing)
+        if (rank && io->is_writing)
             MPI_Recv(part, sites, g->site, rank, 0, io->comm, MPI_STATUS_IGNORE);
-        if (io->writing)
+        if (io->is_writing)
             lemon_box_scatter(&box, 0, bytes, part, g->slice);
         else
             lemon_box_gather(&box, 0, bytes, g->slice, part);
-        if (rank && !io->writing)
+        if (rank && !io->is_writing)
             MPI_Send(part, sites, g->site, rank, 0, io->comm);
     }
-    if (io->writing && !io->error[0])
+    if (io->is_writing && !io->error[0])
         code = bench_posix_move(io, g->slice, bytes, t * bytes);
     return code;
 }
 
-static void slice_elsewhere(struct bench_io *io, struct gather *g, int64_t t)
+static void move_slice_other(struct bench_io *io, struct gather *g, int64_t t)
 {
     const struct bench_pattern *p = &io->task->pattern;
     struct lemon_box box;
     int64_t before;
-    if (!part_of(p, io->rank, t, &box, &before))
+    if (!get_slice_part(p, io->rank, t, &box, &before))
         return;
     int sites = (int)(lemon_box_bytes(&box) / p->site_bytes);
-    if (io->writing)
+    if (io->is_writing)
         MPI_Send(io->data + before, sites, g->site, 0, 0, io->comm);
     else
         MPI_Recv(io->data + before, sites, g->site, 0, 0, io->comm, MPI_STATUS_IGNORE);
@@ -120,35 +120,35 @@ static int move_lattice(struct bench_io *io, struct gather *g)
     int code = 0;
     for (int64_t t = 0; t < p->lattice[0]; t++)
         if (io->rank == 0)
-            code |= slice_at_root(io, g, t, bytes);
+            code |= move_slice_root(io, g, t, bytes);
         else
-            slice_elsewhere(io, g, t);
+            move_slice_other(io, g, t);
     return code;
 }
 
 /* ---- pieces ---- */
 
-static int piece_at_root(struct bench_io *io, struct gather *g, int rank, int64_t i)
+static int move_piece_root(struct bench_io *io, struct gather *g, int rank, int64_t i)
 {
     struct bench_piece piece;
     bench_pattern_piece(&io->task->pattern, rank, i, &piece);
-    char *data = rank ? g->part : io->data + piece.memory;
+    char *data = rank ? g->part : io->data + piece.mem_offset;
     int n = (int)piece.bytes, code = 0;
-    if (rank && io->writing)
+    if (rank && io->is_writing)
         MPI_Recv(data, n, g->site, rank, 0, io->comm, MPI_STATUS_IGNORE);
     if (!io->error[0])
-        code = bench_posix_move(io, data, n, piece.at);
-    if (rank && !io->writing)
+        code = bench_posix_move(io, data, n, piece.offset);
+    if (rank && !io->is_writing)
         MPI_Send(data, n, g->site, rank, 0, io->comm);
     return code;
 }
 
-static void piece_elsewhere(struct bench_io *io, struct gather *g, int64_t i)
+static void move_piece_other(struct bench_io *io, struct gather *g, int64_t i)
 {
     struct bench_piece piece;
     bench_pattern_piece(&io->task->pattern, io->rank, i, &piece);
-    char *data = io->data + piece.memory;
-    if (io->writing)
+    char *data = io->data + piece.mem_offset;
+    if (io->is_writing)
         MPI_Send(data, (int)piece.bytes, g->site, 0, 0, io->comm);
     else
         MPI_Recv(data, (int)piece.bytes, g->site, 0, 0, io->comm, MPI_STATUS_IGNORE);
@@ -166,14 +166,14 @@ static int move_pieces(struct bench_io *io, struct gather *g)
         int rank = (int)(in_turn ? n % p->ranks : n / pieces);
         int64_t i = in_turn ? n / p->ranks : n % pieces;
         if (io->rank == 0)
-            code |= piece_at_root(io, g, rank, i);
+            code |= move_piece_root(io, g, rank, i);
         else if (rank == io->rank)
-            piece_elsewhere(io, g, i);
+            move_piece_other(io, g, i);
     }
     return code;
 }
 
-static int transfer(struct bench_io *io)
+static int gather_transfer(struct bench_io *io)
 {
     struct gather *g = io->state;
     return io->task->pattern.kind == BENCH_LATTICE ? move_lattice(io, g) : move_pieces(io, g);
@@ -185,11 +185,11 @@ const struct bench_backend bench_gather = {
     .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_LEAVE,
     .patterns = BENCH_ALL_PATTERNS,
     .state_bytes = sizeof(struct gather),
-    .refuses = refuses,
-    .prepare = prepare,
-    .open = open_file,
-    .transfer = transfer,
+    .unsupported = gather_unsupported,
+    .prepare = gather_prepare,
+    .open = gather_open,
+    .transfer = gather_transfer,
     .sync = bench_posix_sync,
     .close = bench_posix_close,
-    .release = release,
+    .release = gather_release,
 };

@@ -8,7 +8,7 @@
 
 struct hdf5 {
     struct bench_dataset set;
-    hid_t file, dataset, transfer;
+    hid_t file, dataset, transfer_list;
     hsize_t length; /* of the first dimension, if it grows */
 };
 
@@ -21,7 +21,7 @@ const char *bench_hdf5_version(void)
     return text;
 }
 
-static const char *refuses(const struct bench_task *task)
+static const char *hdf5_unsupported(const struct bench_task *task)
 {
     if (task->unlimited && !task->chunk)
         return "--unlimited: HDF5 needs --chunk for it";
@@ -32,7 +32,7 @@ static const char *refuses(const struct bench_task *task)
 
 /* ---- errors ---- */
 
-static herr_t keep_innermost(unsigned n, const H5E_error2_t *entry, void *text)
+static herr_t copy_innermost(unsigned n, const H5E_error2_t *entry, void *text)
 {
     if (n == 0)
         snprintf(text, 256, "%s: %s", entry->func_name, entry->desc ? entry->desc : "?");
@@ -40,28 +40,28 @@ static herr_t keep_innermost(unsigned n, const H5E_error2_t *entry, void *text)
 }
 
 /* HDF5 functions return a negative value on failure. */
-static int check(struct bench_io *io, const char *action, int64_t result)
+static int hdf5_check(struct bench_io *io, const char *action, int64_t result)
 {
     char text[256] = "failed";
     if (result >= 0)
         return 0;
-    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep_innermost, text);
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, copy_innermost, text);
     H5Eclear2(H5E_DEFAULT);
     return bench_io_fail(io, action, "%s", text);
 }
 
 /* ---- open and close ---- */
 
-static int prepare(struct bench_io *io)
+static int hdf5_prepare(struct bench_io *io)
 {
     struct hdf5 *h = io->state;
-    *h = (struct hdf5){.file = -1, .dataset = -1, .transfer = -1};
+    *h = (struct hdf5){.file = -1, .dataset = -1, .transfer_list = -1};
     bench_dataset_set(&h->set, io->task);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     return 0;
 }
 
-static hid_t access_list(struct bench_io *io)
+static hid_t create_access_list(struct bench_io *io)
 {
     const struct bench_task *task = io->task;
     hid_t list = H5Pcreate(H5P_FILE_ACCESS);
@@ -73,20 +73,20 @@ static hid_t access_list(struct bench_io *io)
     return list;
 }
 
-static hid_t space_of(struct hdf5 *h, const struct bench_task *task)
+static hid_t create_space(struct hdf5 *h, const struct bench_task *task)
 {
-    hsize_t now[BENCH_DATASET_DIMS], most[BENCH_DATASET_DIMS];
+    hsize_t now[BENCH_DATASET_DIMS], limit[BENCH_DATASET_DIMS];
     for (int d = 0; d < h->set.dims; d++)
-        now[d] = most[d] = (hsize_t)h->set.extent[d];
+        now[d] = limit[d] = (hsize_t)h->set.extent[d];
     if (task->unlimited) {
         now[0] = 1;
-        most[0] = H5S_UNLIMITED;
+        limit[0] = H5S_UNLIMITED;
     }
     h->length = now[0];
-    return H5Screate_simple(h->set.dims, now, most);
+    return H5Screate_simple(h->set.dims, now, limit);
 }
 
-static hid_t creation_list(const struct hdf5 *h)
+static hid_t create_dataset_list(const struct hdf5 *h)
 {
     hid_t list = H5Pcreate(H5P_DATASET_CREATE);
     hsize_t chunk[BENCH_DATASET_DIMS] = {0};
@@ -100,16 +100,16 @@ static hid_t creation_list(const struct hdf5 *h)
 
 static int create_dataset(struct bench_io *io, struct hdf5 *h)
 {
-    hid_t space = space_of(h, io->task), list = creation_list(h);
+    hid_t space = create_space(h, io->task), list = create_dataset_list(h);
     h->dataset =
         H5Dcreate2(h->file, DATASET, H5T_NATIVE_UCHAR, space, H5P_DEFAULT, list, H5P_DEFAULT);
-    int code = check(io, "create dataset", h->dataset);
+    int code = hdf5_check(io, "create dataset", h->dataset);
     H5Sclose(space);
     H5Pclose(list);
     return code;
 }
 
-static void keep_hints(struct bench_io *io, struct hdf5 *h)
+static void store_hdf5_hints(struct bench_io *io, struct hdf5 *h)
 {
     MPI_File *file;
     MPI_Info info;
@@ -118,51 +118,51 @@ static void keep_hints(struct bench_io *io, struct hdf5 *h)
         bench_info_keep(io, info);
 }
 
-static int open_file(struct bench_io *io)
+static int hdf5_open(struct bench_io *io)
 {
     struct hdf5 *h = io->state;
-    hid_t list = access_list(io);
-    if (io->writing)
+    hid_t list = create_access_list(io);
+    if (io->is_writing)
         h->file = H5Fcreate(io->path, H5F_ACC_TRUNC, H5P_DEFAULT, list);
     else
         h->file = H5Fopen(io->path, H5F_ACC_RDONLY, list);
-    int code = check(io, "open", h->file); /* the next call clears the error stack */
+    int code = hdf5_check(io, "open", h->file); /* the next call clears the error stack */
     H5Pclose(list);
     if (code != 0)
         return -1;
-    keep_hints(io, h);
-    if (io->writing && create_dataset(io, h) != 0)
+    store_hdf5_hints(io, h);
+    if (io->is_writing && create_dataset(io, h) != 0)
         return -1;
-    if (!io->writing)
+    if (!io->is_writing)
         h->dataset = H5Dopen2(h->file, DATASET, H5P_DEFAULT);
-    if (check(io, "open dataset", h->dataset) != 0)
+    if (hdf5_check(io, "open dataset", h->dataset) != 0)
         return -1;
-    h->transfer = H5Pcreate(H5P_DATASET_XFER);
-    return check(io, "set mode",
-                 H5Pset_dxpl_mpio(h->transfer, bench_is_collective(io->task)
-                                                   ? H5FD_MPIO_COLLECTIVE
-                                                   : H5FD_MPIO_INDEPENDENT));
+    h->transfer_list = H5Pcreate(H5P_DATASET_XFER);
+    return hdf5_check(io, "set mode",
+                      H5Pset_dxpl_mpio(h->transfer_list, bench_is_collective(io->task)
+                                                             ? H5FD_MPIO_COLLECTIVE
+                                                             : H5FD_MPIO_INDEPENDENT));
 }
 
-static int close_file(struct bench_io *io)
+static int hdf5_close(struct bench_io *io)
 {
     struct hdf5 *h = io->state;
     int code = 0;
-    if (h->transfer >= 0)
-        H5Pclose(h->transfer);
+    if (h->transfer_list >= 0)
+        H5Pclose(h->transfer_list);
     if (h->dataset >= 0)
-        code |= check(io, "close dataset", H5Dclose(h->dataset));
+        code |= hdf5_check(io, "close dataset", H5Dclose(h->dataset));
     if (h->file >= 0)
-        code |= check(io, "close", H5Fclose(h->file));
+        code |= hdf5_check(io, "close", H5Fclose(h->file));
     if (h->file >= 0 && code == 0)
         code = bench_posix_settle(io);
-    h->file = h->dataset = h->transfer = -1;
+    h->file = h->dataset = h->transfer_list = -1;
     return code;
 }
 
 /* ---- data ---- */
 
-static int move(struct bench_io *io, const struct bench_slab *slab)
+static int hdf5_move_slab(struct bench_io *io, const struct bench_slab *slab)
 {
     struct hdf5 *h = io->state;
     hsize_t start[BENCH_DATASET_DIMS], count[BENCH_DATASET_DIMS], n = (hsize_t)slab->bytes;
@@ -178,20 +178,20 @@ static int move(struct bench_io *io, const struct bench_slab *slab)
         H5Sselect_none(file);
         H5Sselect_none(memory);
     }
-    if (io->writing)
-        result = H5Dwrite(h->dataset, H5T_NATIVE_UCHAR, memory, file, h->transfer,
-                          io->data + slab->memory);
+    if (io->is_writing)
+        result = H5Dwrite(h->dataset, H5T_NATIVE_UCHAR, memory, file, h->transfer_list,
+                          io->data + slab->mem_offset);
     else
-        result = H5Dread(h->dataset, H5T_NATIVE_UCHAR, memory, file, h->transfer,
-                         io->data + slab->memory);
-    int code = check(io, io->writing ? "write" : "read", result);
+        result = H5Dread(h->dataset, H5T_NATIVE_UCHAR, memory, file, h->transfer_list,
+                         io->data + slab->mem_offset);
+    int code = hdf5_check(io, io->is_writing ? "write" : "read", result);
     H5Sclose(memory);
     H5Sclose(file);
     return code;
 }
 
 /* Extends the dataset before a call that needs it. Collective. */
-static int grow(struct bench_io *io, int64_t i)
+static int extend_dataset(struct bench_io *io, int64_t i)
 {
     struct hdf5 *h = io->state;
     hsize_t now[BENCH_DATASET_DIMS];
@@ -201,19 +201,20 @@ static int grow(struct bench_io *io, int64_t i)
     for (int d = 0; d < h->set.dims; d++)
         now[d] = (hsize_t)h->set.extent[d];
     now[0] = h->length = (hsize_t)reach;
-    return check(io, "extend", H5Dset_extent(h->dataset, now));
+    return hdf5_check(io, "extend", H5Dset_extent(h->dataset, now));
 }
 
-static int transfer(struct bench_io *io)
+static int hdf5_transfer(struct bench_io *io)
 {
     struct hdf5 *h = io->state;
-    return bench_move_slabs(io, &h->set, move, io->task->unlimited ? grow : NULL);
+    return bench_move_slabs(io, &h->set, hdf5_move_slab,
+                            io->task->unlimited ? extend_dataset : NULL);
 }
 
-static int sync_file(struct bench_io *io)
+static int hdf5_sync(struct bench_io *io)
 {
     struct hdf5 *h = io->state;
-    return check(io, "flush", H5Fflush(h->file, H5F_SCOPE_GLOBAL));
+    return hdf5_check(io, "flush", H5Fflush(h->file, H5F_SCOPE_GLOBAL));
 }
 
 const struct bench_backend bench_hdf5 = {
@@ -221,12 +222,12 @@ const struct bench_backend bench_hdf5 = {
     .about = "HDF5, one dataset",
     .abilities = BENCH_CAN_DATASET | BENCH_CAN_CHUNK,
     .patterns = BENCH_ALL_PATTERNS,
-    .is_fragile = true,
+    .may_hang = true,
     .state_bytes = sizeof(struct hdf5),
-    .refuses = refuses,
-    .prepare = prepare,
-    .open = open_file,
-    .transfer = transfer,
-    .sync = sync_file,
-    .close = close_file,
+    .unsupported = hdf5_unsupported,
+    .prepare = hdf5_prepare,
+    .open = hdf5_open,
+    .transfer = hdf5_transfer,
+    .sync = hdf5_sync,
+    .close = hdf5_close,
 };

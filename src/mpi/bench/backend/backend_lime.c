@@ -41,16 +41,16 @@ static bool set_geometry(const struct bench_pattern *p, struct geometry *g)
             g->site_bytes = p->block;
         sites = p->block / g->site_bytes * p->ranks;
     }
-    bool two = p->kind == BENCH_INTERLEAVED;
-    g->dims = two ? 2 : 1;
+    bool is_2d = p->kind == BENCH_INTERLEAVED;
+    g->dims = is_2d ? 2 : 1;
     g->lattice[0] = (int)sites;
     g->lattice[1] = p->ranks;
-    g->grid[0] = two ? 1 : p->ranks;
+    g->grid[0] = is_2d ? 1 : p->ranks;
     g->grid[1] = p->ranks;
     return sites <= INT_MAX;
 }
 
-static const char *refuses(const struct bench_task *task)
+static const char *lime_unsupported(const struct bench_task *task)
 {
     struct geometry g;
     if (task->alignment % 8 != 0 || task->alignment > 1 << 30)
@@ -60,10 +60,10 @@ static const char *refuses(const struct bench_task *task)
     return NULL;
 }
 
-/* ---- Lemon's errors ---- */
+/* ---- Lemon errors ---- */
 
 /* Parses "lemon: rank 0: write at 144: ...". */
-static void keep_message(const char *text, void *io)
+static void lime_store_message(const char *text, void *io)
 {
     int prefix = 0;
     sscanf(text, "lemon: rank %*d: %n", &prefix);
@@ -72,31 +72,31 @@ static void keep_message(const char *text, void *io)
 
 /* A code is the same on all ranks. A rank without a message of its own adds none if another
  * rank has one. Collective if the code is an error. */
-static int check(struct bench_io *io, const char *action, int code)
+static int lime_check(struct bench_io *io, const char *action, int code)
 {
-    int told = io->error[0] != '\0';
+    int has_message = io->error[0] != '\0';
     if (code == LEMON_SUCCESS)
         return 0;
-    MPI_Allreduce(MPI_IN_PLACE, &told, 1, MPI_INT, MPI_LOR, io->comm);
-    if (!told)
-        bench_io_fail(io, action, "Lemon's error %d", code);
+    MPI_Allreduce(MPI_IN_PLACE, &has_message, 1, MPI_INT, MPI_LOR, io->comm);
+    if (!has_message)
+        bench_io_fail(io, action, "Lemon error %d", code);
     return -1;
 }
 
 /* ---- open and close ---- */
 
-static int prepare(struct bench_io *io)
+static int lime_prepare(struct bench_io *io)
 {
     struct lime *lime = io->state;
     int periods[BENCH_DIMS] = {0};
     set_geometry(&io->task->pattern, &lime->geometry);
     MPI_Cart_create(io->comm, lime->geometry.dims, lime->geometry.grid, periods, 0,
                     &lime->cartesian);
-    lemonSetMessageHandler(keep_message, io);
+    lemonSetMessageHandler(lime_store_message, io);
     return 0;
 }
 
-static void release(struct bench_io *io)
+static void lime_release(struct bench_io *io)
 {
     lemonSetMessageHandler(NULL, NULL);
     MPI_Comm_free(&((struct lime *)io->state)->cartesian);
@@ -119,7 +119,7 @@ static int begin_writing(struct bench_io *io, struct lime *lime, MPI_Info info)
     if (code == LEMON_SUCCESS)
         code = lemonWriteRecordHeader(header, lime->writer);
     lemonDestroyHeader(header);
-    return check(io, "write header", code);
+    return lime_check(io, "write header", code);
 }
 
 static int begin_reading(struct bench_io *io, struct lime *lime, MPI_Info info)
@@ -140,21 +140,21 @@ static int begin_reading(struct bench_io *io, struct lime *lime, MPI_Info info)
     if (code == LEMON_SUCCESS && lemonReaderBytes(lime->reader) != bytes)
         return bench_io_fail(io, "read header", "the record has %lld bytes, not %" PRId64,
                              (long long)lemonReaderBytes(lime->reader), bytes);
-    return check(io, "read header", code);
+    return lime_check(io, "read header", code);
 }
 
-static int open_file(struct bench_io *io)
+static int lime_open(struct bench_io *io)
 {
     struct lime *lime = io->state;
     if (bench_mpifile_open(io, lime->cartesian) != 0)
         return -1;
     MPI_Info info = bench_info_create(io->task);
-    int code = io->writing ? begin_writing(io, lime, info) : begin_reading(io, lime, info);
+    int code = io->is_writing ? begin_writing(io, lime, info) : begin_reading(io, lime, info);
     bench_info_free(&info);
     return code;
 }
 
-static int close_file(struct bench_io *io)
+static int lime_close(struct bench_io *io)
 {
     struct lime *lime = io->state;
     int code = LEMON_SUCCESS;
@@ -163,43 +163,43 @@ static int close_file(struct bench_io *io)
     lemonDestroyReader(lime->reader);
     lime->writer = NULL;
     lime->reader = NULL;
-    int closed = bench_mpifile_close(io);
-    return check(io, "close", code) | closed;
+    int close_code = bench_mpifile_close(io);
+    return lime_check(io, "close", code) | close_code;
 }
 
 /* ---- data ---- */
 
 /* Compares the checksum of the data read with the one in the file. */
-static int compare_sums(struct bench_io *io, LemonReader *reader)
+static int compare_lime_checksums(struct bench_io *io, LemonReader *reader)
 {
-    LemonChecksum have, want;
-    int code = lemonReaderChecksum(reader, &have);
+    LemonChecksum computed, stored;
+    int code = lemonReaderChecksum(reader, &computed);
     if (code == LEMON_SUCCESS)
         code = lemonReaderNextRecord(reader);
     if (code == LEMON_SUCCESS)
-        code = lemonReadChecksum(reader, &want);
-    if (check(io, "read checksum", code) != 0)
+        code = lemonReadChecksum(reader, &stored);
+    if (lime_check(io, "read checksum", code) != 0)
         return -1;
-    if (have.suma != want.suma || have.sumb != want.sumb)
+    if (computed.suma != stored.suma || computed.sumb != stored.sumb)
         return bench_io_fail(io, "checksum",
                              "%08" PRIx32 " %08" PRIx32 " of the data, %08" PRIx32 " %08" PRIx32
                              " in the file",
-                             have.suma, have.sumb, want.suma, want.sumb);
+                             computed.suma, computed.sumb, stored.suma, stored.sumb);
     return 0;
 }
 
-static int transfer(struct bench_io *io)
+static int lime_transfer(struct bench_io *io)
 {
     struct lime *lime = io->state;
     const struct geometry *g = &lime->geometry;
-    if (io->writing)
-        return check(
+    if (io->is_writing)
+        return lime_check(
             io, "write",
             lemonWriteLatticeParallel(lime->writer, io->data, g->site_bytes, g->lattice));
     int code = lemonReadLatticeParallel(lime->reader, io->data, g->site_bytes, g->lattice);
-    if (check(io, "read", code) != 0)
+    if (lime_check(io, "read", code) != 0)
         return -1;
-    return io->task->checksum ? compare_sums(io, lime->reader) : 0;
+    return io->task->checksum ? compare_lime_checksums(io, lime->reader) : 0;
 }
 
 /* Closing a record syncs it. */
@@ -212,7 +212,7 @@ static int close_record(struct bench_io *io)
         code = lemonWriterChecksum(lime->writer, &sum);
     if (code == LEMON_SUCCESS && io->task->checksum)
         code = lemonWriteChecksum(lime->writer, 0, 1, &sum);
-    return check(io, "close record", code);
+    return lime_check(io, "close record", code);
 }
 
 const struct bench_backend bench_lime = {
@@ -222,11 +222,11 @@ const struct bench_backend bench_lime = {
     .patterns = BENCH_PATTERN_BIT(BENCH_DISJOINT) | BENCH_PATTERN_BIT(BENCH_INTERLEAVED) |
                 BENCH_PATTERN_BIT(BENCH_LATTICE),
     .state_bytes = sizeof(struct lime),
-    .refuses = refuses,
-    .prepare = prepare,
-    .open = open_file,
-    .transfer = transfer,
+    .unsupported = lime_unsupported,
+    .prepare = lime_prepare,
+    .open = lime_open,
+    .transfer = lime_transfer,
     .sync = close_record,
-    .close = close_file,
-    .release = release,
+    .close = lime_close,
+    .release = lime_release,
 };

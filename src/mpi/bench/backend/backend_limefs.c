@@ -74,12 +74,12 @@ static bool find_limefs(char *path, size_t cap)
     return false;
 }
 
-static const char *absent(void)
+static const char *limefs_unavailable(void)
 {
     static char text[128];
     char path[PATH_MAX];
     if (!find_limefs(path, sizeof path))
-        return "no program limefs beside lime-bench or in PATH";
+        return "limefs not found next to lime-bench or in PATH";
     if (access("/dev/fuse", R_OK | W_OK) == 0)
         return NULL;
     snprintf(text, sizeof text, "/dev/fuse: %s", strerror(errno));
@@ -98,43 +98,43 @@ static bool begins_with_any(const char *text, const char *const *prefixes)
 
 /* The variables that mpirun sets for its ranks must not reach the mpirun of the mount's job;
  * those that the user has set must. */
-static bool is_of_mpirun(const char *variable)
+static bool is_mpirun_variable(const char *variable)
 {
-    static const char *const set[] = {"OMPI_",      "PMIX_",    "PMI_",      "PRTE_", "ORTE_",
-                                      "HYDI_",      "HYDRA_",   "MPI_LOCAL", "OPAL_", "PALS_",
-                                      "MPIR_CVAR_", "MPIEXEC_", "SLURM_",    NULL};
-    static const char *const by_user[] = {"OMPI_MCA_", "OMPI_ALLOW_", "PRTE_MCA_", NULL};
-    static const char *const inside[] = {
+    static const char *const prefixes[] = {
+        "OMPI_",     "PMIX_", "PMI_",  "PRTE_",      "ORTE_",    "HYDI_",  "HYDRA_",
+        "MPI_LOCAL", "OPAL_", "PALS_", "MPIR_CVAR_", "MPIEXEC_", "SLURM_", NULL};
+    static const char *const user_prefixes[] = {"OMPI_MCA_", "OMPI_ALLOW_", "PRTE_MCA_", NULL};
+    static const char *const internal_prefixes[] = {
         "OMPI_MCA_orte_",  "OMPI_MCA_ess",       "OMPI_MCA_pmix",
         "OMPI_MCA_shmem_", "OMPI_MCA_mpi_overs", "OMPI_MCA_initial_wdir",
         "PRTE_MCA_prte_",  "PRTE_MCA_ess",       NULL};
-    if (begins_with_any(variable, by_user))
-        return begins_with_any(variable, inside);
-    return begins_with_any(variable, set);
+    if (begins_with_any(variable, user_prefixes))
+        return begins_with_any(variable, internal_prefixes);
+    return begins_with_any(variable, prefixes);
 }
 
 static char **make_environment(void)
 {
-    size_t n = 0, kept = 0;
+    size_t n = 0, count = 0;
     while (environ[n])
         n++;
-    char **list = calloc(n + 1, sizeof *list);
-    for (size_t i = 0; list && i < n; i++)
-        if (!is_of_mpirun(environ[i]))
-            list[kept++] = environ[i];
-    return list;
+    char **variables = calloc(n + 1, sizeof *variables);
+    for (size_t i = 0; variables && i < n; i++)
+        if (!is_mpirun_variable(environ[i]))
+            variables[count++] = environ[i];
+    return variables;
 }
 
 /* ---- starting ---- */
 
 /* Starts the daemon with its stderr to `log`, unless that is -1. Returns 0 or an errno. */
-static int spawn(pid_t *pid, const char *program, char *const argv[], int log)
+static int spawn_limefs(pid_t *pid, const char *program, char *const argv[], int log)
 {
     posix_spawn_file_actions_t files;
     posix_spawnattr_t attributes;
     sigset_t none, defaults;
-    char **list = make_environment();
-    if (!list)
+    char **variables = make_environment();
+    if (!variables)
         return ENOMEM;
     posix_spawn_file_actions_init(&files);
     posix_spawnattr_init(&attributes);
@@ -149,10 +149,10 @@ static int spawn(pid_t *pid, const char *program, char *const argv[], int log)
     posix_spawnattr_setsigdefault(&attributes, &defaults);
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
                                               POSIX_SPAWN_SETSID); /* keeps ^C away */
-    int err = posix_spawn(pid, program, &files, &attributes, argv, list);
+    int err = posix_spawn(pid, program, &files, &attributes, argv, variables);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&files);
-    free(list);
+    free(variables);
     return err;
 }
 
@@ -167,21 +167,21 @@ static bool is_mounted(const char *directory)
 
 static bool job_serves(const char *directory)
 {
-    bool serves = false;
+    bool is_serving = false;
     char *text = malloc(STATUS_BYTES);
     ssize_t n = text ? getxattr(directory, "user.limefs.stats", text, STATUS_BYTES) : -1;
     json_t *status = n > 0 ? json_loadb(text, (size_t)n, 0, NULL) : NULL;
     const char *state =
         json_string_value(json_object_get(json_object_get(status, "job"), "state"));
     if (state)
-        serves = strcmp(state, "serving") == 0;
+        is_serving = strcmp(state, "serving") == 0;
     json_decref(status);
     free(text);
-    return serves;
+    return is_serving;
 }
 
 /* Fails with the daemon's last message, without its name, or else with its exit status. */
-static int explain(struct bench_io *io, int log, int status)
+static int report_exit(struct bench_io *io, int log, int status)
 {
     char text[512];
     ssize_t n = pread(log, text, sizeof text - 1, 0);
@@ -203,20 +203,20 @@ static int wait_until_usable(struct bench_io *io, struct limefs *l, bool job, in
         int status;
         if (waitpid(l->daemon, &status, WNOHANG) == l->daemon) {
             l->daemon = 0;
-            return explain(io, log, status);
+            return report_exit(io, log, status);
         }
         mounted = mounted || is_mounted(l->directory);
         if (mounted && (!job || job_serves(l->directory)))
             return 0;
         pause_briefly();
     }
-    return bench_io_fail(io, "mount", "%s after %d s",
-                         mounted ? "the mount's job did not serve" : "nothing was mounted",
-                         WAIT_SECONDS);
+    return bench_io_fail(
+        io, "mount", "%s after %d s",
+        mounted ? "the job of the mount is not serving" : "nothing was mounted", WAIT_SECONDS);
 }
 
 /* Makes an empty directory next to the file; the guard removes it. */
-static int make_folder(struct bench_io *io, struct limefs *l)
+static int make_mount_point(struct bench_io *io, struct limefs *l)
 {
     errno = ENAMETOOLONG;
     if (snprintf(l->directory, sizeof l->directory, "%s.mnt-XXXXXX", io->path) >=
@@ -229,21 +229,21 @@ static int make_folder(struct bench_io *io, struct limefs *l)
     return 0;
 }
 
-/* Mounts io->path, for writing if io->writing, and waits until the mount is usable; with
+/* Mounts io->path, for writing if io->is_writing, and waits until the mount is usable; with
  * job_ranks > 0, until its job serves. */
 static int mount_container(struct bench_io *io, struct limefs *l, int64_t job_ranks)
 {
     char program[PATH_MAX], options[64];
     if (!find_limefs(program, sizeof program))
-        return bench_io_fail(io, "mount", "no program limefs");
-    if (make_folder(io, l) != 0)
+        return bench_io_fail(io, "mount", "limefs not found");
+    if (make_mount_point(io, l) != 0)
         return -1;
-    int n = snprintf(options, sizeof options, "%s", io->writing ? "rw" : "ro");
+    int n = snprintf(options, sizeof options, "%s", io->is_writing ? "rw" : "ro");
     if (job_ranks)
         snprintf(options + n, sizeof options - (size_t)n, ",ranks=%d", (int)job_ranks);
     char *argv[] = {"limefs", "-f", "-o", options, io->path, l->directory, NULL};
     int log = memfd_create("limefs", MFD_CLOEXEC), code = -1;
-    errno = spawn(&l->daemon, program, argv, log);
+    errno = spawn_limefs(&l->daemon, program, argv, log);
     if (errno != 0)
         bench_io_errno(io, "start limefs");
     else
@@ -255,7 +255,7 @@ static int mount_container(struct bench_io *io, struct limefs *l, int64_t job_ra
 
 /* ---- ending ---- */
 
-static bool ends(pid_t daemon)
+static bool wait_for_exit(pid_t daemon)
 {
     for (int ms = 0; ms < WAIT_SECONDS * 1000; ms += PAUSE_MS) {
         if (waitpid(daemon, NULL, WNOHANG) == daemon)
@@ -273,7 +273,7 @@ static void unmount_container(struct limefs *l)
             break;
         pause_briefly();
     }
-    if (l->daemon > 0 && !ends(l->daemon)) {
+    if (l->daemon > 0 && !wait_for_exit(l->daemon)) {
         kill(l->daemon, SIGKILL);
         waitpid(l->daemon, NULL, 0);
     }
@@ -283,7 +283,7 @@ static void unmount_container(struct limefs *l)
 
 /* ---- the back ends ---- */
 
-static const char *refuses(const struct bench_task *task)
+static const char *limefs_unsupported(const struct bench_task *task)
 {
     return task->hosts > 1 ? "the ranks are on several hosts: they cannot all see one mount"
                            : NULL;
@@ -310,13 +310,13 @@ static int make_container(struct bench_io *io)
     return bench_posix_close(io) | code;
 }
 
-static int prepare_with(struct bench_io *io, int64_t job_ranks)
+static int prepare_mount(struct bench_io *io, int64_t job_ranks)
 {
     struct limefs *l = io->state;
     int good = 1;
     if (io->rank == 0)
-        good =
-            (!io->writing || make_container(io) == 0) && mount_container(io, l, job_ranks) == 0;
+        good = (!io->is_writing || make_container(io) == 0) &&
+               mount_container(io, l, job_ranks) == 0;
     MPI_Bcast(&good, 1, MPI_INT, 0, io->comm);
     if (!good)
         return -1;
@@ -328,18 +328,18 @@ static int prepare_with(struct bench_io *io, int64_t job_ranks)
     return 0;
 }
 
-static int prepare(struct bench_io *io)
+static int limefs_prepare(struct bench_io *io)
 {
-    return prepare_with(io, 0);
+    return prepare_mount(io, 0);
 }
 
-static int prepare_job(struct bench_io *io)
+static int limefs_job_prepare(struct bench_io *io)
 {
-    return prepare_with(io, io->task->job_ranks);
+    return prepare_mount(io, io->task->job_ranks);
 }
 
 /* The barrier ensures that no rank still has the record open when rank 0 unmounts. */
-static void release(struct bench_io *io)
+static void limefs_release(struct bench_io *io)
 {
     MPI_Barrier(io->comm);
     if (io->rank == 0)
@@ -347,10 +347,10 @@ static void release(struct bench_io *io)
     MPI_Barrier(io->comm);
 }
 
-static int open_file(struct bench_io *io)
+static int limefs_open(struct bench_io *io)
 {
     const struct limefs *l = io->state;
-    io->fd = open(l->record, (io->writing ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    io->fd = open(l->record, (io->is_writing ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
     return io->fd < 0 ? bench_io_errno(io, "open") : 0;
 }
 
@@ -360,28 +360,28 @@ const struct bench_backend bench_limefs = {
     .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_LEAVE,
     .patterns = BENCH_ALL_PATTERNS,
     .state_bytes = sizeof(struct limefs),
-    .absent = absent,
-    .refuses = refuses,
-    .prepare = prepare,
-    .open = open_file,
+    .unavailable = limefs_unavailable,
+    .unsupported = limefs_unsupported,
+    .prepare = limefs_prepare,
+    .open = limefs_open,
     .transfer = bench_posix_pieces,
     .sync = bench_posix_sync,
     .close = bench_posix_close,
-    .release = release,
+    .release = limefs_release,
 };
 
 const struct bench_backend bench_limefs_job = {
     .name = "limefs-job",
-    .about = "the same, with an MPI job beside the mount",
+    .about = "the same, through an MPI job of the mount",
     .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_LEAVE,
     .patterns = BENCH_ALL_PATTERNS,
     .state_bytes = sizeof(struct limefs),
-    .absent = absent,
-    .refuses = refuses,
-    .prepare = prepare_job,
-    .open = open_file,
+    .unavailable = limefs_unavailable,
+    .unsupported = limefs_unsupported,
+    .prepare = limefs_job_prepare,
+    .open = limefs_open,
     .transfer = bench_posix_pieces,
     .sync = bench_posix_sync,
     .close = bench_posix_close,
-    .release = release,
+    .release = limefs_release,
 };

@@ -1,29 +1,30 @@
 /* backend_mpiio.c - MPI-IO: one call with an explicit offset per piece */
 #include "files.h"
 
-static int open_file(struct bench_io *io)
+static int mpiio_open(struct bench_io *io)
 {
     return bench_mpifile_open(io, io->comm);
 }
 
-static int move(struct bench_io *io, const struct bench_piece *piece)
+static int mpiio_move_piece(struct bench_io *io, const struct bench_piece *piece)
 {
     MPI_File file = io->file;
-    char *data = io->data + piece->memory;
+    char *data = io->data + piece->mem_offset;
     int n = (int)piece->bytes, error;
+    int64_t offset = piece->offset;
     MPI_Status status;
     if (bench_is_collective(io->task))
-        error = io->writing ? MPI_File_write_at_all(file, piece->at, data, n, MPI_BYTE, &status)
-                            : MPI_File_read_at_all(file, piece->at, data, n, MPI_BYTE, &status);
+        error = io->is_writing ? MPI_File_write_at_all(file, offset, data, n, MPI_BYTE, &status)
+                               : MPI_File_read_at_all(file, offset, data, n, MPI_BYTE, &status);
     else
-        error = io->writing ? MPI_File_write_at(file, piece->at, data, n, MPI_BYTE, &status)
-                            : MPI_File_read_at(file, piece->at, data, n, MPI_BYTE, &status);
+        error = io->is_writing ? MPI_File_write_at(file, offset, data, n, MPI_BYTE, &status)
+                               : MPI_File_read_at(file, offset, data, n, MPI_BYTE, &status);
     return bench_mpifile_moved(io, error, &status, MPI_BYTE, n);
 }
 
 /* Each rank makes the same number of collective calls; a rank without pieces left moves
  * nothing. */
-static int transfer(struct bench_io *io)
+static int mpiio_transfer(struct bench_io *io)
 {
     const struct bench_pattern *p = &io->task->pattern;
     bool collective = bench_is_collective(io->task);
@@ -34,7 +35,7 @@ static int transfer(struct bench_io *io)
         struct bench_piece piece = {0};
         if (i < pieces)
             bench_pattern_piece(p, io->rank, i, &piece);
-        code |= move(io, &piece);
+        code |= mpiio_move_piece(io, &piece);
     }
     return code;
 }
@@ -45,8 +46,8 @@ const struct bench_backend bench_mpiio = {
     .abilities =
         BENCH_CAN_INDEPENDENT | BENCH_CAN_COLLECTIVE | BENCH_CAN_HINT | BENCH_CAN_LEAVE,
     .patterns = BENCH_ALL_PATTERNS,
-    .open = open_file,
-    .transfer = transfer,
+    .open = mpiio_open,
+    .transfer = mpiio_transfer,
     .sync = bench_mpifile_sync,
     .close = bench_mpifile_close,
 };

@@ -25,7 +25,7 @@ const char *bench_netcdf4_version(void)
     return NC_VERSION;
 }
 
-static const char *refuses(const struct bench_task *task)
+static const char *netcdf4_unsupported(const struct bench_task *task)
 {
     if (task->alignment && !HAVE_ALIGNMENT)
         return "--alignment: this NetCDF has no nc_set_alignment (4.9 has)";
@@ -36,17 +36,17 @@ static const char *refuses(const struct bench_task *task)
     return bench_dataset_refuses(task);
 }
 
-static int check(struct bench_io *io, const char *action, int result)
+static int netcdf4_check(struct bench_io *io, const char *action, int result)
 {
     return result == NC_NOERR ? 0 : bench_io_fail(io, action, "%s", nc_strerror(result));
 }
 
-static int prepare(struct bench_io *io)
+static int netcdf4_prepare(struct bench_io *io)
 {
     bench_dataset_set(&((struct netcdf *)io->state)->set, io->task);
 #if HAVE_ALIGNMENT
     int alignment = io->task->alignment ? (int)io->task->alignment : 1;
-    return check(io, "set alignment", nc_set_alignment(alignment, alignment));
+    return netcdf4_check(io, "set alignment", nc_set_alignment(alignment, alignment));
 #else
     return 0;
 #endif
@@ -54,7 +54,7 @@ static int prepare(struct bench_io *io)
 
 /* ---- open and close ---- */
 
-static int define(struct bench_io *io, struct netcdf *n)
+static int netcdf4_define(struct bench_io *io, struct netcdf *n)
 {
     int dims[BENCH_DATASET_DIMS], code = NC_NOERR, old;
     size_t chunk[BENCH_DATASET_DIMS];
@@ -77,68 +77,70 @@ static int define(struct bench_io *io, struct netcdf *n)
                                    io->task->chunk ? NC_CHUNKED : NC_CONTIGUOUS, chunk);
     if (code == NC_NOERR)
         code = nc_enddef(n->file);
-    return check(io, "define", code);
+    return netcdf4_check(io, "define", code);
 }
 
-static int open_file(struct bench_io *io)
+static int netcdf4_open(struct bench_io *io)
 {
     struct netcdf *n = io->state;
     MPI_Info info = bench_info_create(io->task);
     int code;
-    if (io->writing)
+    if (io->is_writing)
         code = nc_create_par(io->path, NC_NETCDF4 | NC_CLOBBER, io->comm, info, &n->file);
     else
         code = nc_open_par(io->path, NC_NOWRITE, io->comm, info, &n->file);
     bench_info_free(&info);
     n->is_open = code == NC_NOERR;
-    if (check(io, "open", code) != 0)
+    if (netcdf4_check(io, "open", code) != 0)
         return -1;
-    if (io->writing && define(io, n) != 0)
+    if (io->is_writing && netcdf4_define(io, n) != 0)
         return -1;
-    if (!io->writing &&
-        check(io, "find variable", nc_inq_varid(n->file, VARIABLE, &n->variable)) != 0)
+    if (!io->is_writing &&
+        netcdf4_check(io, "find variable", nc_inq_varid(n->file, VARIABLE, &n->variable)) != 0)
         return -1;
-    return check(
+    return netcdf4_check(
         io, "set mode",
         nc_var_par_access(n->file, n->variable,
                           bench_is_collective(io->task) ? NC_COLLECTIVE : NC_INDEPENDENT));
 }
 
-static int close_file(struct bench_io *io)
+static int netcdf4_close(struct bench_io *io)
 {
     struct netcdf *n = io->state;
     if (!n->is_open)
         return 0;
     n->is_open = false;
-    if (check(io, "close", nc_close(n->file)) != 0)
+    if (netcdf4_check(io, "close", nc_close(n->file)) != 0)
         return -1;
     return bench_posix_settle(io);
 }
 
 /* ---- data ---- */
 
-static int move(struct bench_io *io, const struct bench_slab *slab)
+static int netcdf4_move_slab(struct bench_io *io, const struct bench_slab *slab)
 {
     struct netcdf *n = io->state;
     size_t start[BENCH_DATASET_DIMS], count[BENCH_DATASET_DIMS];
-    signed char *data = (signed char *)io->data + slab->memory;
+    signed char *data = (signed char *)io->data + slab->mem_offset;
     for (int d = 0; d < n->set.dims; d++) {
         start[d] = (size_t)slab->start[d];
         count[d] = (size_t)slab->count[d];
     }
-    if (io->writing)
-        return check(io, "write", nc_put_vara_schar(n->file, n->variable, start, count, data));
-    return check(io, "read", nc_get_vara_schar(n->file, n->variable, start, count, data));
+    if (io->is_writing)
+        return netcdf4_check(io, "write",
+                             nc_put_vara_schar(n->file, n->variable, start, count, data));
+    return netcdf4_check(io, "read",
+                         nc_get_vara_schar(n->file, n->variable, start, count, data));
 }
 
-static int transfer(struct bench_io *io)
+static int netcdf4_transfer(struct bench_io *io)
 {
-    return bench_move_slabs(io, &((struct netcdf *)io->state)->set, move, NULL);
+    return bench_move_slabs(io, &((struct netcdf *)io->state)->set, netcdf4_move_slab, NULL);
 }
 
-static int sync_file(struct bench_io *io)
+static int netcdf4_sync(struct bench_io *io)
 {
-    return check(io, "sync", nc_sync(((struct netcdf *)io->state)->file));
+    return netcdf4_check(io, "sync", nc_sync(((struct netcdf *)io->state)->file));
 }
 
 const struct bench_backend bench_netcdf4 = {
@@ -146,12 +148,12 @@ const struct bench_backend bench_netcdf4 = {
     .about = "NetCDF-4, one variable",
     .abilities = BENCH_CAN_DATASET | BENCH_CAN_CHUNK,
     .patterns = BENCH_ALL_PATTERNS,
-    .is_fragile = true,
+    .may_hang = true,
     .state_bytes = sizeof(struct netcdf),
-    .refuses = refuses,
-    .prepare = prepare,
-    .open = open_file,
-    .transfer = transfer,
-    .sync = sync_file,
-    .close = close_file,
+    .unsupported = netcdf4_unsupported,
+    .prepare = netcdf4_prepare,
+    .open = netcdf4_open,
+    .transfer = netcdf4_transfer,
+    .sync = netcdf4_sync,
+    .close = netcdf4_close,
 };

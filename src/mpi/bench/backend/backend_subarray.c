@@ -11,7 +11,7 @@ struct subarray {
     int sites;
 };
 
-static const char *refuses(const struct bench_task *task)
+static const char *subarray_unsupported(const struct bench_task *task)
 {
     const struct bench_pattern *p = &task->pattern;
     for (int rank = 0; rank < p->ranks; rank++)
@@ -20,14 +20,14 @@ static const char *refuses(const struct bench_task *task)
     return p->site_bytes > INT_MAX ? "sites of more than 2^31 - 1 bytes" : NULL;
 }
 
-static int prepare(struct bench_io *io)
+static int subarray_prepare(struct bench_io *io)
 {
     struct subarray *s = io->state;
     s->site = s->view = MPI_DATATYPE_NULL;
     return 0;
 }
 
-static void release(struct bench_io *io)
+static void subarray_release(struct bench_io *io)
 {
     struct subarray *s = io->state;
     if (s->view != MPI_DATATYPE_NULL)
@@ -54,7 +54,7 @@ static void make_types(struct bench_io *io, struct subarray *s)
     MPI_Type_commit(&s->view);
 }
 
-static int open_file(struct bench_io *io)
+static int subarray_open(struct bench_io *io)
 {
     struct subarray *s = io->state;
     if (bench_mpifile_open(io, io->comm) != 0)
@@ -65,11 +65,11 @@ static int open_file(struct bench_io *io)
         MPI_File_set_view(io->file, 0, s->site, s->view, "native", MPI_INFO_NULL));
 }
 
-static int transfer(struct bench_io *io)
+static int subarray_transfer(struct bench_io *io)
 {
     struct subarray *s = io->state;
     MPI_Status status;
-    int error = io->writing
+    int error = io->is_writing
                     ? MPI_File_write_at_all(io->file, 0, io->data, s->sites, s->site, &status)
                     : MPI_File_read_at_all(io->file, 0, io->data, s->sites, s->site, &status);
     return bench_mpifile_moved(io, error, &status, s->site, s->sites);
@@ -81,11 +81,11 @@ const struct bench_backend bench_subarray = {
     .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_HINT | BENCH_CAN_LEAVE,
     .patterns = BENCH_PATTERN_BIT(BENCH_LATTICE),
     .state_bytes = sizeof(struct subarray),
-    .refuses = refuses,
-    .prepare = prepare,
-    .open = open_file,
-    .transfer = transfer,
+    .unsupported = subarray_unsupported,
+    .prepare = subarray_prepare,
+    .open = subarray_open,
+    .transfer = subarray_transfer,
     .sync = bench_mpifile_sync,
     .close = bench_mpifile_close,
-    .release = release,
+    .release = subarray_release,
 };

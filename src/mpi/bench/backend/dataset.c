@@ -75,7 +75,7 @@ static void lattice_slab(const struct bench_pattern *p, int rank, int64_t i,
     slab->start[0] += first;
     slab->count[0] = smaller(step, box.sites[0] - first);
     slab->count[BENCH_DIMS] = p->site_bytes;
-    slab->memory = first * slice_bytes(&box);
+    slab->mem_offset = first * slice_bytes(&box);
     slab->bytes = slab->count[0] * slice_bytes(&box);
 }
 
@@ -99,14 +99,14 @@ const char *bench_dataset_refuses(const struct bench_task *task)
 
 int64_t bench_dataset_rounds(const struct bench_dataset *set)
 {
-    int64_t most = 0;
+    int64_t max = 0;
     if (!set->lattice)
         return bench_pattern_rounds(set->pattern);
     for (int rank = 0; rank < set->pattern->ranks; rank++) {
         int64_t slabs = lattice_slabs(set->pattern, rank);
-        most = slabs > most ? slabs : most;
+        max = slabs > max ? slabs : max;
     }
-    return most;
+    return max;
 }
 
 void bench_dataset_slab(const struct bench_dataset *set, int rank, int64_t i,
@@ -121,14 +121,14 @@ void bench_dataset_slab(const struct bench_dataset *set, int rank, int64_t i,
     if (i >= bench_pattern_pieces(set->pattern, rank))
         return;
     bench_pattern_piece(set->pattern, rank, i, &piece);
-    slab->memory = piece.memory;
+    slab->mem_offset = piece.mem_offset;
     slab->bytes = piece.bytes;
-    slab->start[0] = piece.at;
+    slab->start[0] = piece.offset;
     slab->count[0] = piece.bytes;
     if (set->dims == 2) {
-        slab->start[0] = piece.at / set->extent[1];
+        slab->start[0] = piece.offset / set->extent[1];
         slab->count[0] = 1;
-        slab->start[1] = piece.at % set->extent[1];
+        slab->start[1] = piece.offset % set->extent[1];
         slab->count[1] = piece.bytes;
     }
 }

@@ -24,7 +24,7 @@ struct bench_dataset {
 /* A part of the array that one call moves. */
 struct bench_slab {
     int64_t start[BENCH_DATASET_DIMS], count[BENCH_DATASET_DIMS];
-    int64_t memory, bytes; /* in the rank's buffer */
+    int64_t mem_offset, bytes; /* in the rank's buffer */
 };
 
 void bench_dataset_set(struct bench_dataset *, const struct bench_task *);

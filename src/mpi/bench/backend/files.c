@@ -44,18 +44,18 @@ int bench_io_mpi(struct bench_io *io, const char *action, int error)
 
 int bench_posix_open(struct bench_io *io)
 {
-    io->fd = open(io->path, (io->writing ? O_WRONLY | O_CREAT : O_RDONLY) | O_CLOEXEC, 0666);
+    io->fd = open(io->path, (io->is_writing ? O_WRONLY | O_CREAT : O_RDONLY) | O_CLOEXEC, 0666);
     return io->fd < 0 ? bench_io_errno(io, "open") : 0;
 }
 
 int bench_posix_move(struct bench_io *io, void *data, int64_t n, int64_t offset)
 {
-    const char *action = io->writing ? "write" : "read";
+    const char *action = io->is_writing ? "write" : "read";
     char *at = data;
     for (int64_t done = 0; done < n;) {
         size_t rest = (size_t)(n - done);
-        ssize_t moved = io->writing ? pwrite(io->fd, at + done, rest, offset + done)
-                                    : pread(io->fd, at + done, rest, offset + done);
+        ssize_t moved = io->is_writing ? pwrite(io->fd, at + done, rest, offset + done)
+                                       : pread(io->fd, at + done, rest, offset + done);
         if (moved == 0)
             return bench_io_fail(io, action, "the file ends at byte %" PRId64, offset + done);
         if (moved < 0 && errno != EINTR)
@@ -73,7 +73,7 @@ int bench_posix_pieces(struct bench_io *io)
     for (int64_t i = 0; i < pieces && code == 0; i++) {
         struct bench_piece piece;
         bench_pattern_piece(p, io->rank, i, &piece);
-        code = bench_posix_move(io, io->data + piece.memory, piece.bytes, piece.at);
+        code = bench_posix_move(io, io->data + piece.mem_offset, piece.bytes, piece.offset);
     }
     return code;
 }
@@ -92,7 +92,7 @@ int bench_posix_close(struct bench_io *io)
 
 int bench_posix_settle(struct bench_io *io)
 {
-    if (!io->writing || !io->task->fsync || io->rank != 0)
+    if (!io->is_writing || !io->task->fsync || io->rank != 0)
         return 0;
     io->fd = open(io->path, O_WRONLY | O_CLOEXEC);
     if (io->fd < 0)
@@ -140,7 +140,7 @@ void bench_info_keep(struct bench_io *io, MPI_Info info)
 int bench_mpifile_open(struct bench_io *io, MPI_Comm comm)
 {
     MPI_Info info = bench_info_create(io->task), used;
-    int mode = io->writing ? MPI_MODE_WRONLY | MPI_MODE_CREATE : MPI_MODE_RDONLY;
+    int mode = io->is_writing ? MPI_MODE_WRONLY | MPI_MODE_CREATE : MPI_MODE_RDONLY;
     int error = MPI_File_open(comm, io->path, mode, info, &io->file);
     bench_info_free(&info);
     if (error != MPI_SUCCESS) {
@@ -165,7 +165,7 @@ int bench_mpifile_close(struct bench_io *io)
 int bench_mpifile_moved(struct bench_io *io, int error, MPI_Status *status,
                         MPI_Datatype datatype, int expected)
 {
-    const char *action = io->writing ? "write" : "read";
+    const char *action = io->is_writing ? "write" : "read";
     int moved;
     if (error != MPI_SUCCESS)
         return bench_io_mpi(io, action, error);
@@ -173,9 +173,9 @@ int bench_mpifile_moved(struct bench_io *io, int error, MPI_Status *status,
         return 0;
     MPI_Get_count(status, datatype, &moved);
     if (moved == MPI_UNDEFINED) /* a part of a unit */
-        return bench_io_fail(io, action, "not all of %d units were moved", expected);
+        return bench_io_fail(io, action, "transferred fewer than %d units", expected);
     if (moved != expected)
-        return bench_io_fail(io, action, "%d of %d units were moved", moved, expected);
+        return bench_io_fail(io, action, "transferred %d of %d units", moved, expected);
     return 0;
 }
 
@@ -190,7 +190,7 @@ int bench_move_slabs(struct bench_io *io, const struct bench_dataset *set,
     for (int64_t i = 0; i < rounds && (collective || code == 0); i++) {
         struct bench_slab slab;
         bench_dataset_slab(set, io->rank, i, &slab);
-        if (io->writing && grow)
+        if (io->is_writing && grow)
             code |= grow(io, i);
         if (slab.bytes || collective)
             code |= move(io, &slab);

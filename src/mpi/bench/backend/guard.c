@@ -15,16 +15,16 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static pid_t guard;
-static int to_guard = -1;
+static pid_t cleanup_pid;
+static int cleanup_pipe = -1;
 
 enum kind {
-    A_FILE = 'f',
-    A_MOUNT = 'm',
+    REMOVE_FILE = 'f',
+    REMOVE_MOUNT = 'm',
 };
 
-struct thing {
-    struct thing *next;
+struct entry {
+    struct entry *next;
     char kind;
     char path[];
 };
@@ -61,27 +61,27 @@ void bench_guard_remove(const char *directory)
 /* ---- the guard ---- */
 
 /* Adds what the program has reported: the kind, then the path. */
-static void learn(const char *text, struct thing **all)
+static void record_path(const char *text, struct entry **entries)
 {
-    for (const struct thing *thing = *all; thing; thing = thing->next)
-        if (strcmp(thing->path, text + 1) == 0)
+    for (const struct entry *entry = *entries; entry; entry = entry->next)
+        if (strcmp(entry->path, text + 1) == 0)
             return;
-    struct thing *thing = malloc(sizeof *thing + strlen(text));
-    if (thing) {
-        thing->next = *all;
-        thing->kind = text[0];
-        strcpy(thing->path, text + 1);
-        *all = thing;
+    struct entry *entry = malloc(sizeof *entry + strlen(text));
+    if (entry) {
+        entry->next = *entries;
+        entry->kind = text[0];
+        strcpy(entry->path, text + 1);
+        *entries = entry;
     }
 }
 
 /* Keeps stderr open, because mpirun waits until it is closed. */
-__attribute__((noreturn)) static void stand_guard(int from_program)
+__attribute__((noreturn)) static void run_cleanup(int from_program)
 {
-    struct thing *all = NULL;
+    struct entry *entries = NULL;
     FILE *texts = fdopen(from_program, "r");
     char *text = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     int null = open("/dev/null", O_RDWR);
     setsid();
     dup2(null, 0);
@@ -90,14 +90,14 @@ __attribute__((noreturn)) static void stand_guard(int from_program)
     for (int signal = SIGHUP; signal <= SIGTERM; signal++)
         sigaction(signal, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
-    for (ssize_t n; texts && (n = getdelim(&text, &room, '\0', texts)) > 0 && !text[n - 1];)
-        learn(text, &all);
-    for (struct thing *thing = all; thing; thing = thing->next) /* first, as mounts use files */
-        if (thing->kind == A_MOUNT)
-            bench_guard_remove(thing->path);
-    for (struct thing *thing = all; thing; thing = thing->next)
-        if (thing->kind == A_FILE)
-            unlink(thing->path);
+    for (ssize_t n; texts && (n = getdelim(&text, &capacity, '\0', texts)) > 0 && !text[n - 1];)
+        record_path(text, &entries);
+    for (struct entry *entry = entries; entry; entry = entry->next) /* mounts use files */
+        if (entry->kind == REMOVE_MOUNT)
+            bench_guard_remove(entry->path);
+    for (struct entry *entry = entries; entry; entry = entry->next)
+        if (entry->kind == REMOVE_FILE)
+            unlink(entry->path);
     _exit(0);
 }
 
@@ -108,48 +108,48 @@ bool bench_guard_start(void)
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
-    guard = fork();
-    if (guard == 0) {
+    cleanup_pid = fork();
+    if (cleanup_pid == 0) {
         close(ends[1]);
-        stand_guard(ends[0]);
+        run_cleanup(ends[0]);
     }
     close(ends[0]);
-    to_guard = ends[1];
-    return guard > 0;
+    cleanup_pipe = ends[1];
+    return cleanup_pid > 0;
 }
 
 /* A signal handler calls this, too. */
 void bench_guard_end(void)
 {
-    if (to_guard < 0)
+    if (cleanup_pipe < 0)
         return;
-    close(to_guard);
-    to_guard = -1;
-    while (waitpid(guard, NULL, 0) < 0 && errno == EINTR)
+    close(cleanup_pipe);
+    cleanup_pipe = -1;
+    while (waitpid(cleanup_pid, NULL, 0) < 0 && errno == EINTR)
         ;
 }
 
-static void tell(enum kind kind, const char *path)
+static void send_path(enum kind kind, const char *path)
 {
     char text[1 + BENCH_PATH_BYTES];
     int length = snprintf(text, sizeof text, "%c%s", kind, path);
-    if (to_guard < 0 || length >= (int)sizeof text)
+    if (cleanup_pipe < 0 || length >= (int)sizeof text)
         return;
-    while (write(to_guard, text, (size_t)length + 1) < 0 && errno == EINTR)
+    while (write(cleanup_pipe, text, (size_t)length + 1) < 0 && errno == EINTR)
         ;
 }
 
 void bench_guard_file(const char *path)
 {
-    tell(A_FILE, path);
+    send_path(REMOVE_FILE, path);
 }
 
 void bench_guard_mount(const char *path)
 {
-    tell(A_MOUNT, path);
+    send_path(REMOVE_MOUNT, path);
 }
 
-static void on_signal(int signal)
+static void handle_exit_signal(int signal)
 {
     bench_guard_end();
     _exit(128 + signal);
@@ -157,7 +157,7 @@ static void on_signal(int signal)
 
 void bench_guard_signals(void)
 {
-    struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction action = {.sa_handler = handle_exit_signal};
     sigfillset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

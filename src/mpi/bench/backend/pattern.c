@@ -66,8 +66,8 @@ static void lattice_piece(const struct bench_pattern *p, int rank, int64_t i,
     int64_t run_bytes = lemon_box_run_bytes(&box);
     int64_t in_run = divide_up(run_bytes, p->transfer);
     int64_t run = i / in_run, inside = i % in_run * p->transfer;
-    piece->at = lemon_box_run_offset(&box, run_bytes, run) + inside;
-    piece->memory = run * run_bytes + inside;
+    piece->offset = lemon_box_run_offset(&box, run_bytes, run) + inside;
+    piece->mem_offset = run * run_bytes + inside;
     piece->bytes = smaller(p->transfer, run_bytes - inside);
 }
 
@@ -75,7 +75,7 @@ static void lattice_piece(const struct bench_pattern *p, int rank, int64_t i,
 
 /* A permutation of 0 .. n - 1 that needs no memory: a Feistel network over the next power of 4,
  * repeated until the result is less than n. */
-static uint64_t permuted(uint64_t seed, uint64_t n, uint64_t i)
+static uint64_t permute(uint64_t seed, uint64_t n, uint64_t i)
 {
     int half = 1;
     while (half < 32 && (UINT64_C(1) << 2 * half) < n)
@@ -104,12 +104,12 @@ int64_t bench_pattern_pieces(const struct bench_pattern *p, int rank)
 
 int64_t bench_pattern_rounds(const struct bench_pattern *p)
 {
-    int64_t most = 0;
+    int64_t max = 0;
     for (int rank = 0; rank < p->ranks; rank++) {
         int64_t pieces = bench_pattern_pieces(p, rank);
-        most = pieces > most ? pieces : most;
+        max = pieces > max ? pieces : max;
     }
-    return most;
+    return max;
 }
 
 void bench_pattern_piece(const struct bench_pattern *p, int rank, int64_t i,
@@ -120,21 +120,21 @@ void bench_pattern_piece(const struct bench_pattern *p, int rank, int64_t i,
         lattice_piece(p, rank, i, piece);
         return;
     }
-    piece->memory = i * p->transfer;
+    piece->mem_offset = i * p->transfer;
     piece->bytes = p->transfer;
     switch (p->kind) {
     case BENCH_DISJOINT:
-        piece->bytes = smaller(p->transfer, p->block - piece->memory);
-        piece->at = rank * p->block + piece->memory;
+        piece->bytes = smaller(p->transfer, p->block - piece->mem_offset);
+        piece->offset = rank * p->block + piece->mem_offset;
         return;
     case BENCH_INTERLEAVED:
         number = i * p->ranks + rank;
         break;
     default:
-        number = (int64_t)permuted(p->seed, (uint64_t)(p->segments * p->ranks),
-                                   (uint64_t)(rank * p->segments + i));
+        number = (int64_t)permute(p->seed, (uint64_t)(p->segments * p->ranks),
+                                  (uint64_t)(rank * p->segments + i));
     }
-    piece->at = number * p->transfer;
+    piece->offset = number * p->transfer;
 }
 
 /* ---- values ---- */
@@ -144,14 +144,14 @@ enum {
     BLOCK = 4096, /* number of bytes compared at once */
 };
 
-static uint64_t key_of(uint64_t seed)
+static uint64_t derive_key(uint64_t seed)
 {
     return mix64(seed + MIX64_STEP);
 }
 
 /* Computes bytes 8 * i to 8 * i + 7 of the data. Two multiplications take less time than the
  * memory access. */
-static inline uint64_t word(uint64_t key, uint64_t i)
+static inline uint64_t data_word(uint64_t key, uint64_t i)
 {
     uint64_t x = key + i * MIX64_STEP;
     x ^= x >> 32;
@@ -162,13 +162,13 @@ static inline uint64_t word(uint64_t key, uint64_t i)
 static unsigned char byte_at(uint64_t key, int64_t at)
 {
     unsigned char bytes[WORD];
-    uint64_t value = word(key, (uint64_t)at / WORD);
+    uint64_t value = data_word(key, (uint64_t)at / WORD);
     memcpy(bytes, &value, sizeof value);
     return bytes[at % WORD];
 }
 
 /* Returns how many of n bytes from `at` on precede a whole word. */
-static int64_t head_of(int64_t at, int64_t n)
+static int64_t count_head_bytes(int64_t at, int64_t n)
 {
     int64_t head = (WORD - at % WORD) % WORD;
     return head < n ? head : n;
@@ -176,14 +176,14 @@ static int64_t head_of(int64_t at, int64_t n)
 
 void bench_data_fill(uint64_t seed, int64_t at, void *data, int64_t n)
 {
-    uint64_t key = key_of(seed);
+    uint64_t key = derive_key(seed);
     unsigned char *out = data;
-    int64_t head = head_of(at, n), words = (n - head) / WORD, i = 0;
+    int64_t head = count_head_bytes(at, n), words = (n - head) / WORD, i = 0;
     for (; i < head; i++)
         out[i] = byte_at(key, at + i);
     uint64_t index = (uint64_t)(at + head) / WORD;
     for (int64_t w = 0; w < words; w++, i += WORD) {
-        uint64_t value = word(key, index + (uint64_t)w);
+        uint64_t value = data_word(key, index + (uint64_t)w);
         memcpy(out + i, &value, sizeof value);
     }
     for (; i < n; i++)
@@ -203,8 +203,8 @@ void bench_data_check(uint64_t seed, int64_t at, const void *data, int64_t n,
         for (int64_t k = 0; k < bytes; k++) {
             if (in[i + k] == expected[k])
                 continue;
-            if (wrong->bytes++ == 0 || at + i + k < wrong->at) {
-                wrong->at = at + i + k;
+            if (wrong->bytes++ == 0 || at + i + k < wrong->offset) {
+                wrong->offset = at + i + k;
                 wrong->expected = expected[k];
                 wrong->found = in[i + k];
             }

@@ -16,29 +16,20 @@ static const struct bench_backend posix = {
 };
 
 /* A back end that the Makefile leaves out reports why. */
+#define LEFT_OUT(id, text, reason)   \
+    static const char *no_##id(void) \
+    {                                \
+        return reason;               \
+    }                                \
+    const struct bench_backend bench_##id = {.name = #id, .about = text, .unavailable = no_##id}
 #ifdef BENCH_WITHOUT_HDF5
-static const char *no_hdf5(void)
-{
-    return BENCH_WITHOUT_HDF5;
-}
-const struct bench_backend bench_hdf5 = {
-    .name = "hdf5", .about = "HDF5, one dataset", .absent = no_hdf5};
+LEFT_OUT(hdf5, "HDF5, one dataset", BENCH_WITHOUT_HDF5);
 #endif
 #ifdef BENCH_WITHOUT_NETCDF4
-static const char *no_netcdf4(void)
-{
-    return BENCH_WITHOUT_NETCDF4;
-}
-const struct bench_backend bench_netcdf4 = {
-    .name = "netcdf4", .about = "NetCDF-4, one variable", .absent = no_netcdf4};
+LEFT_OUT(netcdf4, "NetCDF-4, one variable", BENCH_WITHOUT_NETCDF4);
 #endif
 #ifdef BENCH_WITHOUT_PNETCDF
-static const char *no_pnetcdf(void)
-{
-    return BENCH_WITHOUT_PNETCDF;
-}
-const struct bench_backend bench_pnetcdf = {
-    .name = "pnetcdf", .about = "PnetCDF, one variable of a CDF-5 file", .absent = no_pnetcdf};
+LEFT_OUT(pnetcdf, "PnetCDF, one variable of a CDF-5 file", BENCH_WITHOUT_PNETCDF);
 #endif
 
 const struct bench_backend *const bench_backends[] = {
@@ -46,16 +37,16 @@ const struct bench_backend *const bench_backends[] = {
     &bench_hdf5, &bench_netcdf4, &bench_pnetcdf,  &bench_limefs, &bench_limefs_job,
     NULL};
 
-struct wish {
-    bool asked;
-    unsigned needs;
+struct requirement {
+    bool is_requested;
+    unsigned ability;
     const char *reason;
 };
 
-static const char *missing_ability(const struct bench_backend *backend,
-                                   const struct bench_task *task)
+static const char *find_missing_ability(const struct bench_backend *backend,
+                                        const struct bench_task *task)
 {
-    const struct wish wishes[] = {
+    const struct requirement requirements[] = {
         {task->mode == BENCH_INDEPENDENT, BENCH_CAN_INDEPENDENT,
          "--independent: all ranks take part in each of its calls"},
         {task->mode == BENCH_COLLECTIVE, BENCH_CAN_COLLECTIVE,
@@ -68,9 +59,9 @@ static const char *missing_ability(const struct bench_backend *backend,
         {task->checksum, BENCH_CAN_SUM, "--checksum: only lime has checksums"},
         {!task->fsync, BENCH_CAN_LEAVE, "--no-fsync: Lemon syncs each record that it closes"},
     };
-    for (size_t i = 0; i < sizeof wishes / sizeof *wishes; i++)
-        if (wishes[i].asked && !(backend->abilities & wishes[i].needs))
-            return wishes[i].reason;
+    for (size_t i = 0; i < sizeof requirements / sizeof *requirements; i++)
+        if (requirements[i].is_requested && !(backend->abilities & requirements[i].ability))
+            return requirements[i].reason;
     return NULL;
 }
 
@@ -78,13 +69,13 @@ const char *bench_backend_refuses(const struct bench_backend *backend,
                                   const struct bench_task *task, char *text, size_t cap)
 {
     enum bench_pattern_kind kind = task->pattern.kind;
-    const char *reason = backend->absent ? backend->absent() : NULL;
+    const char *reason = backend->unavailable ? backend->unavailable() : NULL;
     if (reason)
         snprintf(text, cap, "not available: %s", reason);
     else if (!(backend->patterns & BENCH_PATTERN_BIT(kind)))
         snprintf(text, cap, "it cannot do the %s pattern", bench_pattern_names[kind]);
-    else if ((reason = missing_ability(backend, task)) ||
-             (backend->refuses && (reason = backend->refuses(task))))
+    else if ((reason = find_missing_ability(backend, task)) ||
+             (backend->unsupported && (reason = backend->unsupported(task))))
         snprintf(text, cap, "%s", reason);
     else
         return NULL;

@@ -48,12 +48,12 @@ struct bench_backend {
     const char *name, *about;
     unsigned abilities; /* enum bench_ability */
     unsigned patterns;  /* BENCH_PATTERN_BIT() */
-    bool is_fragile;    /* after a failed transfer its library may hang */
+    bool may_hang;      /* after a failed transfer its library may hang */
     size_t state_bytes; /* of io->state, which is zero before prepare */
-    /* Optional. absent: returns why it cannot be used here at all, or NULL. refuses: returns
-     * why it cannot do a task that the masks allow, or NULL. Not collective. */
-    const char *(*absent)(void);
-    const char *(*refuses)(const struct bench_task *);
+    /* Optional. unavailable: returns why it cannot be used here at all, or NULL. unsupported:
+     * returns why it cannot do a task that the masks allow, or NULL. Not collective. */
+    const char *(*unavailable)(void);
+    const char *(*unsupported)(const struct bench_task *);
     /* prepare and release are optional. */
     int (*prepare)(struct bench_io *);
     int (*open)(struct bench_io *);
@@ -79,8 +79,8 @@ struct bench_io {
     const struct bench_task *task;
     MPI_Comm comm; /* its ranks are those of the pattern */
     int rank;
-    bool writing;
-    bool abandoned; /* a fragile back end failed: it must not be called any more */
+    bool is_writing;
+    bool is_abandoned; /* its library may hang: it must not be called again */
     char path[BENCH_PATH_BYTES];
     char *data;    /* this rank's bytes */
     void *state;   /* the back end's own */

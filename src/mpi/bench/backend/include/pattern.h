@@ -37,8 +37,8 @@ struct bench_pattern {
 };
 
 struct bench_piece {
-    int64_t at;     /* offset in the file's data */
-    int64_t memory; /* offset in the rank's buffer */
+    int64_t offset;     /* offset in the file's data */
+    int64_t mem_offset; /* offset in the rank's buffer */
     int64_t bytes;
 };
 
@@ -65,8 +65,8 @@ void bench_pattern_box(const struct bench_pattern *, int rank, struct lemon_box 
  * without a copy of what was written ---- */
 
 struct bench_wrong {
-    int64_t bytes; /* number of wrong bytes */
-    int64_t at;    /* offset of the first of them in the file's data */
+    int64_t bytes;  /* number of wrong bytes */
+    int64_t offset; /* offset of the first of them in the file's data */
     unsigned char expected, found;
 };
 
