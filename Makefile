@@ -7,14 +7,14 @@ LIBDIR  ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR  ?= $(PREFIX)/share/man
 DOCDIR  ?= $(PREFIX)/share/doc/limefs
-# Of the package limefs: where python3 looks below PREFIX, or else as Debian has it.
+# The directory of the Python package limefs: where python3 looks below PREFIX, else Debian's.
 PYTHON  ?= python3
 python_folders := import site, sys; print(*(p for p in [*sys.path, site.getusersitepackages()] \
     if p.startswith("$(PREFIX)/lib/python3") and p.endswith("-packages")))
 PYTHONDIR ?= $(or $(firstword $(shell $(PYTHON) -c '$(python_folders)' 2>/dev/null)),$(PREFIX)/lib/python3/dist-packages)
 
-# SAN=address,undefined builds with these sanitizers, in a folder of its own.
-# LOCKS=1, and any SAN, builds a daemon that watches the order of its locks (src/fuse/base/lock.h).
+# SAN=address,undefined builds with these sanitizers, in a separate directory.
+# LOCKS=1, and any SAN, builds a daemon that checks the order of its locks (src/fuse/base/lock.h).
 SAN ?=
 LOCKS ?= $(if $(SAN),1)
 B   ?= build$(if $(findstring thread,$(SAN)),-tsan,$(if $(SAN),-san,$(if $(LOCKS),-locks)))
@@ -25,7 +25,7 @@ CC       ?= cc
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
             -Wformat=2 -Wpointer-arith -Wundef
-# Against what an attacker could do with a fault; `make HARDENING= HARDLINK=` goes without.
+# Hardening against attacks; `make HARDENING= HARDLINK=` builds without it.
 HARDENING ?= $(if $(SAN),,-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIE
 HARDLINK  ?= -Wl,-z,relro,-z,now
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=undefined \
@@ -35,20 +35,20 @@ BASE     := -std=gnu11 $(WARNINGS) -D_FILE_OFFSET_BITS=64 -DLIMEFS_VERSION='"$(V
 LINKFLAGS = $(CFLAGS) $(SANFLAGS) $(if $(HARDLINK),-pie) $(HARDLINK) $(LDFLAGS)
 LINK      = $(CC) $(LINKFLAGS) -o $@
 
-# What is needed from outside, by pkg-config name. `make` names what is missing.
+# Required packages, by pkg-config name. `make` names missing ones.
 NEEDS   := libisal libcrypto expat jansson fuse3 libxml-2.0
 PKG     := pkg-config
 MISSING := $(strip $(foreach p,$(NEEDS),$(shell $(PKG) --exists $(p) 2>/dev/null || echo $(p))))
 pkg_cflags = $(shell $(PKG) --cflags $(1))
 pkg_libs   = $(shell $(PKG) --libs $(1))
 
-# Rooms: a folder, whose headers in include/ are for the rooms above it, and whose others are its
-# own. A room sees what its list of include paths allows, and no list leads upwards
+# Layers: a directory; its headers in include/ are for the layers above it, all others are
+# private. A layer sees the include paths in its list, and no list leads upwards
 # (docs/architecture.md has the picture, tests/tool/test_rooms.py compares).
 INC_lime := -Isrc/lime/include
 INC_cells := -Isrc/lime/cells/include $(INC_lime)
 INC_checkpoint := -Isrc/lime/checkpoint/include $(INC_cells)
-INC_faces = -Isrc/lime/faces/include $(INC_formats)
+INC_exports = -Isrc/lime/exports/include $(INC_formats)
 INC_physics := -Isrc/lime/physics/include $(INC_lime)
 INC_formats := -Isrc/lime/formats/include $(INC_physics)
 INC_qcdml := -Isrc/lime/qcdml/include $(INC_lime)
@@ -60,11 +60,11 @@ INC_backend := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/inclu
 INC_stage := -Isrc/lime/stage/include $(INC_cells) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 INC_run := $(INC_lime)
-# Of the daemon, from below.
-fuse_rooms := base names job write verify faces file ops process
-fuse_cflags = $(INC_faces) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
+# The layers of the daemon, from the lowest.
+fuse_layers := base names job write verify exports file ops process
+fuse_cflags = $(INC_exports) $(INC_wire) $(call pkg_cflags,fuse3 jansson) -DFUSE_USE_VERSION=312
 
-lime_src := $(wildcard $(addprefix src/lime/,*.c edit/*.c output/*.c cells/*.c checkpoint/*.c faces/*.c formats/*.c physics/*.c))
+lime_src := $(wildcard $(addprefix src/lime/,*.c edit/*.c output/*.c cells/*.c checkpoint/*.c exports/*.c formats/*.c physics/*.c))
 tool_src := $(wildcard src/lime/tool/*.c src/lime/tool/*/*.c)
 stage_src := $(wildcard src/lime/stage/*.c)
 qcdml_src := $(wildcard src/lime/qcdml/*.c)
@@ -78,14 +78,14 @@ obj       = $(patsubst %.c,$(B)/obj/%.o,$(1))
 
 liblimefile := $(B)/lib/liblimefile.a
 
-# Faces (X.h5) are made by HDF5, where there is one without MPI; it is loaded when it is needed.
+# X.h5 needs an HDF5 without MPI, which is loaded at run time.
 h5_pkg := $(firstword $(foreach p,hdf5-serial hdf5,$(if $(findstring mpi,$(shell $(PKG) --cflags --libs $(p) 2>/dev/null || echo mpi)),,$(p))))
 h5_file := $(if $(h5_pkg),$(firstword $(wildcard $(patsubst -L%,%/libhdf5.so,$(shell $(PKG) --libs-only-L $(h5_pkg)))) \
     $(shell $(CC) -print-file-name=libhdf5.so)))
 h5_name := $(if $(h5_file),$(shell readelf -d $(h5_file) 2>/dev/null | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p'))
-h5_cflags := $(if $(h5_name),-DLIMEFILE_FACE_HDF5='"$(h5_name)"' $(patsubst -I%,-isystem %,$(call pkg_cflags,$(h5_pkg))))
+h5_cflags := $(if $(h5_name),-DLIMEFILE_EXPORT_HDF5='"$(h5_name)"' $(patsubst -I%,-isystem %,$(call pkg_cflags,$(h5_pkg))))
 
-# What needs MPI is built where there is an mpicc, and named where there is none.
+# With an mpicc, all parts are built; without, `make` names those that need MPI.
 MPICC   ?= mpicc
 HAVE_MPI := $(shell command -v $(MPICC) 2>/dev/null)
 LEMON_MAJOR := 1
@@ -96,15 +96,15 @@ benchmark_src := $(wildcard src/mpi/programs/*.c) src/mpi/bench/backend/pattern.
 examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
 liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
-# What of the format it needs, and what that needs.
-lemon_lime_src := $(addprefix src/lime/,array.c format.c cached.c direct.c checksum.c descriptor.c) $(wildcard src/lime/cells/*.c)
+# The parts of liblimefile that Lemon contains.
+lemon_lime_src := $(addprefix src/lime/,array.c record_header.c page_cache.c direct_io.c checksum.c descriptor.c) $(wildcard src/lime/cells/*.c)
 lemon_libs = $(call pkg_libs,libisal) -pthread
 bench_src     := $(wildcard src/mpi/bench/*.c)
 job_src       := $(wildcard src/mpi/job/*.c)
 checkpoint_src := $(wildcard src/mpi/checkpoint/*.c)
 
-# Libraries that lime-bench compares, where MPICC is the MPI that Debian has built them with, by
-# pkg-config name; `lime-bench --list` gives the reason where one is left out.
+# Libraries that lime-bench compares, by pkg-config name, if Debian has built them with this MPI;
+# `lime-bench --list` gives the reason for a missing one.
 HDF5_PKG    ?= hdf5-openmpi
 NETCDF4_PKG ?= netcdf-mpi
 PNETCDF_PKG ?= pnetcdf
@@ -118,7 +118,7 @@ lacking      = $(filter-out $(have_rivals),$(rivals))
 why_lacking  = $(if $(is_open_mpi),pkg-config finds no $($(1)_PKG),built with $(MPICC)$(comma) not Open MPI)
 comma       := ,
 backend_src := $(filter-out $(foreach r,$(lacking),$(addprefix %/,$(rival_files_$(r)))),$(wildcard src/mpi/bench/backend/*.c))
-# netcdf-mpi.pc names a folder that has no netcdf.h. Others' headers: no warnings of them.
+# netcdf-mpi.pc names a directory without netcdf.h. -isystem: no warnings of foreign headers.
 rival_cflags := $(patsubst -I%,-isystem %,$(if $(have_rivals),$(call pkg_cflags,$(foreach r,$(have_rivals),$($(r)_PKG))))) \
     $(if $(filter NETCDF4,$(have_rivals)),-isystem $(shell $(PKG) --variable=prefix $(NETCDF4_PKG))/include) \
     $(foreach r,$(lacking),-DBENCH_WITHOUT_$(r)='"$(call why_lacking,$(r))"')
@@ -129,7 +129,7 @@ mpi_all   := $(liblemon) $(mpi_programs) \
              $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
 programs    := $(B)/bin/lime $(B)/bin/limefs $(B)/bin/limefs-run
 liblimefs_run := $(B)/lib/liblimefs-run.so
-# The names under which C-LIME and Lemon users know what `lime` does as well.
+# The names of C-LIME's and Lemon's tools, which are links to lime.
 compat      := lime_contents lime_extract_record lime_extract_type lime_pack lime_unpack \
                lemon_contents
 units       := $(patsubst tests/unit/%.c,$(B)/tests/%,$(unit_src))
@@ -189,37 +189,37 @@ $(eval $(call compile,src/lime/edit,$(INC_lime)))
 $(eval $(call compile,src/lime/output,$(INC_lime)))
 $(eval $(call compile,src/lime/cells,$(INC_cells) -fPIC))
 $(eval $(call compile,src/lime/checkpoint,$(INC_checkpoint)))
-$(eval $(call compile,src/lime/faces,$(INC_faces) $$(h5_cflags)))
+$(eval $(call compile,src/lime/exports,$(INC_exports) $$(h5_cflags)))
 # No fused multiply-add, for the same bits on every machine; loops over sites become vectors.
 $(eval $(call compile,src/lime/formats,$(INC_formats) -O3 -ffp-contract=off))
 $(eval $(call compile,src/lime/physics,$(INC_physics) -O3 -ffp-contract=off))
 $(eval $(call compile,src/lime/tool/shared,$(INC_shared)))
-$(eval $(call compile,src/lime/tool/cmd,$(INC_shared) $(INC_checkpoint) $(INC_faces) $(INC_qcdml) -Isrc/lime/stage/include))
-# libxml2 is loaded when it is needed, by the name that programs linked with it would have.
+$(eval $(call compile,src/lime/tool/cmd,$(INC_shared) $(INC_checkpoint) $(INC_exports) $(INC_qcdml) -Isrc/lime/stage/include))
+# libxml2 is loaded at run time, by its SONAME.
 libxml2_name = $(or $(shell objdump -p $$($(CC) -print-file-name=libxml2.so) 2>/dev/null | sed -n 's/ *SONAME *//p'),libxml2.so.2)
 $(eval $(call compile,src/lime/qcdml,$(INC_qcdml) $$(call pkg_cflags,libxml-2.0) -DQCDML_LIBXML2='"$$(libxml2_name)"'))
 $(eval $(call compile,src/lime/tool/compat,$(INC_shared)))
 $(eval $(call compile,src/lime/tool,$(INC_shared)))
 $(eval $(call compile,src/lime/stage,$(INC_stage)))
 $(eval $(call compile,src/mpi/wire,$(INC_wire) -fPIC))
-# What is preloaded into others: without sanitizers, which want to be first; both names of a function
-# are defined; libc's own of libc's functions, and no checks that stand before them.
+# The preloaded library: no sanitizers, which must be loaded first; defines both names of a function;
+# no fortified versions of libc's functions.
 $(eval $(call compile,src/run,$(INC_run) -fPIC -fvisibility=hidden -fno-sanitize=all -U_FILE_OFFSET_BITS -U_FORTIFY_SOURCE))
 $(eval $(call compile,src/run/program,$(INC_run) -DLIMEFS_LIBDIR='"$(LIBDIR)"'))
 seen :=
-$(foreach r,$(fuse_rooms),$(eval seen += -Isrc/fuse/$(r)/include)\
+$(foreach r,$(fuse_layers),$(eval seen += -Isrc/fuse/$(r)/include)\
     $(eval $(call compile,src/fuse/$(r),$(seen) $$(fuse_cflags))))
-# Units are tried from inside their rooms; some have headers of the same names.
+# Unit tests see the private headers of their layer; some have headers of the same name.
 $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -Isrc/lime \
-    $(fuse_rooms:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon \
-    $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_faces) $(INC_formats) $(INC_physics)))
+    $(fuse_layers:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon \
+    $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_exports) $(INC_formats) $(INC_physics)))
 $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
 $(B)/obj/tests/unit/test_physics.o: INC_first := -Isrc/lime/physics
 $(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
 $(B)/obj/tests/unit/test_stage.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime) $$(helper_cflags)))
 
-# To gcc, MPICH's MPI_STATUSES_IGNORE is an array without room.
+# gcc takes MPICH's MPI_STATUSES_IGNORE for an array of size 0.
 MPI_WARNINGS := $(if $(findstring mpich,$(MPICC)),-Wno-stringop-overflow)
 
 define compile_mpi
@@ -236,10 +236,10 @@ bench_cflags := $(call pkg_cflags,jansson) $(rival_cflags) \
 $(eval $(call compile_mpi,src/mpi/bench/backend,$(INC_backend) $$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/bench,$(INC_backend) $$(bench_cflags)))
 $(eval $(call compile_mpi,src/mpi/programs,$(INC_backend)))
-# No fused multiply-add: where the compiler takes one must not change a run's bits.
+# No fused multiply-add, for the same bits on every machine.
 $(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_series) -ffp-contract=off $(call pkg_cflags,jansson)))
 
-# What of Lemon and lime-bench needs no MPI, for its tests where there is none.
+# The parts of Lemon and lime-bench that need no MPI, for tests without MPI.
 define compile_no_mpi
 $(B)/obj/no-mpi/%.o: $(1)/%.c $(B)/flags
 	@mkdir -p $$(@D); $(if $(filter 1,$(V)),,echo '  CC   $$<')
@@ -276,7 +276,7 @@ $(B)/bin/lime-checkpoint: $(call obj,$(checkpoint_src)) $(B)/lib/liblemon.a $(li
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) -lm
 
-# Programs of one source each.
+# Programs with one source each.
 define mpi_program
 $(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon/include/lemon.h src/mpi/series/include/lemon_series.h $(B)/lib/liblemon.a
 	@mkdir -p $$(@D); echo '  MPICC $$@'
@@ -317,8 +317,8 @@ $(B)/bin/limefs-run: $(call obj,$(wildcard src/run/program/*.c) src/lime/text.c)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^
 
-# Its own objects of what it needs of the format, as it has no sanitizers.
-run_other_obj := $(patsubst %,$(B)/obj/src/run/%.o,lime/range lime/identity lime/cached lime/text)
+# Its own objects of the format, without sanitizers.
+run_other_obj := $(patsubst %,$(B)/obj/src/run/%.o,lime/range lime/identity lime/page_cache lime/text)
 run_other = $(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(INC_run) -fPIC -fvisibility=hidden -fno-sanitize=all -MMD -MP
 $(B)/obj/src/run/lime/%.o: src/lime/%.c $(B)/flags
 	@mkdir -p $(@D); $(if $(filter 1,$(V)),,echo '  CC   $<')
@@ -333,27 +333,27 @@ $(compat:%=$(B)/bin/%): $(B)/bin/lime
 	$(Q)ln -sf lime $@
 
 # Units of the daemon that need no FUSE.
-$(B)/tests/test_forward: $(call obj,src/fuse/job/forward.c)
-$(B)/tests/test_spans: $(call obj,src/fuse/job/spans.c)
-$(B)/tests/test_stall: $(call obj,src/fuse/job/stall.c)
-$(B)/tests/test_tally: $(call obj,src/fuse/verify/tally.c src/fuse/job/spans.c)
-$(B)/tests/test_caller: $(call obj,$(addprefix src/fuse/base/,caller.c lock.c))
-# A room, with those below it; libfuse3 is there for what it tells the kernel.
+$(B)/tests/test_forward: $(call obj,src/fuse/job/prefetch.c)
+$(B)/tests/test_spans: $(call obj,src/fuse/job/range_set.c)
+$(B)/tests/test_stall: $(call obj,src/fuse/job/job_timeout.c)
+$(B)/tests/test_tally: $(call obj,src/fuse/verify/tally.c src/fuse/job/range_set.c)
+$(B)/tests/test_credentials: $(call obj,$(addprefix src/fuse/base/,credentials.c lock.c))
+# A layer, with those below it; it notifies the kernel through libfuse3.
 names_src := $(wildcard src/fuse/base/*.c src/fuse/names/*.c)
-$(B)/tests/test_inode $(B)/tests/test_view: $(call obj,$(names_src))
+$(B)/tests/test_inode $(B)/tests/test_snapshot: $(call obj,$(names_src))
 $(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) src/fuse/process/options.c)
-$(B)/tests/test_inode $(B)/tests/test_view $(B)/tests/test_options: unit_libs = $(call pkg_libs,fuse3)
-# Sums of what passes when it is staged.
+$(B)/tests/test_inode $(B)/tests/test_snapshot $(B)/tests/test_options: unit_libs = $(call pkg_libs,fuse3)
+# Sums of staged data.
 $(B)/tests/test_stage: $(libstage)
 $(B)/tests/test_stage: unit_libs = $(call pkg_libs,libcrypto)
-# What daemon and job say to each other.
+# Packets between the daemon and the job.
 $(B)/tests/test_wire: $(B)/lib/liblimejob.a
 # Units of Lemon that need no MPI.
 $(B)/tests/test_box: $(B)/obj/no-mpi/box.o $(B)/obj/no-mpi/grid.o
-$(B)/tests/test_runs: $(B)/obj/no-mpi/runs.o $(B)/obj/no-mpi/share.o
-$(B)/tests/test_plan: $(patsubst %,$(B)/obj/no-mpi/%.o,box grid plan schedule share)
+$(B)/tests/test_runs: $(B)/obj/no-mpi/runs_plan.o $(B)/obj/no-mpi/file_domains.o
+$(B)/tests/test_plan: $(patsubst %,$(B)/obj/no-mpi/%.o,box grid lattice_plan schedule file_domains)
 $(B)/tests/test_permute: $(patsubst %,$(B)/obj/no-mpi/%.o,permute box grid)
-$(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac.o
+$(B)/tests/test_scidac: $(B)/obj/no-mpi/scidac_checksum.o
 $(B)/tests/test_bench_pattern: $(addprefix $(B)/obj/no-mpi/,box.o pattern.o dataset.o)
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
@@ -367,7 +367,7 @@ $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 $(B)/obj/tests/helpers/long-names.o: helper_cflags = $(call pkg_cflags,fuse3)
 $(B)/helpers/long-names: helper_libs = $(call pkg_libs,fuse3)
 
-# What is preloaded into others. No sanitizer: it runs before they do.
+# Preloaded libraries have no sanitizer: they run before it does.
 $(B)/helpers/fault.so: tests/helpers/fault.c $(B)/flags
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) $(filter-out $(SANFLAGS),$(BASE)) -fPIC -shared -o $@ $<
@@ -388,18 +388,18 @@ stress: deps ## the long runs: many kills and mounts
 run-bench: all $(helpers)
 	$(Q)B=$(abspath $(B)) scripts/bench
 
-# libFuzzer wants clang; FUZZ_SECONDS bounds each target.
+# libFuzzer needs clang; each target runs for FUZZ_SECONDS.
 FUZZ_SECONDS ?= 600
 fuzzers := $(patsubst tests/fuzz/%.c,$(B)/fuzz/%,$(wildcard tests/fuzz/*.c))
 
-# But for schemas, which libxml2 reads.
-fuzz_qcdml_src := $(filter-out %/schema.c,$(qcdml_src))
+# Without schema validation, which libxml2 does.
+fuzz_qcdml_src := $(filter-out %/qcdml_validate.c,$(qcdml_src))
 $(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) $(fuzz_qcdml_src) \
              $(wildcard src/lime/*.h src/lime/*/*.h src/lime/*/include/*.h src/mpi/wire/include/*.h) \
              $(B)/flags
 	@mkdir -p $(@D); echo '  FUZZ $@'
 	$(Q)clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
-	    -fno-sanitize-recover=undefined $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_faces) \
+	    -fno-sanitize-recover=undefined $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_exports) \
 	    $(INC_formats) $(INC_physics) $(INC_wire) $(INC_qcdml) -o $@ $< $(lime_src) $(wire_src) \
 	    $(fuzz_qcdml_src) $(call pkg_libs,libisal expat) -lm -pthread
 

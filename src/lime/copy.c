@@ -78,7 +78,7 @@ static void splice_to_pipe(struct limefile_copy *c)
     }
 }
 
-int limefile_copy_put(struct limefile_copy *c, const void *bytes, size_t n)
+int limefile_copy_write(struct limefile_copy *c, const void *bytes, size_t n)
 {
     const char *data = bytes;
     while (n) {
@@ -109,7 +109,7 @@ static int copy_by_buffer(struct limefile_copy *c)
             continue;
         err = got < 0    ? -errno
               : got == 0 ? LIMEFILE_E_SHRUNK
-                         : limefile_copy_put(c, buffer, (size_t)got);
+                         : limefile_copy_write(c, buffer, (size_t)got);
     }
     free(buffer);
     return err;

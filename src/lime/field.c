@@ -164,7 +164,7 @@ static void describe_by_record(struct limefile_field *f, const struct field_meta
 bool field_is_links(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
-    limefile_siteshape_of(f, &site);
+    limefile_siteshape_find(f, &site);
     return limefile_siteshape_is_links(&site);
 }
 

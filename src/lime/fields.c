@@ -50,7 +50,7 @@ struct field_entry {
     uint64_t has_checksum : 1;
 };
 
-struct limefile_fields_kept {
+struct limefile_fields_store {
     const struct limefile_index *index;
     struct field_entry *field;
     size_t capacity;
@@ -219,7 +219,7 @@ static const struct limefile_scidac_file *file_metadata(const struct builder *b)
 
 static int check_length(struct builder *b, const struct limefile_field *f)
 {
-    if (limefile_field_fits(f))
+    if (limefile_field_length_fits(f))
         return 0;
     return add_finding(b, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal, f->expected);
 }
@@ -428,7 +428,7 @@ static int store_field(struct builder *b, struct field_entry *to,
 
 static int add_field(struct builder *b, const struct limefile_field *f)
 {
-    struct limefile_fields_kept *store = b->out->store;
+    struct limefile_fields_store *store = b->out->store;
     if (!limefile_reserve(&store->field, &store->capacity, b->out->count + 1,
                           sizeof *store->field))
         return -ENOMEM;
@@ -673,8 +673,8 @@ void limefile_fields_get(const struct limefile_fields *fields, size_t i,
         fieldpack_get(&fields->store->descriptions, stored->description, out);
 }
 
-bool limefile_fields_of(const struct limefile_fields *fields, uint64_t ordinal,
-                        struct limefile_field *out)
+bool limefile_fields_find(const struct limefile_fields *fields, uint64_t ordinal,
+                          struct limefile_field *out)
 {
     size_t low = 0, high = fields->count;
     while (low < high) {
@@ -693,14 +693,14 @@ bool limefile_fields_of(const struct limefile_fields *fields, uint64_t ordinal,
 bool limefile_fields_finding(const struct limefile_fields *fields, size_t i,
                              struct limefile_finding *out)
 {
-    const struct limefile_fields_kept *store = fields->store;
+    const struct limefile_fields_store *store = fields->store;
     if (!store || i >= store->findings.count)
         return false;
     findings_get(&store->findings, store->index, i, out);
     return true;
 }
 
-unsigned limefile_fields_demand(const struct limefile_fields *fields, size_t i,
+unsigned limefile_fields_strict(const struct limefile_fields *fields, size_t i,
                                 struct limefile_finding out[2])
 {
     struct limefile_field f;

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "findings.h"
 #include "array.h"
-#include "bytes.h"
+#include "header_bytes.h"
 
 #include <errno.h>
 #include <stdlib.h>

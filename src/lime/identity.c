@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-struct limefile_identity limefile_identity_of(const struct stat *st)
+struct limefile_identity limefile_identify(const struct stat *st)
 {
     return (struct limefile_identity){
         .dev = st->st_dev,
@@ -53,7 +53,7 @@ bool limefile_identity_same_data(const struct limefile_identity *a,
 }
 
 /* On a file system whose times are whole seconds, tv_nsec is 0; its tick is a second. */
-bool limefile_time_is_racy(const struct timespec *time, const struct timespec *seen)
+bool limefile_time_is_suspect(const struct timespec *time, const struct timespec *seen)
 {
     const int64_t second = 1000000000, tick = 20000000;
     int64_t age = (int64_t)seen->tv_sec - time->tv_sec; /* can have any sign and size */
@@ -88,6 +88,6 @@ enum limefile_validity limefile_validity(const struct limefile_identity *seen,
 {
     if (!limefile_identity_equal(seen, now))
         return LIMEFILE_CHANGED;
-    return written_then || limefile_time_is_racy(&seen->ctime, seen_at) ? LIMEFILE_SUSPECT
-                                                                        : LIMEFILE_VALID;
+    return written_then || limefile_time_is_suspect(&seen->ctime, seen_at) ? LIMEFILE_SUSPECT
+                                                                           : LIMEFILE_VALID;
 }

@@ -1,7 +1,7 @@
 /* index.c - store all records of a container for random access */
 #include "limefile.h"
 #include "array.h"
-#include "mix.h"
+#include "splitmix64.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -254,7 +254,7 @@ int limefile_index_build(struct limefile_source *source, struct limefile_index *
     return limefile_index_scan(source, NULL, NULL, NULL, out);
 }
 
-struct limefile_index *limefile_index_hold(struct limefile_index *index)
+struct limefile_index *limefile_index_ref(struct limefile_index *index)
 {
     index->references++;
     return index;

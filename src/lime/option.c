@@ -134,13 +134,13 @@ static const char *valid_values(const struct option_rule *rule, char text[256])
     return text;
 }
 
-bool limefile_option_value(const struct option_rule *rule, const char *given, const char *text,
-                           char why[OPTION_WHY_BYTES])
+bool limefile_option_parse(const struct option_rule *rule, const char *given, const char *text,
+                           char why[OPTION_ERROR_BYTES])
 {
     char values[256];
     if (parse_value(rule, text))
         return true;
-    snprintf(why, OPTION_WHY_BYTES, "%s: %s value '%.200s' (%s)", given,
+    snprintf(why, OPTION_ERROR_BYTES, "%s: %s value '%.200s' (%s)", given,
              rule->kind == OPTION_WORD ? "unknown" : "invalid", text,
              valid_values(rule, values));
     return false;
@@ -202,7 +202,7 @@ void limefile_option_error(char *text, size_t bytes, char *const *argv, const ch
 
 static int has_value(const struct option_rule *rule)
 {
-    if (rule->kind == OPTION_CALL_EITHER)
+    if (rule->kind == OPTION_CALL_OPTIONAL)
         return optional_argument;
     return rule->kind >= OPTION_TEXT && rule->kind != OPTION_CALL ? required_argument
                                                                   : no_argument;
@@ -240,22 +240,22 @@ static const char *given_name(const struct option_rule *rule, char *const *argv,
 }
 
 static int apply_option(const struct option_rule *rule, char *const *argv, const void *context,
-                        char why[OPTION_WHY_BYTES])
+                        char why[OPTION_ERROR_BYTES])
 {
     char text[64];
     if (rule->kind >= OPTION_CALL)
         return rule->take(context, optarg);
     if (has_value(rule))
-        return limefile_option_value(rule, given_name(rule, argv, text), optarg, why)
+        return limefile_option_parse(rule, given_name(rule, argv, text), optarg, why)
                    ? 0
-                   : OPTION_IS_WRONG;
-    *(bool *)rule->value = rule->kind != OPTION_NO;
+                   : OPTION_INVALID;
+    *(bool *)rule->value = rule->kind != OPTION_FLAG_OFF;
     return 0;
 }
 
-int limefile_options_read(const struct option_rule *rules, int argc, char **argv,
-                          int (*operand)(const void *context, const char *word),
-                          const void *context, char why[OPTION_WHY_BYTES])
+int limefile_options_parse(const struct option_rule *rules, int argc, char **argv,
+                           int (*operand)(const void *context, const char *word),
+                           const void *context, char why[OPTION_ERROR_BYTES])
 {
     struct option longs[RULES_MAX + 2];
     char shorts[2 * RULES_MAX + 2];
@@ -265,16 +265,16 @@ int limefile_options_read(const struct option_rule *rules, int argc, char **argv
     optind = 0; /* restarts getopt_long() */
     for (int found; !status && (found = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
         if (found == HELP)
-            return OPTION_ASKS_HELP;
+            return OPTION_HELP;
         if (found == '?') {
-            limefile_option_error(why, OPTION_WHY_BYTES, argv, shorts, longs);
-            return OPTION_IS_WRONG;
+            limefile_option_error(why, OPTION_ERROR_BYTES, argv, shorts, longs);
+            return OPTION_INVALID;
         }
         const struct option_rule *rule = rules;
         while (found != 1 && rule->letter != found && found != FIRST_RULE + (rule - rules))
             rule++;
         status = found == 1 ? operand(context, optarg) : apply_option(rule, argv, context, why);
-        if (found != 1 && rule->kind == OPTION_LAST)
+        if (found != 1 && rule->kind == OPTION_STOP)
             return 0;
     }
     for (; !status && operand && optind < argc; optind++) /* operands after "--" */

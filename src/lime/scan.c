@@ -1,6 +1,6 @@
 /* scan.c - follow the headers of a container and check each record */
 #include "limefile.h"
-#include "bytes.h"
+#include "header_bytes.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -270,7 +270,7 @@ int limefile_scan_next(struct limefile_scan *scan, struct limefile_record *out)
         return found == 0 ? check_end(scan) : found;
 
     uint64_t data_end, next;
-    int err = limefile_extent_of(scan->next, header.bytes, &data_end, &next);
+    int err = limefile_record_end(scan->next, header.bytes, &data_end, &next);
     if (err)
         return set_fault(scan, err, scan->next + 8, header.bytes, 0);
     if (data_end > scan->size)

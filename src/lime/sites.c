@@ -28,7 +28,7 @@ static bool is_su3_name(const char *name)
 static const char *why_unreadable(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
-    limefile_siteshape_of(f, &site);
+    limefile_siteshape_find(f, &site);
     bool links = limefile_siteshape_is_links(&site);
     if (!is_su3_name(f->name) || (links && site.extent[1] != COLOURS))
         return "a gauge field, but not of SU(3)";
@@ -63,7 +63,7 @@ static bool has_bytes_of_links(const struct limefile_field *f)
         return f->site_bytes == single * f->precision / 32;
     if (f->kind != LIMEFILE_KIND_SCIDAC || f->datacount == 0)
         return false;
-    limefile_siteshape_of(f, &site);
+    limefile_siteshape_find(f, &site);
     bool matrices =
         (site.dims == 2 || site.dims == 3) && strcmp(site.name[site.dims - 1], "b") == 0;
     if (f->expected && f->expected != f->record.bytes) /* `expected` is a multiple of `sites` */
@@ -97,8 +97,9 @@ enum limefile_configuration limefile_field_configuration(const struct limefile_f
 
 /* ---- reading sites ---- */
 
-int limefile_sites_of_field(struct limefile_source *source, const struct limefile_field *field,
-                            struct limefile_sites_field *context, struct limefile_sites *out)
+int limefile_sites_from_field(struct limefile_source *source,
+                              const struct limefile_field *field,
+                              struct limefile_sites_field *context, struct limefile_sites *out)
 {
     if (limefile_field_configuration(field, NULL) != LIMEFILE_CONFIGURATION)
         return LIMEFILE_E_STATE;

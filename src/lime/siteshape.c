@@ -287,7 +287,7 @@ static bool shape_numbers(const struct limefile_field *f, uint64_t reals,
     return pairs && shape_by_sizes(f, reals / 2, s) && prepend_dim(s, reals / 2);
 }
 
-void limefile_siteshape_of(const struct limefile_field *f, struct limefile_siteshape *s)
+void limefile_siteshape_find(const struct limefile_field *f, struct limefile_siteshape *s)
 {
     unsigned size = f->precision / 8;
     *s = (struct limefile_siteshape){.precision = 0};

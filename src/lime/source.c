@@ -170,7 +170,7 @@ void limefile_memory_init(struct limefile_memory *memory)
     *memory = (struct limefile_memory){.source.ops = &memory_ops};
 }
 
-void limefile_memory_lend(struct limefile_memory *memory, const void *data, size_t size)
+void limefile_memory_borrow(struct limefile_memory *memory, const void *data, size_t size)
 {
     *memory = (struct limefile_memory){
         .source.ops = &memory_ops,

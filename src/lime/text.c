@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-size_t limefile_text_sequence(const char *text, size_t len, uint32_t *code)
+size_t limefile_utf8_decode(const char *text, size_t len, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     const unsigned char *byte = (const unsigned char *)text;
@@ -48,11 +48,11 @@ static bool is_harmful(uint32_t code, const char *allowed)
     return is_control(code) || changes_direction(code) || ends_line(code);
 }
 
-void limefile_text_defuse(char *text, const char *allowed)
+void limefile_text_sanitize(char *text, const char *allowed)
 {
     for (size_t left = strlen(text); left;) {
         uint32_t code;
-        size_t n = limefile_text_sequence(text, left, &code);
+        size_t n = limefile_utf8_decode(text, left, &code);
         if (n == 0 || is_harmful(code, allowed)) {
             n = n ? n : 1;
             memset(text, '?', n);
@@ -62,15 +62,15 @@ void limefile_text_defuse(char *text, const char *allowed)
     }
 }
 
-void limefile_text_say(const char *program, const char *format, va_list args)
+void limefile_text_print(const char *program, const char *format, va_list args)
 {
     char line[5 * 1024];
     vsnprintf(line, sizeof line, format, args);
-    limefile_text_defuse(line, "");
+    limefile_text_sanitize(line, "");
     fprintf(stderr, "%s: %s\n", program, line);
 }
 
-const char *limefile_text_size(double bytes, int digits, char text[LIMEFILE_SIZE_BYTES])
+const char *limefile_format_size(double bytes, int digits, char text[LIMEFILE_SIZE_BYTES])
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     int unit = 0, last = (int)(sizeof units / sizeof *units) - 1;
@@ -92,7 +92,7 @@ void limefile_text_trim(const char **text, size_t *len)
         --*len;
 }
 
-bool limefile_text_number(const char *text, size_t len, uint64_t *out)
+bool limefile_parse_number(const char *text, size_t len, uint64_t *out)
 {
     uint64_t value = 0;
     for (size_t i = 0; i < len; i++) {

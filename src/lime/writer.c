@@ -74,7 +74,7 @@ int limefile_writer_begin(struct limefile_writer *writer, const char *type, size
         return LIMEFILE_E_ORDER;
     int err = limefile_header_init(&header, type, type_len, bytes, mb, me);
     if (!err)
-        err = limefile_extent_of(writer->offset, bytes, &data_end, &next);
+        err = limefile_record_end(writer->offset, bytes, &data_end, &next);
     if (!err)
         err = limefile_header_encode(&header, raw);
     if (!err)

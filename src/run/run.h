@@ -27,9 +27,9 @@
 
 _Static_assert(sizeof(off_t) == 8, "one function has both names, as pread and pread64");
 
-/* ---- real.c: the functions that the library overrides ---- */
+/* ---- libc_functions.c: the functions that the library overrides ---- */
 
-struct limefs_run_real {
+struct limefs_run_libc {
     int (*open)(const char *, int, ...), (*open_2)(const char *, int);
     int (*openat)(int, const char *, int, ...), (*openat_2)(int, const char *, int);
     int (*close)(int), (*close_range)(unsigned, unsigned, int);
@@ -46,24 +46,24 @@ struct limefs_run_real {
     FILE *(*freopen)(const char *, const char *, FILE *);
 };
 
-const struct limefs_run_real *limefs_run_real(void);
+const struct limefs_run_libc *limefs_run_libc(void);
 
 /* A read is a cancellation point, as in libc, but only at its start: in between, a cancelled
  * thread would not release what it holds. */
-void limefs_run_may_be_cancelled(void);
-int limefs_run_cancel_off(void);
-void limefs_run_cancel_back(int before);
+void limefs_run_test_cancel(void);
+int limefs_run_disable_cancel(void);
+void limefs_run_restore_cancel(int before);
 
-/* Between limefs_run_quiet_begin() and limefs_run_quiet_end() the thread is not cancelled, and
- * no signal handler, which might jump away, interrupts it. */
-struct limefs_run_quiet {
+/* Between limefs_run_block_interrupts() and limefs_run_restore_interrupts() the thread is not
+ * cancelled, and no signal handler, which might jump away, interrupts it. */
+struct limefs_run_interrupts {
     sigset_t signals;
     int cancel;
 };
-void limefs_run_quiet_begin(struct limefs_run_quiet *);
-void limefs_run_quiet_end(const struct limefs_run_quiet *);
+void limefs_run_block_interrupts(struct limefs_run_interrupts *);
+void limefs_run_restore_interrupts(const struct limefs_run_interrupts *);
 
-/* ---- table.c: which descriptor is which record ---- */
+/* ---- fd_table.c: which descriptor is which record ---- */
 
 /* An open record, for all descriptors that share its open file. */
 struct limefs_run_record {
@@ -74,9 +74,9 @@ struct limefs_run_record {
     uint64_t head;                     /* bytes before the data that only the mount has */
     bool tail;                         /* the mount has bytes behind the data, too */
     atomic_int container_fd;           /* the library's descriptor; -1: the program took it */
-    atomic_int position_fd;            /* the library's descriptor of the open file (bytes.c) */
-    atomic_bool changed;               /* read only through the mount from now on */
-    _Atomic uint64_t refs;             /* see table.c */
+    atomic_int position_fd; /* the library's descriptor of the open file (read_record.c) */
+    atomic_bool changed;    /* read only through the mount from now on */
+    _Atomic uint64_t refs;  /* see fd_table.c */
 };
 
 enum {
@@ -100,16 +100,16 @@ static inline uint64_t limefs_run_entry(int fd)
  * which is never used again; 0: the kernel has none. */
 struct statx;
 bool limefs_run_stat(int fd, struct statx *);
-uint64_t limefs_run_mount_number(const struct statx *);
+uint64_t limefs_run_mount_id(const struct statx *);
 
 /* Returns true if fd is still the record. */
-bool limefs_run_is(int fd, const struct limefs_run_record *);
+bool limefs_run_is_record(int fd, const struct limefs_run_record *);
 
 /* Call this before all other functions, and never by two threads at once. */
-void limefs_run_table_begin(void);
+void limefs_run_table_init(void);
 
 /* Returns false in a child that shares this memory, but not the descriptors. */
-bool limefs_run_is_ours(void);
+bool limefs_run_owns_table(void);
 
 /* Returns true if fd is known as a file in a limefs mount. This is a hint. */
 static inline bool limefs_run_is_known(int fd)
@@ -118,11 +118,11 @@ static inline bool limefs_run_is_known(int fd)
 }
 
 /* Takes a reference to the record of fd; NULL: it is read through the mount, or not in one. */
-struct limefs_run_record *limefs_run_hold(int fd);
-void limefs_run_let_go(struct limefs_run_record *);
+struct limefs_run_record *limefs_run_get_record(int fd);
+void limefs_run_put_record(struct limefs_run_record *);
 
 /* Returns an entry's record without a reference: it may become another one at any time. */
-static inline struct limefs_run_record *limefs_run_peek(uint64_t entry)
+static inline struct limefs_run_record *limefs_run_entry_record(uint64_t entry)
 {
     return entry % LIMEFS_RUN_PER_RECORD == LIMEFS_RUN_PER_RECORD - 1
                ? &limefs_run_records[entry / LIMEFS_RUN_PER_RECORD % LIMEFS_RUN_RECORDS]
@@ -131,41 +131,41 @@ static inline struct limefs_run_record *limefs_run_peek(uint64_t entry)
 
 /* Notes that fd is this record, or (NULL) one to be read through the mount. Takes over
  * `container`, also if the table is full. Returns false if nothing was noted. */
-bool limefs_run_note(int fd, const struct limefs_run_record *, int container);
+bool limefs_run_insert(int fd, const struct limefs_run_record *, int container);
 
 /* Notes that fd is a duplicate of `of`. */
-void limefs_run_note_same(int fd, int of);
+void limefs_run_copy_entry(int fd, int of);
 
 /* Makes all descriptors that share the open file of fd read through the mount from now on. */
-void limefs_run_leave(int fd);
+void limefs_run_read_by_mount(int fd);
 
 /* Forget descriptors that were closed, or are about to be. */
-void limefs_run_forget(int fd);
-void limefs_run_forget_range(unsigned first, unsigned last);
+void limefs_run_remove(int fd);
+void limefs_run_remove_range(unsigned first, unsigned last);
 
 /* Returns true for the library's descriptors, which the program does not know and must not
- * close. limefs_run_give_up() leaves the number of one to the program. */
-bool limefs_run_is_own(int fd);
-void limefs_run_give_up(int fd);
+ * close. limefs_run_yield_fd() leaves the number of one to the program. */
+bool limefs_run_is_library_fd(int fd);
+void limefs_run_yield_fd(int fd);
 
 /* Notes that fd is one of the library's descriptors, or no longer. */
-void limefs_run_note_own(int fd, bool own);
+void limefs_run_mark_library_fd(int fd, bool own);
 
 /* Returns true if the program has enough descriptors left when the library takes one more. */
-bool limefs_run_may_have_more(void);
+bool limefs_run_may_open_more(void);
 
 /* Duplicate fd to a number that programs do not use; the second one closes fd. -1: failed. */
-int limefs_run_copy_out_of_the_way(int fd);
-int limefs_run_out_of_the_way(int fd);
+int limefs_run_dup_high(int fd);
+int limefs_run_move_high(int fd);
 
-/* ---- ask.c: find out whether a record can be read without the mount ---- */
+/* ---- find_container.c: find out whether a record can be read without the mount ---- */
 
 /* Examines fd, which has just been opened with these flags, or was inherited. */
-void limefs_run_look(int fd, int flags);
+void limefs_run_examine(int fd, int flags);
 
-/* ---- bytes.c: reads ---- */
+/* ---- read_record.c: reads ---- */
 
-struct limefs_run_got {
+struct limefs_run_result {
     ssize_t bytes; /* result of the call */
     int error;     /* errno, if bytes is -1 */
     bool direct;   /* read without the mount */
@@ -174,12 +174,12 @@ struct limefs_run_got {
 /* Returns true if it has done the read. Otherwise the caller reads through the mount and counts
  * the result. `at` < 0: at the file position; `vector`: iov is in the program's memory. */
 bool limefs_run_read(int fd, const struct iovec *, int count, bool vector, off_t at,
-                     struct limefs_run_got *);
+                     struct limefs_run_result *);
 
 /* Counts bytes that were read without the mount (`direct`) or through it, for the report at the
  * program's end (LIMEFS_RUN_REPORT). Returns `got`, the result of a read. */
 ssize_t limefs_run_count(ssize_t got, bool direct);
-void limefs_run_report_begin(void);
+void limefs_run_report_init(void);
 
 /* For a function that overrides one of libc. */
 #define EXPORTED __attribute__((visibility("default")))

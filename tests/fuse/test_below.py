@@ -56,7 +56,7 @@ class Below(writelib.TestCase):
         fd = os.open(path, os.O_RDONLY)
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
-        time.sleep(0.3)  # a file that has just become known is taken for the same (told.c)
+        time.sleep(0.3)  # a file that has just become known is taken for the same (kernel_mtime.c)
 
     def is_locked(self, path):
         fd = os.open(path, os.O_RDONLY)

@@ -77,7 +77,7 @@ class TestCase(limetest.TestCase):
 class Content(TestCase):
     def test_as_lime_gives_them(self):
         """All files, in the corpus and of a lattice of odd extents, are those of lime cat, which
-        tests/tool/test_faces.py compares with what others read; also at odd places. (test_whole.py
+        tests/tool/test_exports.py compares with what others read; also at odd places. (test_whole.py
         has configurations as whole files.)"""
         paths = {row["path"] for row in limetest.manifest()}
         seen = 0

@@ -173,7 +173,7 @@ class Tree(limetest.TestCase):
     def test_a_mount_point_inside_the_tree_is_refused(self):
         os.makedirs(os.path.join(self.top, "in/side"))
         self.fails(["limefs", self.top, os.path.join(self.top, "in/side")],
-                       "mount elsewhere", timeout=10)
+                       "choose another mount point", timeout=10)
 
 
 if __name__ == "__main__":

@@ -16,18 +16,18 @@ static void put32(unsigned char *at, uint32_t value)
 static void check_good(const struct limecells *c, size_t size)
 {
     char text[LIMECELLS_TEXT_MAX];
-    uint64_t at[LIMECELLS_DIMS], cells = limefile_cells_cells(c);
+    uint64_t at[LIMECELLS_DIMS], cells = limefile_cells_count(c);
     HOLDS(limefile_cells_check(c) == NULL);
     HOLDS(cells >= 1 && cells <= (uint64_t)LIMECELLS_CELLS_MAX);
-    HOLDS(limefile_cells_index_bytes(c) == size && limefile_cells_find(c, "position"));
-    limefile_cells_at(c, cells - 1, at);
+    HOLDS(limefile_cells_index_bytes(c) == size && limefile_cells_field(c, "position"));
+    limefile_cells_xyz(c, cells - 1, at);
     for (int d = 0; d < LIMECELLS_DIMS; d++) {
         double low = limefile_cells_edge(c, d, at[d]), end = c->origin[d] + c->length[d];
         HOLDS(at[d] == c->cells[d] - 1 && limefile_cells_locate(c, d, low) == (int64_t)at[d]);
         HOLDS(limefile_cells_locate(c, d, c->origin[d]) == 0);
         HOLDS(limefile_cells_locate(c, d, end) == (c->periodic[d] ? 0 : (int64_t)at[d]));
     }
-    size_t n = limefile_cells_text(c, text);
+    size_t n = limefile_cells_format_text(c, text);
     HOLDS(n == strlen(text) && n > 100 && text[n - 1] == '\n');
 }
 
@@ -35,7 +35,7 @@ static void check_good(const struct limecells *c, size_t size)
 static void check_entries(const struct limecells *c, const uint8_t *raw)
 {
     struct limecells_checker whole, parts;
-    uint64_t particles = 0, cells = limefile_cells_cells(c);
+    uint64_t particles = 0, cells = limefile_cells_count(c);
     if (cells > CELLS_MAX)
         return;
     limefile_cells_check_begin(&whole, c);
@@ -107,7 +107,7 @@ static void as_container(const uint8_t *data, size_t size)
     struct limecheckpoint p;
     struct limefile_finding finding;
     uint64_t count = 0, told = 0, offset = 0;
-    limefile_memory_lend(&memory, data, size);
+    limefile_memory_borrow(&memory, data, size);
     HOLDS(limefile_index_build(&memory.source, &index) == 0);
     limecheckpoint_walk_begin(&walk, &memory.source, index);
     while (limecheckpoint_next(&walk, &p) == 1) {

@@ -36,10 +36,10 @@ static void check_ranges(const struct limefile_gauge_image *image)
 /* What is made of it says the same, in every format. */
 static void check_image(const struct limefile_gauge *g, enum limefile_gauge_format format)
 {
-    struct limefile_gauge_form form = {.format = format,
-                                       .text = g->text,
-                                       .text_type = "header",
-                                       .ensemble_id = g->ensemble_id};
+    struct limefile_gauge_options form = {.format = format,
+                                          .text = g->text,
+                                          .text_type = "header",
+                                          .ensemble_id = g->ensemble_id};
     struct limefile_gauge_image *image;
     struct limefile_gauge_totals totals;
     int err = limefile_gauge_image_new(&g->sites, &form, &image);
@@ -89,7 +89,7 @@ static void as_file(const uint8_t *data, size_t size)
 {
     struct limefile_memory memory;
     struct limefile_gauge *g;
-    limefile_memory_lend(&memory, data, size);
+    limefile_memory_borrow(&memory, data, size);
     char why[LIMEFILE_GAUGE_WHY_MAX];
     int err = limefile_gauge_open(&memory.source, 0, &g, why);
     HOLDS(strnlen(why, sizeof why) < sizeof why && (err || !*why));
@@ -104,11 +104,11 @@ static void as_file(const uint8_t *data, size_t size)
 static void check_set(struct limefile_volumes *set)
 {
     struct limefile_source *joined = limefile_volumes_source(set);
-    struct limefile_volumes_facts facts;
+    struct limefile_volumes_info facts;
     struct limefile_index *index;
     unsigned char part[100];
     uint64_t size;
-    limefile_volumes_facts(set, &facts);
+    limefile_volumes_info(set, &facts);
     HOLDS(facts.volfmt > 0 && facts.fields > 0 && facts.master < facts.volumes);
     HOLDS(joined->ops->size(joined, &size) == 0 && size > 0);
     HOLDS(limefile_index_build(joined, &index) == 0);
@@ -152,7 +152,7 @@ static void as_volumes(const uint8_t *data, size_t size)
         size_t n = (size_t)data[at] << 8 | data[at + 1];
         at += 2;
         n = n < size - at ? n : size - at;
-        limefile_memory_lend(&memory[count], data + at, n);
+        limefile_memory_borrow(&memory[count], data + at, n);
         sources[count] = &memory[count].source;
         at += n;
     }

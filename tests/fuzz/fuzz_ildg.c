@@ -162,7 +162,7 @@ static void check_proof(const struct limefile_field *f)
     struct limefile_field as;
     const char *bad = limefile_field_why_bad(f), *unverified = limefile_field_why_unverified(f);
     unsigned ways = 0;
-    while (limefile_field_reading(f, ways, &as)) {
+    while (limefile_field_layout(f, ways, &as)) {
         HOLDS(limefile_field_is_summable(&as) && as.record.bytes == f->record.bytes);
         HOLDS(++ways <= 2);
     }
@@ -177,7 +177,7 @@ static void as_container(const uint8_t *data, size_t size)
     struct limefile_index *index;
     struct limefile_fields fields;
     struct limefile_record r;
-    limefile_memory_lend(&memory, data, size);
+    limefile_memory_borrow(&memory, data, size);
     HOLDS(limefile_index_build(&memory.source, &index) == 0);
     struct heard heard = {.records = limefile_index_count(index)};
     HOLDS(limefile_fields_build(&memory.source, index, &fields) == 0);
@@ -190,7 +190,7 @@ static void as_container(const uint8_t *data, size_t size)
         limefile_fields_get(&fields, i, &f);
         HOLDS(f.record.ordinal > last);
         last = f.record.ordinal;
-        HOLDS(limefile_fields_of(&fields, last, &same) && same.record.ordinal == last);
+        HOLDS(limefile_fields_find(&fields, last, &same) && same.record.ordinal == last);
         check_field(index, &f);
         check_proof(&f);
     }
@@ -200,7 +200,7 @@ static void as_container(const uint8_t *data, size_t size)
     HOLDS(binary == fields.count);
     HOLDS(!fields.by_lfn == !fields.lfn[0]);
     limefile_fields_release(&fields);
-    HOLDS(fields.kept == NULL && fields.count == 0);
+    HOLDS(fields.store == NULL && fields.count == 0);
     limefile_index_free(index);
 }
 

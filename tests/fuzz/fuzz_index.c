@@ -69,7 +69,7 @@ static void names(const struct limefile_index *index)
     char name[LIMEFILE_NAME_MAX + 1], type[LIMEFILE_TYPE_BYTES + 1];
     uint64_t count;
     for (uint64_t i = 1; limefile_index_get(index, i, &r) == 0; i++) {
-        size_t n = limefile_name_of(&r, name);
+        size_t n = limefile_name_format(&r, name);
         HOLDS(n <= LIMEFILE_NAME_MAX && strlen(name) == n && !strchr(name, '/'));
         HOLDS(strtoull(name, NULL, 10) == i); /* so no two are the same */
         HOLDS(limefile_name_find(index, name, &found) == 0 && found.ordinal == i);
@@ -108,7 +108,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct limefile_memory memory;
     struct limefile_index *index;
-    limefile_memory_lend(&memory, data, size);
+    limefile_memory_borrow(&memory, data, size);
     HOLDS(limefile_index_build(&memory.source, &index) == 0);
     struct tally tally = scan_and_compare(&memory.source, index, size);
     names(index);

@@ -56,7 +56,7 @@ static void find(const uint8_t *data, size_t size)
     if (limefile_name_find(index, name, &r) == 0)
         HOLDS(r.ordinal == 1 || r.ordinal == 2);
     HOLDS(limefile_index_get(index, 2, &r) == 0 && r.type_len == len);
-    limefile_name_of(&r, of);
+    limefile_name_format(&r, of);
     HOLDS(limefile_name_find(index, of, &r) == 0 && r.ordinal == 2);
     size_t plain = limefile_name_encode((const char *)data, len, of, sizeof of);
     bool whole = plain < LIMEFILE_NAME_MAX - 3; /* the plain name, where it is not cut */

@@ -18,7 +18,7 @@ static void check_value(const struct limefile_qcdml *d, const struct limefile_qc
 static void set(struct limefile_qcdml_value *v, const char *text)
 {
     if (v->found)
-        HOLDS(limefile_qcdml_set(v, text) == 0);
+        HOLDS(limefile_qcdml_set_text(v, text) == 0);
 }
 
 static void check_set(const struct limefile_qcdml_value *before,
@@ -67,7 +67,7 @@ static void check_document(const struct limefile_qcdml *d)
         check_value(d, &d->record[i].crc);
         check_value(d, &d->record[i].plaquette);
         if (d->record[i].crc.found)
-            HOLDS(limefile_qcdml_crc(d->record[i].crc.text, &decimal, &hex) <= 2);
+            HOLDS(limefile_qcdml_parse_crc(d->record[i].crc.text, &decimal, &hex) <= 2);
     }
     HOLDS(limefile_qcdml_write(d, &xml, &n) == 0);
     HOLDS(n == d->bytes && memcmp(xml, d->xml, n) == 0);

@@ -39,8 +39,8 @@ static void compare(struct limefile_memory *now, const uint8_t *data, size_t siz
     struct limefile_memory lent;
     struct limefile_record r, was;
     struct limefile_survey survey;
-    limefile_memory_lend(&lent, data, size);
-    HOLDS(limefile_survey_take(&lent.source, NULL, NULL, &survey) == 0);
+    limefile_memory_borrow(&lent, data, size);
+    HOLDS(limefile_survey_scan(&lent.source, NULL, NULL, &survey) == 0);
     if (survey.tail == LIMEFILE_TAIL_REDO)
         return;
     struct limefile_index *new = index_of(now), *old = index_of(&lent);
@@ -58,7 +58,7 @@ static void compare(struct limefile_memory *now, const uint8_t *data, size_t siz
 static void edit(struct limefile_memory *memory, const uint8_t *text, size_t n)
 {
     struct limefile_editor *editor;
-    struct limefile_last last;
+    struct limefile_last_record last;
     struct limefile_index *index = index_of(memory);
     HOLDS(limefile_editor_new(&memory->source, index, &editor) == 0);
     struct limefile_memory before = copy_of(memory->data, memory->size); /* with its padding */

@@ -31,15 +31,15 @@ static void check_payload(const struct limejob_packet *original)
 static void check_opening(const struct limejob_packet *original)
 {
     static struct limejob_packet packet, again;
-    static struct limejob_opening opening;
+    static struct limejob_open_request opening;
     packet = *original;
-    if (limejob_get_opening(&packet, &opening) != 0)
+    if (limejob_get_open_request(&packet, &opening) != 0)
         return;
     HOLDS(!packet.broken && packet.at == packet.bytes);
     HOLDS(opening.path[0] == '/' && opening.root > 0 && opening.root < strlen(opening.path));
     HOLDS(opening.identity.size >= 0);
-    limejob_request(&again, original->opcode, original->tag);
-    limejob_put_opening(&again, &opening.identity, opening.path, opening.root);
+    limejob_request_init(&again, original->opcode, original->tag);
+    limejob_put_open_request(&again, &opening.identity, opening.path, opening.root);
     HOLDS(again.bytes == original->bytes);
     HOLDS(memcmp(again.payload, original->payload, again.bytes) == 0);
     HOLDS(limejob_identity_compare(&opening.identity, &opening.identity, 0, NULL, 0) == 0);
@@ -65,7 +65,7 @@ static int numbers_of(uint16_t opcode)
 static void check_request(const struct limejob_packet *original)
 {
     static struct limejob_packet packet;
-    const struct limejob_message *message = limejob_message_of(original->opcode);
+    const struct limejob_message *message = limejob_find_message(original->opcode);
     if (!message || original->flags || original->bytes < message->min_bytes ||
         original->bytes > message->max_bytes)
         return;

@@ -9,14 +9,14 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
-void limefs_lock_waits(const char *call);
+void limefs_lockcheck_blocking(const char *call);
 
 #define WAITS(type, name, parameters, ...) \
     type __real_##name parameters;         \
     type __wrap_##name parameters;         \
     type __wrap_##name parameters          \
     {                                      \
-        limefs_lock_waits(#name);          \
+        limefs_lockcheck_blocking(#name);  \
         return __real_##name(__VA_ARGS__); \
     }
 

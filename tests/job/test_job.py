@@ -582,7 +582,7 @@ class Commands(jobtest.TestCase):
             done = limetest.run([jobtest.IO, "--status", path])
             accepted[0].close()
         self.assertEqual(done.returncode, 1)
-        self.assertIn(b"no limefs-io", done.stderr)
+        self.assertIn(b"not a limefs-io", done.stderr)
 
     def test_called_wrongly(self):
         """The message names the option, where it can; None: whatever it is."""

@@ -170,7 +170,7 @@ class Run(TestCase):
                                option, value, status=1)
             self.assertIn(f"different {option}", done.stderr.decode())
         done = self.run_on(2, "--steps", "10", "--series", self.prefix, "--continue", status=1)
-        self.assertIn("at step 90 already", done.stderr.decode())
+        self.assertIn("already at step 90", done.stderr.decode())
         done = self.run_on(2, *SMALL, "--series", self.prefix, status=1)
         self.assertIn("--continue continues", done.stderr.decode())
         self.assertEqual(self.shown(), [80, 90])

@@ -272,7 +272,7 @@ class Data(limetest.TestCase):
                           out)
             self.assertIn(why, out)
             self.assertIn("; checksums: 1 unverified\n", out)
-            self.assertEqual(status, 3 if why in ("no checksum",) or "not known" in why else 1)
+            self.assertEqual(status, 3 if why in ("no checksum",) or "is unknown" in why else 1)
             self.assertIn(": unverified: " if status == 3 else ": bad: ", out.splitlines()[-1])
             self.assertEqual(self.check(container([message]), "--strict")[0], 1)
             result = json.loads(self.check(container([message]), "--json")[1])

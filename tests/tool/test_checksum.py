@@ -68,7 +68,7 @@ class Cksum(SumCase):
             self.lime("--cksum", *options, path, "x", status=2)
             self.assertIn("--cksum cannot be combined", self.err)
         self.lime("--cksum", path, status=1)
-        self.assertIn("name one", self.err)
+        self.assertIn("choose one", self.err)
         self.lime("--cksum", path, "y", status=1)
 
 
@@ -335,7 +335,7 @@ class Add(SumCase):
             path = self.write("f.lime", good)
             for told in (("--site-bytes", "64"), ("--lattice", "2x2x2x2")):
                 self.lime("--add", "--replace", *told, path, status=1)
-                self.assertIn("says the file", self.err)
+                self.assertIn("the file states", self.err)
                 self.assertEqual(limetest.read(path), good)
             self.lime("--add", "--site-bytes", "576", path)
             self.check(path, "--strict")

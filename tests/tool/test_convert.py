@@ -436,8 +436,8 @@ class Hostile(ConvertCase):
                 ("DATATYPE", "4D_U1_GAUGE", "not SU(3)" + reads),
                 ("DATATYPE", "5D_SU3_GAUGE", "unknown" + reads),
                 ("DATATYPE", "4D_SU3_GAUGE_3x", "unknown" + reads), ("DATATYPE", None, ""),
-                ("FLOATING_POINT", "IEEE16BIG", "unknown; lime reads IEEE32, IEEE64"),
-                ("FLOATING_POINT", "IEEE64BIGGER", "unknown; lime reads IEEE32, IEEE64"),
+                ("FLOATING_POINT", "IEEE16BIG", "unknown; lime reads IEEE32 and IEEE64"),
+                ("FLOATING_POINT", "IEEE64BIGGER", "unknown; lime reads IEEE32 and IEEE64"),
                 ("CHECKSUM", "xyz", "not a hexadecimal number of 32 bits"),
                 ("CHECKSUM", "-1", "not a hexadecimal number of 32 bits"),
                 ("CHECKSUM", "100000000", "not a hexadecimal number of 32 bits"),
@@ -510,12 +510,12 @@ class Hostile(ConvertCase):
                          "not a plaquette", status=2)
 
     def test_containers(self):
-        self.refused(container([("text", b"x")]), "not an SU(3) gauge configuration", status=2)
+        self.refused(container([("text", b"x")]), "no SU(3) gauge configuration", status=2)
         u = gaugelib.random_links((2, 2, 2, 2))
         good = scidac.gauge((2, 2, 2, 2), gaugelib.reals(u, ">f8").tobytes())
         self.refused(good[:1000], "ends inside the data", status=2)
-        self.refused(good.replace(b"su3gauge", b"su2gauge"), "no SU(3)", status=2)
-        self.refused(good.replace(b"<lx>2", b"<lx>4"), "no SU(3)", status=2)
+        self.refused(good.replace(b"su3gauge", b"su2gauge"), "not an SU(3)", status=2)
+        self.refused(good.replace(b"<lx>2", b"<lx>4"), "not an SU(3)", status=2)
 
 
 class Usage(ConvertCase):

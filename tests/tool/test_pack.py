@@ -186,7 +186,7 @@ class PackFolder(Folders):
 
     def test_names_stay_inside(self):
         for name in (b"../file", b"/etc/passwd", b"..", b".", b"", b"a/b"):
-            self.refused(self.manifest(b"1\t1\t1\t1\t1\t4\tt\t" + name), "line 1", "plain name")
+            self.refused(self.manifest(b"1\t1\t1\t1\t1\t4\tt\t" + name), "line 1", "not a file name")
 
     def test_link_is_refused(self):
         folder = self.manifest(b"1\t1\t1\t1\t1\t4\tt\tlink")
@@ -204,7 +204,7 @@ class PackFolder(Folders):
         self.refused(self.manifest(), "manifest.tsv", "empty")
 
     def test_endless_line(self):
-        self.refused(self.manifest(b"# one", b"x" * 10000), "line 2", "longer")
+        self.refused(self.manifest(b"# one", b"x" * 10000), "line 2", "too long")
 
     def test_manifest_must_be_a_file(self):
         for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):

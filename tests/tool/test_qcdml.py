@@ -253,7 +253,7 @@ class Fill(QcdmlCase):
         self.fill(text, undescribed, "--lfn", "lfn://a", "--plaquette", "1", status=1)
         self.assertIn("has no ildg-format", self.err)
         self.fill(text, self.write("n.lime", container([("x", b"")])), status=1)
-        self.assertIn("no record is ildg-binary-data", self.err)
+        self.assertIn("no ILDG configuration", self.err)
         self.fill(text, self.put("no.lime", "no container at all, but long enough for one"),
                   status=2)
         with open(path, "rb") as file:
@@ -289,7 +289,7 @@ class Schema(QcdmlCase):
             out = self.validate(harm(document([record()])), status=1)
             self.assertEqual(out, b"")
             self.assertRegex(self.err, rf"lime: .*t\.xml: line {line}: .*{words}")
-            self.assertIn("is not valid by", self.err)
+            self.assertIn("not valid by the schema", self.err)
         # By what was filled in, and in an output that stays as it was.
         so = self.write("so.lime", container(
             [[xlf("0.5")], [("ildg-data-lfn", b"lfn://a"), ("ildg-format", scidac.ildg_format(

@@ -210,7 +210,7 @@ class Bad(TestCase):
                           "fifo": "unreadable"})
         for words in ("6 of 7 files failed", "flipped: record 3: wrong checksum",
                       "text: not a LIME container", "missing: open: ", "empty: the file is empty",
-                      "cut: ", "fifo: open: ", "folder: left out"):
+                      "cut: ", "fifo: open: ", "folder: not copied"):
             self.assertIn(words, errors)
         self.assertIn("wrong checksum", found["flipped"]["reason"])
         self.assertEqual(found["flipped"]["size"], len(flipped))
@@ -247,7 +247,7 @@ class Bad(TestCase):
         harm = faults.Faults(os.path.dirname(path))
         harm.arm(faults.LIME, faults.EACH, 1, 0, faults.CHANGE, lasts=True,
                  rename=(os.fsencode(path), b"", 0))
-        self.assertFails("changes all the time", path, self.target, env=harm.environment())
+        self.assertFails("the source keeps changing", path, self.target, env=harm.environment())
         self.assertGreater(harm.struck, 10)
         self.assertNothingLeft()
         self.stage(path, self.target)
@@ -717,7 +717,7 @@ class Others(TestCase):
         configuration(self.at_source("c"))
         with open(self.at_target(".c.limefs-stage"), "wb") as file:
             limetest.lock(file)
-            self.assertFails("another lime stage is at work", self.at_source("c"), self.target)
+            self.assertFails("another lime stage is copying it", self.at_source("c"), self.target)
             self.assertNothingLeft([".c.limefs-stage"])
         self.stage(self.at_source("c"), self.target)
         self.assertNothingLeft(["c"])
@@ -963,7 +963,7 @@ class HeldTarget(Held):
                 put(self.at_target("c"), limetest.container([("a", b"acknowledged")]))
             with self.held("linkat", *options, code=1) as found:
                 os.rename(put(self.at_source("new"), b"another"), self.at_target("c"))
-            self.assertIn("another process has made or replaced the target" if options else
+            self.assertIn("another process has created or replaced the target" if options else
                           "the target exists with a different", found[0]["reason"])
             self.assertEqual(read(self.at_target("c")), b"another")
             self.assertNothingLeft(["c"])
@@ -1000,7 +1000,7 @@ class HeldName(Held):
         for options in ([], ["-f"]):
             with self.held("fsync", *options, code=1) as found:
                 self.exchange()
-            self.assertIn("replaced the temporary file meanwhile", found[0]["reason"])
+            self.assertIn("replaced the temporary file", found[0]["reason"])
             self.assertStays()
             self.assertNothingLeft()
 

@@ -591,7 +591,7 @@ class Numbers(limetest.TestCase):
                          ["100 bytes", "4 KiB", "1 MiB", "1.50 GiB"])
         self.assertEqual([formatting.option_size(n) for n in (100, 4096, 1 << 20, 1000000)],
                          ["100", "4k", "1M", "1000000"])
-        self.assertEqual([formatting.digits(v) for v in (0.0123, 0.5, 3, 12.34, 512.6, 1234567)],
+        self.assertEqual([formatting.three_digits(v) for v in (0.0123, 0.5, 3, 12.34, 512.6, 1234567)],
                          ["0.012", "0.50", "3", "12.3", "513", "1234567"])
         self.assertEqual([formatting.faster_text(r) for r in (1.35, 0.5, 2.5, 1 / 1.35)],
                          ["35 % faster", "2 times as fast", "2.50 times as fast", "35 % faster"])
@@ -657,7 +657,7 @@ class Real(limetest.TestCase):
         self.assertEqual(sorted(os.listdir(self.out)), ["results", "study.json"])
         done = limetest.run(self.command, env=self.env, timeout=300)
         self.assertEqual(done.returncode, 0, (done.stdout, done.stderr))
-        self.assertIn(b"of 4 measurements are there", done.stdout)
+        self.assertIn(b"of 4 measurements exist", done.stdout)
         with open(os.path.join(self.out, "study.html"), encoding="utf-8") as file:
             said = file.read()
         self.assertIn("<strong>Choose</strong>", said)

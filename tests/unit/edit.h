@@ -140,9 +140,9 @@ static inline struct limefile_editor *editor_of(struct limefile_source *source)
     return editor;
 }
 
-static inline struct limefile_last last_of(const struct limefile_editor *editor)
+static inline struct limefile_last_record last_of(const struct limefile_editor *editor)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     assert_int_equal(limefile_editor_last(editor, &last), 0);
     return last;
 }
@@ -214,7 +214,7 @@ static inline int act(struct limefile_editor *editor, struct limefile_source *so
     case BEGIN:
         return limefile_append_begin(editor, a->text, strlen(a->text));
     case MESSAGE:
-        return limefile_append_message(editor, a->n);
+        return limefile_editor_set_mb(editor, a->n);
     case GROWTH:
         return limefile_growth_begin(editor);
     case DATA:
@@ -265,7 +265,7 @@ static inline struct bytes contents_of(const struct limefile_memory *memory, int
     struct bytes out = {0};
     struct limefile_memory view;
     struct limefile_record record;
-    limefile_memory_lend(&view, memory->data, memory->size);
+    limefile_memory_borrow(&view, memory->data, memory->size);
     struct limefile_index *index = index_of(&view.source);
     for (uint64_t i = 1; limefile_index_get(index, i, &record) == 0; i++) {
         if (with & WITH_TYPES)
@@ -289,7 +289,7 @@ static inline bool same_bytes(const struct bytes *a, const struct bytes *b)
 static inline bool is_good(const struct limefile_memory *memory)
 {
     struct limefile_memory view;
-    limefile_memory_lend(&view, memory->data, memory->size);
+    limefile_memory_borrow(&view, memory->data, memory->size);
     struct seen seen = scan_source(&view.source);
     return seen.end == 0 && seen.findings == 0;
 }

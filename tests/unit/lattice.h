@@ -8,7 +8,7 @@
 #include "suite.h"
 
 #include "grid.h"
-#include "mix.h"
+#include "splitmix64.h"
 
 enum {
     LATTICE_DIMS = 6,
@@ -67,7 +67,7 @@ static inline void lattice_by_chance(struct lattice *lattice, int64_t sites_max,
         sites *= extent[d];
     }
     lattice->bytes = sites * site_bytes;
-    lemon_grid_make(&lattice->division, dims, site_bytes, extent, grid, mapping);
+    lemon_grid_init(&lattice->division, dims, site_bytes, extent, grid, mapping);
     for (int rank = 0; rank < lattice->ranks; rank++) {
         struct lemon_box *box = &lattice->boxes[rank];
         *box = (struct lemon_box){.dims = dims, .site_bytes = site_bytes};

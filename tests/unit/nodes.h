@@ -3,7 +3,7 @@
 #define TEST_NODES_H
 
 #include "unit.h"
-#include "view.h"
+#include "snapshot.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -26,7 +26,7 @@ static struct limefs *new_tree(const char *folder)
 
 static void free_tree(struct limefs *fs)
 {
-    limefs_views_release(fs);
+    limefs_snapshots_release(fs);
     limefs_inodes_release(fs);
     close(fs->source_fd);
     limefs_lock_destroy(&fs->lock);

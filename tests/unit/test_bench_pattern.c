@@ -100,7 +100,7 @@ TEST(test_each_wrong_byte_is_found)
     for (int i = 0; i < chance_times(300); i++) {
         int64_t from = (int64_t)chance_below(60000), n = up_to(10000);
         int64_t bad = from + (int64_t)chance_below((uint64_t)n);
-        struct bench_wrong wrong = {0};
+        struct bench_mismatch wrong = {0};
         data[bad] ^= 1u << chance_below(8);
         bench_data_check(1, base + from, data + from, n, &wrong);
         assert_int_equal(wrong.bytes, 1);
@@ -114,7 +114,7 @@ TEST(test_each_wrong_byte_is_found)
 TEST(test_data_differ)
 {
     static unsigned char data[4096], zeros[4096];
-    struct bench_wrong wrong = {0};
+    struct bench_mismatch wrong = {0};
     bench_data_fill(1, 0, data, sizeof data);
     bench_data_check(2, 0, data, sizeof data, &wrong);
     assert_true(wrong.bytes > 4000);
@@ -182,7 +182,7 @@ static void check_dataset(const struct bench_task *task)
     struct bench_dataset set;
     int64_t bytes = bench_pattern_bytes(&task->pattern), marked = 0;
     assert_true(bytes > 0 && bytes <= BYTES_MAX);
-    bench_dataset_set(&set, task);
+    bench_dataset_init(&set, task);
     if (task->chunk)
         check_chunks(&set, task->chunk);
     bench_data_fill(1, 0, file, bytes);
@@ -194,7 +194,7 @@ static void check_dataset(const struct bench_task *task)
             bench_dataset_slab(&set, rank, i, &slab);
             marked += slab.bytes;
             assert_true(slab.bytes == 0 ||
-                        slab.start[0] + slab.count[0] <= bench_dataset_reach(&set, i));
+                        slab.start[0] + slab.count[0] <= bench_dataset_length_for(&set, i));
             if (slab.bytes)
                 mark_slab(&set, &slab, memory, file, seen, bytes);
         }
@@ -210,7 +210,7 @@ TEST(test_datasets)
         struct bench_task task = {.pattern = pattern_by_chance(),
                                   .shape = (enum bench_shape)chance_below(3),
                                   .chunk = chance_below(2) ? up_to(3000) : 0};
-        if (!bench_dataset_refuses(&task))
+        if (!bench_dataset_unsupported(&task))
             check_dataset(&task);
     }
 }
@@ -226,7 +226,7 @@ TEST(test_large_parts_are_cut)
                                           .site_bytes = 576}};
     struct bench_dataset set;
     int64_t bytes = 0;
-    bench_dataset_set(&set, &task);
+    bench_dataset_init(&set, &task);
     for (int64_t i = 0; i < bench_dataset_rounds(&set); i++) {
         struct bench_slab slab;
         bench_dataset_slab(&set, 1, i, &slab);
@@ -238,7 +238,7 @@ TEST(test_large_parts_are_cut)
     struct bench_slab none;
     bench_dataset_slab(&set, 1, bench_dataset_rounds(&set), &none);
     assert_int_equal(none.bytes, 0);
-    assert_null(bench_dataset_refuses(&task));
+    assert_null(bench_dataset_unsupported(&task));
     task.pattern.lattice[1] = 5000;
-    assert_non_null(bench_dataset_refuses(&task)); /* a slice is too large */
+    assert_non_null(bench_dataset_unsupported(&task)); /* a slice is too large */
 }

@@ -81,11 +81,12 @@ TEST(test_before_counts_the_bytes_of_the_box)
         for (int rank = 0; rank < lattice.ranks; rank++) {
             int64_t before = 0;
             for (int64_t at = 0; at < lattice.bytes; at++) {
-                assert_int_equal(lemon_box_before(&lattice.boxes[rank], at), before);
+                assert_int_equal(lemon_box_bytes_before(&lattice.boxes[rank], at), before);
                 if (owners[at].rank == rank)
                     assert_int_equal(owners[at].place, before++);
             }
-            assert_int_equal(lemon_box_before(&lattice.boxes[rank], lattice.bytes), before);
+            assert_int_equal(lemon_box_bytes_before(&lattice.boxes[rank], lattice.bytes),
+                             before);
         }
         free(owners);
     }
@@ -225,7 +226,7 @@ TEST(test_sites_without_bytes)
     assert_int_equal(lemon_box_lattice_bytes(&box), 0);
     assert_int_equal(lemon_box_bytes(&box), 0);
     assert_int_equal(lemon_box_run_bytes(&box), 0);
-    assert_int_equal(lemon_box_before(&box, 0), 0);
+    assert_int_equal(lemon_box_bytes_before(&box, 0), 0);
     lemon_box_scatter(&box, 0, 0, NULL, NULL);
     lemon_box_gather(&box, 0, 0, NULL, NULL);
 }

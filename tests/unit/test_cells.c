@@ -169,12 +169,12 @@ TEST(test_crc)
         uint32_t first = limefile_cells_crc(0, digits, n);
         uint32_t second = limefile_cells_crc(0, digits + n, 9 - n);
         assert_int_equal(limefile_cells_crc(first, digits + n, 9 - n), 0xcbf43926);
-        assert_int_equal(limefile_cells_crc_join(first, second, 9 - n), 0xcbf43926);
+        assert_int_equal(limefile_cells_crc_combine(first, second, 9 - n), 0xcbf43926);
     }
     unsigned char *zeros = calloc(1, 1 << 20);
     uint32_t all = limefile_cells_crc(0, digits, 9);
     assert_int_equal(
-        limefile_cells_crc_join(all, limefile_cells_crc(0, zeros, 1 << 20), 1 << 20),
+        limefile_cells_crc_combine(all, limefile_cells_crc(0, zeros, 1 << 20), 1 << 20),
         limefile_cells_crc(all, zeros, 1 << 20));
     free(zeros);
 }
@@ -330,7 +330,7 @@ TEST(test_text)
     for (int d = 0; d < LIMECELLS_DIMS; d++)
         c.origin[d] = -1.2345678901234567e-300;
     c.step = INT64_MIN;
-    size_t n = limefile_cells_text(&c, text);
+    size_t n = limefile_cells_format_text(&c, text);
     assert_int_equal(n, strlen(text));
     assert_string_equal(text + n - strlen("</lemonCells>\n"), "</lemonCells>\n");
 }

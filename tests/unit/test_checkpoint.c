@@ -2,7 +2,7 @@
  * cells, and reading that fails; tests/tool/test_cells.py has the rest */
 #include "unit.h"
 
-#include "bytes.h"
+#include "header_bytes.h"
 #include "limecheckpoint.h"
 
 /* ---- a checkpoint in memory ---- */
@@ -30,7 +30,7 @@ static struct made make(uint64_t x, uint64_t y, uint64_t z, uint64_t particles, 
                             .fields = 2,
                             .field = {{"id", LIMECELLS_UINT64, 1, 0},
                                       {"position", LIMECELLS_FLOAT64, 3, 8}}}};
-    uint64_t cells = limefile_cells_cells(&m.is), first = 0, at[LIMECELLS_DIMS];
+    uint64_t cells = limefile_cells_count(&m.is), first = 0, at[LIMECELLS_DIMS];
     uint64_t *order = calloc(cells, sizeof *order);
     m.cell = calloc(cells, sizeof *m.cell);
     m.particle = calloc(particles + 1, sizeof *m.particle);
@@ -48,7 +48,7 @@ static struct made make(uint64_t x, uint64_t y, uint64_t z, uint64_t particles, 
         if (c->count == 0)
             continue;
         c->first = first;
-        limefile_cells_at(&m.is, order[i], at);
+        limefile_cells_xyz(&m.is, order[i], at);
         for (uint64_t k = first; k < first + c->count; k++) {
             m.particle[k].id = k;
             for (int d = 0; d < LIMECELLS_DIMS; d++)
@@ -79,7 +79,7 @@ static void add_record(struct bytes *b, const char *type, const void *data, size
 static void add_text(struct bytes *b, const struct made *m, unsigned flags)
 {
     char text[LIMECELLS_TEXT_MAX];
-    size_t n = limefile_cells_text(&m->is, text);
+    size_t n = limefile_cells_format_text(&m->is, text);
     add_record(b, LIMECELLS_FORMAT_TYPE, text, n, flags);
 }
 
@@ -87,7 +87,7 @@ static void add_index(struct bytes *b, struct made *m, unsigned flags)
 {
     uint64_t n = limefile_cells_index_bytes(&m->is),
              header = limefile_cells_header_bytes(&m->is);
-    uint64_t cells = limefile_cells_cells(&m->is);
+    uint64_t cells = limefile_cells_count(&m->is);
     unsigned char *raw = malloc(n);
     for (uint64_t i = 0; i < cells; i++)
         limefile_cells_entry_encode(&m->cell[i], raw + header + i * LIMECELLS_ENTRY_BYTES);
@@ -131,7 +131,7 @@ TEST(test_cover)
     for (int times = 0; times < 5000; times++) {
         struct made m = make(1 + chance(&seed) % 4, 1 + chance(&seed) % 4,
                              1 + chance(&seed) % 4, chance(&seed) % 60, true, times);
-        uint64_t cells = limefile_cells_cells(&m.is);
+        uint64_t cells = limefile_cells_count(&m.is);
         unsigned owners[64] = {0};
         bool good = true;
         for (uint64_t changes = chance(&seed) % 4; changes; changes--) {
@@ -165,7 +165,7 @@ TEST(test_cover)
         struct bytes b = container_of(&m);
         struct limefile_memory memory;
         struct limecheckpoint p;
-        limefile_memory_lend(&memory, b.at, b.n);
+        limefile_memory_borrow(&memory, b.at, b.n);
         struct limefile_index *index = first_of(&memory.source, &p);
         assert_int_equal(p.is_complete, good);
         assert_int_equal(p.findings, !good);
@@ -185,7 +185,7 @@ static struct limecheckpoint_verdict verify(struct made *m)
     struct limefile_memory memory;
     struct limecheckpoint p;
     struct limecheckpoint_verdict verdict;
-    limefile_memory_lend(&memory, b.at, b.n);
+    limefile_memory_borrow(&memory, b.at, b.n);
     struct limefile_index *index = first_of(&memory.source, &p);
     assert_int_equal(limecheckpoint_verify(&memory.source, &p, NULL, NULL, &verdict), 0);
     limefile_index_free(index);
@@ -233,7 +233,7 @@ TEST(test_progress)
     struct limecheckpoint p;
     struct limecheckpoint_verdict v;
     uint64_t bytes = 0;
-    limefile_memory_lend(&memory, b.at, b.n);
+    limefile_memory_borrow(&memory, b.at, b.n);
     struct limefile_index *index = first_of(&memory.source, &p);
     assert_int_equal(limecheckpoint_verify(&memory.source, &p, go_on, &bytes, &v), 0);
     assert_int_equal(bytes, 3200000);
@@ -288,12 +288,12 @@ TEST(test_shrunk)
     struct limefile_memory memory;
     struct limecheckpoint p;
     struct limecheckpoint_verdict v;
-    limefile_memory_lend(&memory, b.at, b.n);
+    limefile_memory_borrow(&memory, b.at, b.n);
     struct limefile_index *index = first_of(&memory.source, &p);
     for (size_t size = b.n; size > 0; size -= size < 100 ? size : 100) {
         struct limecheckpoint_walk walk;
         struct limecheckpoint again;
-        limefile_memory_lend(&memory, b.at, size - 1);
+        limefile_memory_borrow(&memory, b.at, size - 1);
         assert_true(limecheckpoint_verify(&memory.source, &p, NULL, NULL, &v) ==
                         LIMEFILE_E_SHRUNK ||
                     size - 1 >= p.data.data_offset + p.data.bytes);

@@ -95,7 +95,7 @@ TEST_THREE(test_what_readers_see)
     put(0, 30, 'n');
     struct bytes image = {recorder.memory.data, recorder.memory.size, recorder.memory.size};
     assert_only(&image, 3, LIMEFILE_E_TRAILING, END_OF_THREE, 4);
-    struct limefile_last last = last_of(editor);
+    struct limefile_last_record last = last_of(editor);
     assert_int_equal(last.ordinal, 4);
     assert_int_equal(last.header_offset, END_OF_THREE);
     assert_int_equal(last.data_offset, END_OF_THREE + 144);
@@ -132,7 +132,7 @@ TEST_THREE(test_remove_and_append)
     }
     assert_int_equal(limefile_remove_last(editor), 0);
     assert_int_equal(limefile_remove_last(editor), 0);
-    struct limefile_last last = last_of(editor);
+    struct limefile_last_record last = last_of(editor);
     assert_int_equal(last.ordinal, 1);
     assert_int_equal(last.bytes, 5);
     assert_true(last.committed && last.mb);
@@ -229,7 +229,7 @@ TEST_EMPTY(test_states)
     assert_int_equal(limefile_commit(editor, 0), LIMEFILE_E_NO_RECORD);
     assert_int_equal(limefile_resize(editor, 0, 1), LIMEFILE_E_NO_RECORD);
     assert_int_equal(limefile_growth_begin(editor), LIMEFILE_E_NO_RECORD);
-    assert_int_equal(limefile_append_message(editor, true), LIMEFILE_E_STATE);
+    assert_int_equal(limefile_editor_set_mb(editor, true), LIMEFILE_E_STATE);
     assert_int_equal(limefile_editor_set_type(editor, "t", 1), LIMEFILE_E_NO_RECORD);
     assert_int_equal(limefile_append_begin(editor, "", 0), LIMEFILE_E_TYPE);
     assert_int_equal(limefile_append_begin(editor, type, 128), LIMEFILE_E_TYPE);
@@ -237,13 +237,13 @@ TEST_EMPTY(test_states)
     assert_int_equal(recorder.memory.size, 0);
     assert_int_equal(limefile_append_begin(editor, type, 127), 0);
     assert_int_equal(limefile_append_begin(editor, "u", 1), LIMEFILE_E_STATE);
-    assert_int_equal(limefile_append_message(editor, false), LIMEFILE_E_ORDER);
-    assert_int_equal(limefile_append_message(editor, true), 0);
+    assert_int_equal(limefile_editor_set_mb(editor, false), LIMEFILE_E_ORDER);
+    assert_int_equal(limefile_editor_set_mb(editor, true), 0);
     assert_int_equal(limefile_commit(editor, INT64_MAX - 100), LIMEFILE_E_LENGTH);
     assert_int_equal(limefile_resize(editor, 0, INT64_MAX - 100), LIMEFILE_E_LENGTH);
     assert_int_equal(limefile_editor_set_type(editor, "", 0), LIMEFILE_E_TYPE);
     assert_int_equal(limefile_commit(editor, 0), 0);
-    assert_int_equal(limefile_append_message(editor, false), LIMEFILE_E_ORDER);
+    assert_int_equal(limefile_editor_set_mb(editor, false), LIMEFILE_E_ORDER);
     put(0, 1, 'x');
     assert_int_equal(limefile_append_begin(editor, "u", 1), LIMEFILE_E_STATE);
     assert_int_equal(limefile_commit(editor, 1), 0);
@@ -309,7 +309,7 @@ static void assert_recoverable(const struct limefile_memory *memory, const struc
     struct bytes b = three();
     memory_of(&copy, &(struct bytes){memory->data, memory->size, memory->size});
     if (a->what == MESSAGE) /* a boundary that only one of two headers has */
-        assert_int_equal(limefile_mend(&copy.source, false, NULL, NULL, NULL), 0);
+        assert_int_equal(limefile_repair_headers(&copy.source, false, NULL, NULL, NULL), 0);
     int err = limefile_recover(&copy.source, NULL, NULL, NULL);
     b.at[THIRD + 6] = copy.size > THIRD ? copy.data[THIRD + 6] : 0;
     if (err || !is_good(&copy) || copy.size < b.n || memcmp(copy.data, b.at, b.n) != 0)
@@ -511,7 +511,7 @@ TEST(test_append_after_a_failed_cut)
                                          {.what = END}};
     int err = -1;
     for (size_t n = 1; err; n++) {
-        struct limefile_last last;
+        struct limefile_last_record last;
         size_t done;
         open_three(NULL);
         arm(n, -EIO);
@@ -538,7 +538,7 @@ TEST(test_message_after_a_failed_commit)
         arm(n, -EIO);
         int err = limefile_commit(editor, 5);
         recorder.fail_at = 0;
-        if (err && limefile_append_message(editor, true) == 0) {
+        if (err && limefile_editor_set_mb(editor, true) == 0) {
             assert_int_equal(limefile_commit(editor, 5), 0);
             assert_true(is_good(&recorder.memory));
             assert_int_equal(recorder.memory.data[END_OF_THREE + 6], MB | ME);
@@ -619,7 +619,7 @@ TEST(test_nowhere_to_write)
 {
     struct limefile_memory memory;
     struct bytes b = three();
-    limefile_memory_lend(&memory, b.at, b.n);
+    limefile_memory_borrow(&memory, b.at, b.n);
     editor = editor_of(&memory.source);
     assert_int_equal(limefile_append_begin(editor, "t", 1), -EROFS);
     assert_int_equal(limefile_remove_last(editor), -EROFS);

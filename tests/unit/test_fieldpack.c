@@ -56,7 +56,7 @@ TEST(test_any)
     enum { FIELDS = 2000 };
     static struct limefile_field fields[FIELDS];
     static uint64_t where[FIELDS];
-    struct fieldpack pack = {.at = NULL};
+    struct fieldpack pack = {.bytes = NULL};
     for (size_t i = 0; i < FIELDS; i++) {
         any_field(&fields[i]);
         assert_int_equal(fieldpack_put(&pack, &fields[i], &where[i]), 0);
@@ -68,12 +68,12 @@ TEST(test_any)
         assert_same(&f, &fields[i]);
         assert_int_equal(f.by_format, 7);
     }
-    free(pack.at);
+    free(pack.bytes);
 }
 
 TEST(test_neighbours_share)
 {
-    struct fieldpack pack = {.at = NULL};
+    struct fieldpack pack = {.bytes = NULL};
     struct limefile_field f = {.kind = LIMEFILE_KIND_GAUGE, .name = "su3gauge", .sites = 512};
     struct limefile_field g = f;
     uint64_t first, again, other, last;
@@ -84,5 +84,5 @@ TEST(test_neighbours_share)
     assert_int_equal(fieldpack_put(&pack, &g, &last), 0);
     assert_true(first == again && other == last && first != other);
     assert_true(pack.used < 50);
-    free(pack.at);
+    free(pack.bytes);
 }

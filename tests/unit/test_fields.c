@@ -59,7 +59,7 @@ struct looked {
 static void look(struct looked *l, const struct row *rows, size_t count)
 {
     *l = (struct looked){.bytes = build(rows, count)};
-    limefile_memory_lend(&l->memory, l->bytes.at, l->bytes.n);
+    limefile_memory_borrow(&l->memory, l->bytes.at, l->bytes.n);
     l->index = index_of(&l->memory.source);
     assert_int_equal(limefile_fields_build(&l->memory.source, l->index, &l->fields), 0);
 }
@@ -108,7 +108,7 @@ static void add_field(struct text *text, const struct limefile_field *f)
                                         "source",  "scidac", "global"};
     struct limefile_field as;
     unsigned readings = 0;
-    while (limefile_field_reading(f, readings, &as))
+    while (limefile_field_layout(f, readings, &as))
         readings++;
     add(text, "%d: %s%s%s", (int)f->record.ordinal, kinds[f->kind], *f->name ? " " : "",
         f->name);
@@ -162,13 +162,13 @@ static struct text describe(const struct limefile_index *index,
         add(&text, "%s by %d\n", fields->lfn, (int)fields->by_lfn);
     for (size_t i = 0; i < fields->count; i++) {
         limefile_fields_get(fields, i, &f);
-        assert_true(limefile_fields_of(fields, f.record.ordinal, &same));
+        assert_true(limefile_fields_find(fields, f.record.ordinal, &same));
         assert_int_equal(same.record.ordinal, f.record.ordinal);
         assert_string_equal(same.name, f.name);
         add_field(&text, &f);
     }
-    assert_false(limefile_fields_of(fields, 0, &f));
-    assert_false(limefile_fields_of(fields, limefile_index_count(index) + 1, &f));
+    assert_false(limefile_fields_find(fields, 0, &f));
+    assert_false(limefile_fields_find(fields, limefile_index_count(index) + 1, &f));
     for (size_t i = 0; limefile_fields_finding(fields, i, &finding); i++) {
         assert_true(finding.offset >= before);
         before = finding.offset;
@@ -701,7 +701,7 @@ TEST(test_disputed)
         limefile_fields_get(&l.fields, 0, &f);
         assert_int_equal(f.disputed, disputed);
         assert_int_equal(f.site_bytes, 288);
-        assert_int_equal(limefile_field_reading(&f, 0, &as), !disputed || n == GAUGE_2222);
+        assert_int_equal(limefile_field_layout(&f, 0, &as), !disputed || n == GAUGE_2222);
         unlook(&l);
     }
 }
@@ -879,7 +879,7 @@ TEST(test_read_errors)
         faulty.fail_at = faulty.calls + i;
         faulty.fail_for = 1;
         assert_int_equal(limefile_fields_build(&faulty.source, index, &fields), -EIO);
-        assert_null(fields.kept);
+        assert_null(fields.store);
     }
     faulty.memory.size = 150; /* the file was cut */
     assert_int_equal(limefile_fields_build(&faulty.source, index, &fields), LIMEFILE_E_SHRUNK);

@@ -93,21 +93,21 @@ TEST(test_magic)
 TEST(test_extent)
 {
     uint64_t end = 1, next = 1;
-    assert_int_equal(limefile_extent_of(0, 0, &end, &next), 0);
+    assert_int_equal(limefile_record_end(0, 0, &end, &next), 0);
     assert_int_equal(end, 144);
     assert_int_equal(next, 144);
-    assert_int_equal(limefile_extent_of(1000, 13, &end, &next), 0);
+    assert_int_equal(limefile_record_end(1000, 13, &end, &next), 0);
     assert_int_equal(end, 1157);
     assert_int_equal(next, 1160);
     /* the last that fits: next == 2^63 - 8 */
     uint64_t most = (UINT64_C(1) << 63) - 8 - 144;
-    assert_int_equal(limefile_extent_of(0, most, &end, &next), 0);
+    assert_int_equal(limefile_record_end(0, most, &end, &next), 0);
     assert_int_equal(next, (UINT64_C(1) << 63) - 8);
-    assert_int_equal(limefile_extent_of(0, most + 1, &end, &next), LIMEFILE_E_LENGTH);
-    assert_int_equal(limefile_extent_of(8, most, &end, &next), LIMEFILE_E_LENGTH);
-    assert_int_equal(limefile_extent_of(0, UINT64_MAX - 143, &end, &next), LIMEFILE_E_LENGTH);
-    assert_int_equal(limefile_extent_of(UINT64_MAX, 0, &end, &next), LIMEFILE_E_LENGTH);
-    assert_int_equal(limefile_extent_of(UINT64_MAX - 144, 1, &end, &next), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_record_end(0, most + 1, &end, &next), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_record_end(8, most, &end, &next), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_record_end(0, UINT64_MAX - 143, &end, &next), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_record_end(UINT64_MAX, 0, &end, &next), LIMEFILE_E_LENGTH);
+    assert_int_equal(limefile_record_end(UINT64_MAX - 144, 1, &end, &next), LIMEFILE_E_LENGTH);
 }
 
 TEST(test_harmless)

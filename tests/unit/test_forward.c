@@ -1,5 +1,5 @@
 /* test_forward.c - what is forwarded, what is fetched ahead, and which slot is used again */
-#include "forward.h"
+#include "prefetch.h"
 
 #include <stdlib.h>
 
@@ -16,15 +16,15 @@ enum {
 static const uint64_t end = BEGIN + 1000 * MIB + 77;
 
 static struct bench {
-    struct limefs_forward forward;
+    struct limefs_prefetch forward;
     double now;
     int loads[LIMEFS_SLOTS_MAX];
     int count;
 } b; /* new for each test */
 
-static struct limefs_want want(uint64_t at, size_t n)
+static struct limefs_read_req want(uint64_t at, size_t n)
 {
-    return (struct limefs_want){
+    return (struct limefs_read_req){
         .snap_id = ID, .begin = BEGIN, .end = end, .at = BEGIN + at, .n = n, .now = b.now};
 }
 
@@ -32,7 +32,7 @@ static int set_up(void **state)
 {
     (void)state;
     b = (struct bench){.now = 100};
-    limefs_forward_init(&b.forward, 256 * MIB, 32 * MIB, 4 * MIB);
+    limefs_prefetch_init(&b.forward, 256 * MIB, 32 * MIB, 4 * MIB);
     assert_int_equal(b.forward.slots, 8);
     return 0;
 }
@@ -41,25 +41,25 @@ static int set_up(void **state)
 static void load_all(void)
 {
     for (int i = 0; i < b.count; i++)
-        limefs_forward_loaded(&b.forward, b.loads[i], true, b.now);
+        limefs_prefetch_end_load(&b.forward, b.loads[i], true, b.now);
 }
 
 /* A request; how many pieces it was given. */
 static int ask(uint64_t offset, size_t n)
 {
-    struct limefs_want request = want(offset, n);
-    int slots[LIMEFS_PIECES_MAX];
+    struct limefs_read_req request = want(offset, n);
+    int slots[LIMEFS_CHUNKS_MAX];
     bool ready, follows;
     b.now += 1e-4;
-    b.count = limefs_forward_note(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows);
+    b.count = limefs_prefetch_plan(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows);
     load_all();
-    int pieces = limefs_forward_find(&b.forward, &request, slots, &ready);
+    int pieces = limefs_prefetch_find(&b.forward, &request, slots, &ready);
     assert_true(pieces == 0 || ready);
     if (pieces) {
-        struct limefs_pieces given;
+        struct limefs_chunks given;
         char *const base = (char *)(uintptr_t)4096;
         uint64_t at = request.at;
-        limefs_forward_hold(&b.forward, &request, slots, pieces, base, STRIDE, &given);
+        limefs_prefetch_hold(&b.forward, &request, slots, pieces, base, STRIDE, &given);
         for (int i = 0; i < pieces; i++) {
             const struct limefs_extent *slot = &b.forward.slot[given.slot[i]];
             uint64_t place = (uint64_t)((char *)given.iov[i].iov_base - base);
@@ -67,7 +67,7 @@ static int ask(uint64_t offset, size_t n)
             at += given.iov[i].iov_len;
         }
         assert_int_equal(at, request.at + n);
-        limefs_forward_release(&b.forward, &given);
+        limefs_prefetch_release(&b.forward, &given);
     }
     return pieces;
 }
@@ -96,14 +96,14 @@ TEST_WITH(test_a_stream_is_fetched_once_and_whole, set_up, NULL)
 TEST_WITH(test_small_extents, set_up, NULL)
 {
     uint64_t loaded = 0, local = 0;
-    limefs_forward_init(&b.forward, 24 * MIB, MIB, 256 * 1024);
+    limefs_prefetch_init(&b.forward, 24 * MIB, MIB, 256 * 1024);
     for (uint64_t at = 0; at < 500 * MIB; at += 128 * 1024) {
         local += ask(at, 128 * 1024) ? 0 : 128 * 1024;
         for (int i = 0; i < b.count; i++)
             loaded += b.forward.slot[b.loads[i]].to - b.forward.slot[b.loads[i]].from;
         if (at % MIB == 0) {
-            struct limefs_want request = want(at, 128 * 1024);
-            limefs_forward_waited(&b.forward, &request);
+            struct limefs_read_req request = want(at, 128 * 1024);
+            limefs_prefetch_note_wait(&b.forward, &request);
         }
     }
     assert_int_equal(b.forward.stream[0].depth, 18);
@@ -163,9 +163,9 @@ TEST_WITH(test_a_small_block_stream_is_a_stream, set_up, NULL)
 TEST_WITH(test_nothing_is_loaded_when_it_may_not_be, set_up, NULL)
 {
     for (uint64_t at = 0; at < 50 * MIB; at += MIB) {
-        struct limefs_want request = want(at, MIB);
+        struct limefs_read_req request = want(at, MIB);
         bool follows;
-        assert_int_equal(limefs_forward_note(&b.forward, &request, 0, b.loads, &follows), 0);
+        assert_int_equal(limefs_prefetch_plan(&b.forward, &request, 0, b.loads, &follows), 0);
     }
     assert_true(ask(50 * MIB, MIB) > 0); /* at once, where it may */
 }
@@ -173,10 +173,10 @@ TEST_WITH(test_nothing_is_loaded_when_it_may_not_be, set_up, NULL)
 TEST_WITH(test_waiting_leads_further_ahead, set_up, NULL)
 {
     for (uint64_t at = 0; at < 300 * MIB; at += MIB) {
-        struct limefs_want request = want(at, MIB);
+        struct limefs_read_req request = want(at, MIB);
         ask(at, MIB);
         if (at % (32 * MIB) == 0)
-            limefs_forward_waited(&b.forward, &request);
+            limefs_prefetch_note_wait(&b.forward, &request);
     }
     assert_int_equal(b.forward.stream[0].depth, 6); /* of 8 slots: slow streams need some */
 }
@@ -184,9 +184,9 @@ TEST_WITH(test_waiting_leads_further_ahead, set_up, NULL)
 TEST_WITH(test_who_goes_away_wastes_and_is_noticed, set_up, NULL)
 {
     for (uint64_t at = 0; at < 100 * MIB; at += MIB) {
-        struct limefs_want request = want(at, MIB);
+        struct limefs_read_req request = want(at, MIB);
         ask(at, MIB);
-        limefs_forward_waited(&b.forward, &request);
+        limefs_prefetch_note_wait(&b.forward, &request);
     }
     assert_true(b.forward.stream[0].depth > 1);
     b.now += 10;
@@ -204,33 +204,33 @@ TEST_WITH(test_held_and_loading_slots_are_not_taken, set_up, NULL)
         b.forward.slot[i].holds = i % 2 ? 0 : 1;
     }
     b.now += 100;
-    struct limefs_want request = want(9 * MIB, MIB);
+    struct limefs_read_req request = want(9 * MIB, MIB);
     bool follows;
     b.forward.stream[0].planned = request.at;
     assert_int_equal(
-        limefs_forward_note(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows), 0);
+        limefs_prefetch_plan(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows), 0);
 }
 
 TEST_WITH(test_dropped_bytes_are_not_found, set_up, NULL)
 {
-    int slots[LIMEFS_PIECES_MAX];
+    int slots[LIMEFS_CHUNKS_MAX];
     bool ready;
     for (uint64_t at = 0; at < 20 * MIB; at += MIB)
         ask(at, MIB);
-    struct limefs_want request = want(19 * MIB, MIB);
-    assert_true(limefs_forward_find(&b.forward, &request, slots, &ready) > 0);
-    limefs_forward_drop(&b.forward, ID);
-    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
+    struct limefs_read_req request = want(19 * MIB, MIB);
+    assert_true(limefs_prefetch_find(&b.forward, &request, slots, &ready) > 0);
+    limefs_prefetch_invalidate(&b.forward, ID);
+    assert_int_equal(limefs_prefetch_find(&b.forward, &request, slots, &ready), 0);
     request.snap_id = ID + 1;
-    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
+    assert_int_equal(limefs_prefetch_find(&b.forward, &request, slots, &ready), 0);
 }
 
 static bool has(uint64_t offset)
 {
-    struct limefs_want request = want(offset, 1);
-    int slots[LIMEFS_PIECES_MAX];
+    struct limefs_read_req request = want(offset, 1);
+    int slots[LIMEFS_CHUNKS_MAX];
     bool ready;
-    return limefs_forward_find(&b.forward, &request, slots, &ready) > 0;
+    return limefs_prefetch_find(&b.forward, &request, slots, &ready) > 0;
 }
 
 /* What was fetched of the bytes goes when the change begins, and comes again after its end. */
@@ -244,22 +244,22 @@ TEST_WITH(test_changes, set_up, NULL)
         .snap_id = ID, .from = BEGIN + 59 * MIB, .to = BEGIN + 59 * MIB + 1};
     struct limefs_change other = {.snap_id = ID + 1, .to = UINT64_MAX};
     struct limefs_change nothing = {.snap_id = ID, .from = BEGIN + 50 * MIB, .to = 0};
-    assert_false(limefs_forward_change_begin(&b.forward, &other));
-    assert_false(limefs_forward_change_begin(&b.forward, &nothing));
+    assert_false(limefs_prefetch_begin_change(&b.forward, &other));
+    assert_false(limefs_prefetch_begin_change(&b.forward, &nothing));
     assert_true(has(50 * MIB) && has(59 * MIB));
-    assert_true(limefs_forward_change_begin(&b.forward, &change));
+    assert_true(limefs_prefetch_begin_change(&b.forward, &change));
     assert_false(has(59 * MIB));
-    assert_true(limefs_forward_is_changing(&b.forward, ID));
+    assert_true(limefs_prefetch_is_changing(&b.forward, ID));
 
     /* While it lasts, in a stream and from the beginning. */
     for (at = 55 * MIB; at < 70 * MIB; at += MIB) {
         ask(at, MIB);
         assert_false(has(59 * MIB));
     }
-    limefs_forward_change_end(&b.forward, &other);
-    limefs_forward_change_end(&b.forward, &change);
-    limefs_forward_change_end(&b.forward, &nothing);
-    assert_false(limefs_forward_is_changing(&b.forward, ID));
+    limefs_prefetch_end_change(&b.forward, &other);
+    limefs_prefetch_end_change(&b.forward, &change);
+    limefs_prefetch_end_change(&b.forward, &nothing);
+    assert_false(limefs_prefetch_is_changing(&b.forward, ID));
     assert_false(has(59 * MIB));
     for (at = 50 * MIB; at < 62 * MIB; at += MIB)
         ask(at, MIB);
@@ -271,32 +271,32 @@ TEST_WITH(test_a_change_of_what_is_loading, set_up, NULL)
 {
     struct limefs_change change = {.snap_id = ID, .from = BEGIN, .to = UINT64_MAX};
     bool follows, ready;
-    int slots[LIMEFS_PIECES_MAX];
-    struct limefs_want request = want(0, 5 * MIB);
-    b.count = limefs_forward_note(&b.forward, &request, 1, b.loads, &follows);
+    int slots[LIMEFS_CHUNKS_MAX];
+    struct limefs_read_req request = want(0, 5 * MIB);
+    b.count = limefs_prefetch_plan(&b.forward, &request, 1, b.loads, &follows);
     assert_int_equal(b.count, 1);
     assert_int_equal(b.forward.slot[b.loads[0]].state, LIMEFS_EXTENT_LOADING);
-    assert_true(limefs_forward_change_begin(&b.forward, &change));
-    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
-    limefs_forward_change_end(&b.forward, &change);
+    assert_true(limefs_prefetch_begin_change(&b.forward, &change));
+    assert_int_equal(limefs_prefetch_find(&b.forward, &request, slots, &ready), 0);
+    limefs_prefetch_end_change(&b.forward, &change);
     load_all();
-    assert_int_equal(limefs_forward_find(&b.forward, &request, slots, &ready), 0);
+    assert_int_equal(limefs_prefetch_find(&b.forward, &request, slots, &ready), 0);
 }
 
 /* All of the record's first 10 MiB, which is where it ends; how many of the requests are given.
  */
 static int read_short(void)
 {
-    int given = 0, slots[LIMEFS_PIECES_MAX];
+    int given = 0, slots[LIMEFS_CHUNKS_MAX];
     for (uint64_t at = 0; at < 10 * MIB; at += MIB) {
-        struct limefs_want request = want(at, MIB);
+        struct limefs_read_req request = want(at, MIB);
         bool follows, ready;
         request.end = BEGIN + 10 * MIB;
         b.now += 1e-4;
         b.count =
-            limefs_forward_note(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows);
+            limefs_prefetch_plan(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows);
         load_all();
-        given += limefs_forward_find(&b.forward, &request, slots, &ready) > 0;
+        given += limefs_prefetch_find(&b.forward, &request, slots, &ready) > 0;
     }
     return given;
 }
@@ -311,10 +311,10 @@ TEST_WITH(test_a_short_record_again, set_up, NULL)
         uint64_t loads = b.forward.stats.loads;
         assert_int_equal(read_short(), 10);
         assert_true(i == 0 || b.forward.stats.loads == loads);
-        limefs_forward_drop(&b.forward, ID);
+        limefs_prefetch_invalidate(&b.forward, ID);
         assert_int_equal(read_short(), 10);
-        limefs_forward_change_begin(&b.forward, &hole);
-        limefs_forward_change_end(&b.forward, &hole);
+        limefs_prefetch_begin_change(&b.forward, &hole);
+        limefs_prefetch_end_change(&b.forward, &hole);
         assert_int_equal(read_short(), 10);
     }
 }

@@ -14,7 +14,7 @@ TEST(of_a_file)
 {
     struct stat st;
     assert_int_equal(stat("/", &st), 0);
-    struct limefile_identity root = limefile_identity_of(&st);
+    struct limefile_identity root = limefile_identify(&st);
     assert_true(root.dev == st.st_dev && root.ino == st.st_ino && root.uid == st.st_uid);
     assert_true(root.mode == st.st_mode && root.size == st.st_size);
     assert_true(limefile_time_equal(&root.mtime, &st.st_mtim));
@@ -54,7 +54,7 @@ TEST(racy)
         {{100, 5}, {0, 0}, true},           {{0, 0}, {100, 0}, false},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_int_equal(limefile_time_is_racy(&rows[i].time, &rows[i].seen), rows[i].racy);
+        assert_int_equal(limefile_time_is_suspect(&rows[i].time, &rows[i].seen), rows[i].racy);
 }
 
 TEST(validity)

@@ -221,7 +221,7 @@ TEST(test_colliding_types_cost_nothing)
         b.n += 144;
     }
     struct limefile_memory memory;
-    limefile_memory_lend(&memory, b.at, b.n);
+    limefile_memory_borrow(&memory, b.at, b.n);
     clock_t start = clock();
     struct limefile_index *index = index_of(&memory.source);
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
@@ -255,7 +255,7 @@ TEST(test_lookups)
     struct bytes b = sample();
     struct limefile_memory memory;
     struct limefile_record r;
-    limefile_memory_lend(&memory, b.at, b.n);
+    limefile_memory_borrow(&memory, b.at, b.n);
     struct limefile_index *index = index_of(&memory.source);
     assert_int_equal(limefile_index_count(index), 6);
     assert_int_equal(limefile_index_messages(index), 3);
@@ -297,7 +297,7 @@ TEST(test_by_type)
     struct limefile_memory memory;
     struct limefile_record r;
     uint64_t count;
-    limefile_memory_lend(&memory, b.at, b.n);
+    limefile_memory_borrow(&memory, b.at, b.n);
     struct limefile_index *index = index_of(&memory.source);
     for (size_t i = 0; i < COUNT(want); i++) {
         assert_int_equal(limefile_index_by_type(index, want[i].type, 1, &r, &count), 0);
@@ -316,7 +316,7 @@ TEST(test_empty_file)
     struct limefile_memory memory;
     struct limefile_record r;
     uint64_t count;
-    limefile_memory_lend(&memory, "", 0);
+    limefile_memory_borrow(&memory, "", 0);
     struct limefile_index *index = index_of(&memory.source);
     assert_true(limefile_index_is_container(index));
     assert_null(limefile_index_fault(index));
@@ -335,7 +335,7 @@ TEST(test_what_is_a_container)
     struct bytes b = sample();
     struct limefile_memory memory;
     for (size_t n = 1; n < b.n; n++) { /* cut anywhere it still is one */
-        limefile_memory_lend(&memory, b.at, n);
+        limefile_memory_borrow(&memory, b.at, n);
         struct limefile_index *index = index_of(&memory.source);
         assert_true(limefile_index_is_container(index));
         assert_true(limefile_index_end(index) <= n);
@@ -343,7 +343,7 @@ TEST(test_what_is_a_container)
     }
     b.at[3] = 0;
     for (size_t n = 4; n < b.n; n += 100) {
-        limefile_memory_lend(&memory, b.at, n);
+        limefile_memory_borrow(&memory, b.at, n);
         struct limefile_index *index = index_of(&memory.source);
         assert_false(limefile_index_is_container(index));
         assert_int_equal(limefile_index_fault(index)->code, LIMEFILE_E_MAGIC);
@@ -359,7 +359,7 @@ TEST(test_records_before_a_fault_stay)
     struct limefile_record r;
     size_t whole = b.n;
     bytes_fill(&b, 'z', 77);
-    limefile_memory_lend(&memory, b.at, b.n);
+    limefile_memory_borrow(&memory, b.at, b.n);
     struct limefile_index *index = index_of(&memory.source);
     assert_int_equal(limefile_index_count(index), 6);
     assert_int_equal(limefile_index_end(index), whole);
@@ -381,9 +381,9 @@ TEST(test_another_last_record)
     uint64_t count;
     for (int i = 0; i < 100; i++)
         bytes_record(&b, i % 3 ? "often" : "seldom", (size_t)i, i, MB | ME);
-    limefile_memory_lend(&memory, b.at, b.n);
+    limefile_memory_borrow(&memory, b.at, b.n);
     struct limefile_index *full = index_of(&memory.source), *index = full, *next;
-    limefile_index_hold(full);
+    limefile_index_ref(full);
     for (int i = 100; i > 0; i--) {
         assert_int_equal(limefile_index_without_last(index, &next), 0);
         limefile_index_free(index);

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "append.h"
 #include "nodes.h"
-#include "told.h"
+#include "kernel_mtime.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -44,27 +44,27 @@ static struct stat attributes(const struct limefile_identity *stamp)
 }
 
 static struct limefs_node *child(struct limefs_node *parent, const char *name,
-                                 enum limefs_kind kind, struct limefile_identity stamp)
+                                 enum limefs_node_kind kind, struct limefile_identity stamp)
 {
-    struct limefs_found found = {.kind = kind};
+    struct limefs_tree_entry found = {.kind = kind};
     found.st = attributes(&stamp);
-    struct limefs_node *node = limefs_node_child(fs, parent, name, &found);
+    struct limefs_node *node = limefs_node_lookup_child(fs, parent, name, &found);
     assert_non_null(node);
     return node;
 }
 
 TEST_WITH(test_numbers, set_up, tear_down)
 {
-    assert_int_equal(limefs_inode_of_node(fs->inodes.root), 1);
-    assert_ptr_equal(limefs_inode_node(fs, 1), fs->inodes.root);
+    assert_int_equal(limefs_inode_node_id(fs->inodes.root), 1);
+    assert_ptr_equal(limefs_inode_find_node(fs, 1), fs->inodes.root);
     struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
-    uint64_t id = limefs_inode_of_node(one);
+    uint64_t id = limefs_inode_node_id(one);
     assert_int_not_equal(id, 1);
-    assert_ptr_equal(limefs_inode_node(fs, id), one);
-    assert_null(limefs_inode_find(fs, id).view);
-    assert_null(limefs_inode_node(fs, UINT64_C(77777) << 32));
+    assert_ptr_equal(limefs_inode_find_node(fs, id), one);
+    assert_null(limefs_inode_find(fs, id).snap);
+    assert_null(limefs_inode_find_node(fs, UINT64_C(77777) << 32));
     limefs_node_forget(fs, one, 1);
-    assert_null(limefs_inode_node(fs, id));
+    assert_null(limefs_inode_find_node(fs, id));
 }
 
 /* As many as the kernel likes; what it forgets is free for others. */
@@ -79,8 +79,8 @@ TEST_WITH(test_slots, set_up, tear_down)
     }
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "n%d", i);
-        assert_ptr_equal(limefs_node_find(fs, fs->inodes.root, name), nodes[i]);
-        assert_ptr_equal(limefs_inode_node(fs, limefs_inode_of_node(nodes[i])), nodes[i]);
+        assert_ptr_equal(limefs_node_find_child(fs, fs->inodes.root, name), nodes[i]);
+        assert_ptr_equal(limefs_inode_find_node(fs, limefs_inode_node_id(nodes[i])), nodes[i]);
     }
     uint32_t slots = fs->inodes.slot_count;
     uint64_t last = nodes[MANY - 1]->id;
@@ -104,11 +104,11 @@ TEST_WITH(test_links, set_up, tear_down)
     assert_int_equal(one->lookups, 2);
     assert_string_equal(one->name, "two");
     assert_ptr_equal(one->parent, sub);
-    assert_true(limefs_node_turn(fs, one, 1)); /* its other name */
+    assert_true(limefs_node_use_name(fs, one, 1)); /* its other name */
     assert_string_equal(one->name, "one");
-    assert_false(limefs_node_turn(fs, one, 2));
+    assert_false(limefs_node_use_name(fs, one, 2));
     struct limefile_identity stamp = file(10, 5);
-    limefs_node_unfile(fs, &stamp); /* the number was given back, and is used again */
+    limefs_node_forget_file(fs, &stamp); /* the number was given back, and is used again */
     assert_ptr_not_equal(child(sub, "three", LIMEFS_OTHER, file(10, 5)), one);
 }
 
@@ -119,7 +119,8 @@ TEST_WITH(test_replaced, set_up, tear_down)
     assert_ptr_equal(child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 6)), one);
     struct limefs_node *other = child(fs->inodes.root, "one", LIMEFS_OTHER, file(11, 5));
     assert_ptr_not_equal(other, one);
-    assert_ptr_equal(limefs_inode_node(fs, limefs_inode_of_node(one)), one); /* still held */
+    assert_ptr_equal(limefs_inode_find_node(fs, limefs_inode_node_id(one)),
+                     one); /* still held */
     struct limefs_node *container =
         child(fs->inodes.root, "one", LIMEFS_CONTAINER, file(12, 5));
     assert_ptr_equal(child(fs->inodes.root, "one", LIMEFS_CONTAINER, file(13, 9)), container);
@@ -153,9 +154,9 @@ TEST_WITH(test_changed_by_others, set_up, tear_down)
     assert_ptr_equal(plain(1, 20), node); /* its mode, perhaps */
     assert_ptr_equal(plain(2, 9), node);  /* seen before it was made */
     struct limefile_identity stamp = changed(2, 20);
-    limefs_append_opened(node, O_WRONLY, &stamp);
+    limefs_append_note_open(node, O_WRONLY, &stamp);
     assert_ptr_equal(plain(2, 20), node); /* which somebody needs */
-    limefs_append_closed(node, false);
+    limefs_append_note_close(node, false);
     assert_ptr_not_equal(plain(2, 20), node);
     struct limefile_identity fifo = {.dev = 1, .ino = 21, .mode = S_IFIFO};
     node = child(fs->inodes.root, "fifo", LIMEFS_OTHER, fifo);
@@ -173,87 +174,88 @@ TEST_WITH(test_changed_by_us, set_up, tear_down)
     fs->options.rw = true;
     struct limefs_node *node = plain(1, 10);
     node->plain.known.created -= 1;
-    limefs_told_begin(fs, node);
+    limefs_kernel_mtime_change_begin(fs, node);
     assert_ptr_equal(plain(2, 20), node);
-    limefs_told_end(fs, node, fd, -EPERM);
+    limefs_kernel_mtime_change_end(fs, node, fd, -EPERM);
     assert_int_equal(node->plain.known.mtime.tv_sec, 1);
-    limefs_told_begin(fs, node);
-    limefs_told_end(fs, node, fd, 0);
+    limefs_kernel_mtime_change_begin(fs, node);
+    limefs_kernel_mtime_change_end(fs, node, fd, 0);
     assert_ptr_equal(plain(st.st_mtim.tv_sec, 0), node);
     assert_int_equal(node->plain.known.mtime.tv_sec, st.st_mtim.tv_sec);
-    limefs_told_written(node);
+    limefs_kernel_mtime_note_write(node);
     assert_ptr_equal(plain(st.st_mtim.tv_sec + 1, st.st_ctim.tv_sec + 1), node);
-    limefs_told_note(fs, node, fd);
+    limefs_kernel_mtime_update(fs, node, fd);
     assert_ptr_not_equal(plain(st.st_mtim.tv_sec + 1, st.st_ctim.tv_sec + 1), node);
     close(fd);
 }
 
-static struct limefs_found regular(enum limefs_kind kind, time_t changed, bool sure)
+static struct limefs_tree_entry regular(enum limefs_node_kind kind, time_t changed, bool sure)
 {
     struct limefile_identity stamp = file(30, 500);
     stamp.ctime.tv_sec = changed;
-    return (struct limefs_found){.st = attributes(&stamp), .kind = kind, .is_certain = sure};
+    return (struct limefs_tree_entry){
+        .st = attributes(&stamp), .kind = kind, .is_certain = sure};
 }
 
 /* What is known without a look. */
-static bool is_known(struct limefs_found found, enum limefs_kind kind, bool sure)
+static bool is_known(struct limefs_tree_entry found, enum limefs_node_kind kind, bool sure)
 {
     found.kind = LIMEFS_DIRECTORY;
     found.is_certain = false;
-    return limefs_node_known_kind(fs, fs->inodes.root, "x", &found) && found.kind == kind &&
+    return limefs_node_find_kind(fs, fs->inodes.root, "x", &found) && found.kind == kind &&
            found.is_certain == sure;
 }
 
 TEST_WITH(test_known, set_up, tear_down)
 {
-    struct limefs_found old = regular(LIMEFS_OTHER, 1, true), now = old;
+    struct limefs_tree_entry old = regular(LIMEFS_OTHER, 1, true), now = old;
     assert_false(is_known(old, LIMEFS_OTHER, true));
-    limefs_node_child(fs, fs->inodes.root, "x", &old);
+    limefs_node_lookup_child(fs, fs->inodes.root, "x", &old);
     assert_true(is_known(old, LIMEFS_OTHER, true));
     now.st.st_ctim.tv_nsec++; /* its size and mtime can be set to what they were */
-    assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &now));
+    assert_false(limefs_node_find_kind(fs, fs->inodes.root, "x", &now));
     old.is_certain = false; /* in the tick of its last change it may change once more */
-    limefs_node_child(fs, fs->inodes.root, "x", &old);
-    assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &old));
+    limefs_node_lookup_child(fs, fs->inodes.root, "x", &old);
+    assert_false(limefs_node_find_kind(fs, fs->inodes.root, "x", &old));
 }
 
 /* What it is while it is written to, it need not be afterwards. */
 TEST_WITH(test_known_while_written, set_up, tear_down)
 {
-    struct limefs_found before = regular(LIMEFS_OTHER, 1, true), after = before;
-    struct limefs_node *node = limefs_node_child(fs, fs->inodes.root, "x", &before);
-    struct limefile_identity stamp = limefile_identity_of(&before.st);
+    struct limefs_tree_entry before = regular(LIMEFS_OTHER, 1, true), after = before;
+    struct limefs_node *node = limefs_node_lookup_child(fs, fs->inodes.root, "x", &before);
+    struct limefile_identity stamp = limefile_identify(&before.st);
     after.st.st_ctim.tv_sec = 2;
-    limefs_append_opened(node, O_WRONLY, &stamp);
-    assert_true(limefs_node_known_kind(fs, fs->inodes.root, "x", &after));
+    limefs_append_note_open(node, O_WRONLY, &stamp);
+    assert_true(limefs_node_find_kind(fs, fs->inodes.root, "x", &after));
     assert_true(after.kind == LIMEFS_OTHER && !after.is_certain);
-    assert_ptr_equal(limefs_node_child(fs, fs->inodes.root, "x", &after), node);
-    limefs_append_closed(node, false);
-    assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &after));
+    assert_ptr_equal(limefs_node_lookup_child(fs, fs->inodes.root, "x", &after), node);
+    limefs_append_note_close(node, false);
+    assert_false(limefs_node_find_kind(fs, fs->inodes.root, "x", &after));
 }
 
 /* The kernel has asked for attributes, and nobody has looked. */
 TEST_WITH(test_known_of_a_container, set_up, tear_down)
 {
-    struct limefs_found old = regular(LIMEFS_CONTAINER, 1, true), now = old;
-    struct limefs_node *node = limefs_node_child(fs, fs->inodes.root, "x", &old);
-    limefs_node_touched(fs, node, &old.st);
+    struct limefs_tree_entry old = regular(LIMEFS_CONTAINER, 1, true), now = old;
+    struct limefs_node *node = limefs_node_lookup_child(fs, fs->inodes.root, "x", &old);
+    limefs_node_note_attributes(fs, node, &old.st);
     assert_true(is_known(old, LIMEFS_CONTAINER, true));
     now.st.st_ctim.tv_sec = 2;
-    limefs_node_touched(fs, node, &now.st);
-    assert_false(limefs_node_known_kind(fs, fs->inodes.root, "x", &now));
+    limefs_node_note_attributes(fs, node, &now.st);
+    assert_false(limefs_node_find_kind(fs, fs->inodes.root, "x", &now));
 }
 
 TEST_WITH(test_parents, set_up, tear_down)
 {
     struct limefs_node *a = child(fs->inodes.root, "a", LIMEFS_DIRECTORY, folder(2));
     struct limefs_node *b = child(a, "b", LIMEFS_DIRECTORY, folder(3));
-    uint64_t id = limefs_inode_of_node(a);
+    uint64_t id = limefs_inode_node_id(a);
     limefs_node_forget(fs, a, 1); /* its child needs it */
-    assert_ptr_equal(limefs_inode_node(fs, id), a);
+    assert_ptr_equal(limefs_inode_find_node(fs, id), a);
     limefs_node_forget(fs, b, 1);
-    assert_null(limefs_inode_node(fs, id));
-    assert_null(limefs_node_find(fs, fs->inodes.root, "a"));
+    assert_null(limefs_inode_find_node(fs, id));
+    assert_null(limefs_node_find_child(fs, fs->inodes.root, "a"));
 }
 
 TEST_WITH(test_moved, set_up, tear_down)
@@ -261,12 +263,13 @@ TEST_WITH(test_moved, set_up, tear_down)
     struct limefs_node *to = child(fs->inodes.root, "to", LIMEFS_DIRECTORY, folder(2));
     struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
     struct limefs_node *two = child(to, "two", LIMEFS_OTHER, file(11, 5));
-    assert_int_equal(limefs_node_moved(fs, fs->inodes.root, "one", to, "two", true), 0);
-    assert_ptr_equal(limefs_node_find(fs, to, "two"), one);
-    assert_ptr_equal(limefs_node_find(fs, fs->inodes.root, "one"), two);
-    assert_int_equal(limefs_node_moved(fs, to, "two", fs->inodes.root, "one", false), 0);
-    assert_null(limefs_node_find(fs, to, "two"));
-    assert_ptr_equal(limefs_node_find(fs, fs->inodes.root, "one"), one); /* over the other */
+    assert_int_equal(limefs_node_note_rename(fs, fs->inodes.root, "one", to, "two", true), 0);
+    assert_ptr_equal(limefs_node_find_child(fs, to, "two"), one);
+    assert_ptr_equal(limefs_node_find_child(fs, fs->inodes.root, "one"), two);
+    assert_int_equal(limefs_node_note_rename(fs, to, "two", fs->inodes.root, "one", false), 0);
+    assert_null(limefs_node_find_child(fs, to, "two"));
+    assert_ptr_equal(limefs_node_find_child(fs, fs->inodes.root, "one"),
+                     one); /* over the other */
 }
 
 TEST_WITH(test_shown, set_up, tear_down)
@@ -274,18 +277,19 @@ TEST_WITH(test_shown, set_up, tear_down)
     const uint64_t dev = fs->source_dev;
     const struct stat five = {.st_dev = dev, .st_ino = 5},
                       other = {.st_dev = dev + 1, .st_ino = 5};
-    assert_int_equal(limefs_shown_inode(fs, dev, UINT64_C(1) << 40), UINT64_C(1) << 40);
-    ino_t a = limefs_shown_record(fs, &five, 1), b = limefs_shown_record(fs, &five, 2);
+    assert_int_equal(limefs_visible_ino(fs, dev, UINT64_C(1) << 40), UINT64_C(1) << 40);
+    ino_t a = limefs_visible_record_ino(fs, &five, 1),
+          b = limefs_visible_record_ino(fs, &five, 2);
     assert_true(b > a && a > UINT64_MAX / 2); /* not a number of a file below */
-    assert_int_not_equal(limefs_shown_record(fs, &other, 1), a);
-    ino_t elsewhere = limefs_shown_inode(fs, dev + 1, 5);
+    assert_int_not_equal(limefs_visible_record_ino(fs, &other, 1), a);
+    ino_t elsewhere = limefs_visible_ino(fs, dev + 1, 5);
     assert_true(elsewhere != 5 && elsewhere <= UINT64_MAX / 4); /* nor a face's */
-    assert_int_not_equal(limefs_shown_face(fs, &five, 1, 1, 0),
-                         limefs_shown_face(fs, &other, 1, 1, 0));
+    assert_int_not_equal(limefs_visible_export_ino(fs, &five, 1, 1, 0),
+                         limefs_visible_export_ino(fs, &other, 1, 1, 0));
     fs->options.ino32 = 1;
-    assert_true(limefs_shown_inode(fs, dev, UINT64_C(0x100000001)) <= UINT32_MAX);
-    assert_int_not_equal(limefs_shown_inode(fs, dev, UINT64_C(0x100000001)), 0); /* XOR is 0 */
-    assert_int_equal(limefs_shown_inode(fs, dev, 7), 7);
-    a = limefs_shown_record(fs, &five, 1);
-    assert_true(a <= UINT32_MAX && limefs_shown_record(fs, &five, 2) == a + 1);
+    assert_true(limefs_visible_ino(fs, dev, UINT64_C(0x100000001)) <= UINT32_MAX);
+    assert_int_not_equal(limefs_visible_ino(fs, dev, UINT64_C(0x100000001)), 0); /* XOR is 0 */
+    assert_int_equal(limefs_visible_ino(fs, dev, 7), 7);
+    a = limefs_visible_record_ino(fs, &five, 1);
+    assert_true(a <= UINT32_MAX && limefs_visible_record_ino(fs, &five, 2) == a + 1);
 }

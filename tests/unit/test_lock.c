@@ -30,15 +30,15 @@ AROUND_ALL(init_locks, NULL)
 static void in_order(void)
 {
     limefs_lock(&node);
-    limefs_share(&writer);
+    limefs_lock_shared(&writer);
     limefs_lock(&job);
     limefs_lock(&fs);
     limefs_unlock(&job); /* let go in any order */
     limefs_unlock(&fs);
-    limefs_leave(&writer);
-    limefs_take(&writer);
-    limefs_lock_waits("open");
-    limefs_leave(&writer);
+    limefs_rwlock_unlock(&writer);
+    limefs_lock_exclusive(&writer);
+    limefs_lockcheck_blocking("open");
+    limefs_rwlock_unlock(&writer);
     limefs_unlock(&node);
     limefs_lock(&node);
 }
@@ -51,8 +51,8 @@ static void downwards(void)
 
 static void twice(void)
 {
-    limefs_share(&writer);
-    limefs_share(&writer);
+    limefs_lock_shared(&writer);
+    limefs_lock_shared(&writer);
 }
 
 static void waits(void)
@@ -60,14 +60,14 @@ static void waits(void)
     limefs_lock(&node);
     limefs_lock(&fs);
     limefs_unlock(&node);
-    limefs_lock_waits("fstat");
+    limefs_lockcheck_blocking("fstat");
 }
 
 static void waits_elsewhere(void)
 {
     limefs_lock(&job);
     limefs_unlock(&job);
-    limefs_lock_waits("fstat");
+    limefs_lockcheck_blocking("fstat");
 }
 
 /* In a process of its own, without a word or a core: whether it ended by abort(). */

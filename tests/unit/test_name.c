@@ -83,23 +83,23 @@ TEST(test_name_of)
 {
     char out[LIMEFILE_NAME_MAX + 1], type[129];
     struct limefile_record r = {.ordinal = 3, .type = "ildg-binary-data", .type_len = 16};
-    assert_int_equal(limefile_name_of(&r, out), 20);
+    assert_int_equal(limefile_name_format(&r, out), 20);
     assert_string_equal(out, "003-ildg-binary-data");
     r.ordinal = 1000;
-    limefile_name_of(&r, out);
+    limefile_name_format(&r, out);
     assert_string_equal(out, "1000-ildg-binary-data");
     r.type_len = 0;
     r.type = "";
-    limefile_name_of(&r, out);
+    limefile_name_format(&r, out);
     assert_string_equal(out, "1000-");
     memset(type, 0xff, sizeof type);
     type[128] = 0;
     r.type = type;
     r.type_len = 128; /* 5 + 3 * 128 = 389: cut after a whole %FF */
-    assert_int_equal(limefile_name_of(&r, out), 5 + 83 * 3);
+    assert_int_equal(limefile_name_format(&r, out), 5 + 83 * 3);
     assert_string_equal(out + 5 + 82 * 3, "%FF");
     r.ordinal = UINT64_MAX;
-    assert_true(limefile_name_of(&r, out) <= LIMEFILE_NAME_MAX);
+    assert_true(limefile_name_format(&r, out) <= LIMEFILE_NAME_MAX);
 }
 
 /* ---- finding ---- */
@@ -121,7 +121,7 @@ TEST(test_find)
     struct limefile_memory memory;
     for (size_t i = 0; i < COUNT(types); i++)
         bytes_record(&b, types[i], 8, 0, MB | ME);
-    limefile_memory_lend(&memory, b.at, b.n);
+    limefile_memory_borrow(&memory, b.at, b.n);
     struct limefile_index *index = index_of(&memory.source);
     static const struct {
         const char *name;

@@ -30,7 +30,7 @@ static int take(const void *context, char *text)
 
 static const struct option_rule rules[] = {
     {"flag", 'f', OPTION_FLAG, .value = &got.flag},
-    {"last", 0, OPTION_LAST, .value = &got.last},
+    {"last", 0, OPTION_STOP, .value = &got.last},
     {"number", 'n', OPTION_UNSIGNED, &got.number, 2, .most = 64},
     {"size", 0, OPTION_SIZE, &got.size, 1, .most = 0x1p40},
     {"count", 0, OPTION_COUNT, &got.count, 0, .most = 1e15},
@@ -40,12 +40,12 @@ static const struct option_rule rules[] = {
     {"word", 0, OPTION_WORD, &got.word, .words = words},
     {"text", 't', OPTION_TEXT, .value = &got.text},
     {"call", 'c', OPTION_CALL_TEXT, .take = take},
-    {"either", 0, OPTION_CALL_EITHER, .take = take},
+    {"either", 0, OPTION_CALL_OPTIONAL, .take = take},
     {NULL},
 };
 
 /* The words of the line are separated by spaces. */
-static int read_line(const char *line, bool in_order, char why[OPTION_WHY_BYTES])
+static int read_line(const char *line, bool in_order, char why[OPTION_ERROR_BYTES])
 {
     static char copy[256];
     char *argv[32] = {(char *)"program"}, *rest;
@@ -55,12 +55,12 @@ static int read_line(const char *line, bool in_order, char why[OPTION_WHY_BYTES]
     for (char *word = strtok_r(copy, " ", &rest); word; word = strtok_r(NULL, " ", &rest))
         argv[argc++] = word;
     why[0] = '\0';
-    return limefile_options_read(rules, argc, argv, in_order ? note : NULL, ".", why);
+    return limefile_options_parse(rules, argc, argv, in_order ? note : NULL, ".", why);
 }
 
 TEST(test_values)
 {
-    char why[OPTION_WHY_BYTES];
+    char why[OPTION_ERROR_BYTES];
     assert_int_equal(read_line("-fn 64 --size=3M a --count 2k -e 2x3x4 --real -1e-1 --reals "
                                "0x1.5x2 --word none -t x b",
                                false, why),
@@ -99,9 +99,9 @@ TEST(test_refused)
         {"-t", "option '-t' requires a value"},
         {"--x", "unknown option '--x'"},
     };
-    char why[OPTION_WHY_BYTES];
+    char why[OPTION_ERROR_BYTES];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        assert_int_equal(read_line(cases[i].line, false, why), OPTION_IS_WRONG);
+        assert_int_equal(read_line(cases[i].line, false, why), OPTION_INVALID);
         if (strncmp(why, cases[i].why, strlen(cases[i].why)) != 0)
             fail_msg("%s: %s", cases[i].line, why);
     }
@@ -109,11 +109,11 @@ TEST(test_refused)
 
 TEST(test_order)
 {
-    char why[OPTION_WHY_BYTES];
+    char why[OPTION_ERROR_BYTES];
     assert_int_equal(read_line("a -c b --either --either=d e -- -f", true, why), 0);
     assert_string_equal(got.calls, "a.b.-.d.e.-f.");
     assert_int_equal(read_line("-c stop -n 0", false, why), 7);
     assert_int_equal(read_line("--last -n 0", false, why), 0);
     assert_true(got.last);
-    assert_int_equal(read_line("--help -n 0", false, why), OPTION_ASKS_HELP);
+    assert_int_equal(read_line("--help -n 0", false, why), OPTION_HELP);
 }

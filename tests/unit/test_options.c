@@ -11,7 +11,7 @@ static struct limefs_command command;
 
 static char said[1024]; /* on stderr */
 
-/* What limefs_options_read() returns for "limefs WORDS". */
+/* What limefs_options_parse() returns for "limefs WORDS". */
 static int reads(const char *words)
 {
     char *copy = strdup(words), *argv[32] = {"limefs"};
@@ -21,7 +21,7 @@ static int reads(const char *words)
     int err = dup(2), ends[2];
     assert_int_equal(pipe2(ends, O_NONBLOCK), 0);
     dup2(ends[1], 2);
-    int code = limefs_options_read(argc, argv, &command, &options);
+    int code = limefs_options_parse(argc, argv, &command, &options);
     dup2(err, 2);
     ssize_t n = read(ends[0], said, sizeof said - 1);
     said[n > 0 ? n : 0] = '\0';
@@ -200,7 +200,7 @@ TEST(test_no_effect)
 TEST(test_finish)
 {
     assert_int_equal(reads("a /"), 0);
-    assert_int_equal(limefs_options_finish(&command, false, "/data/a,suid"), 0);
+    assert_int_equal(limefs_options_add_source(&command, false, "/data/a,suid"), 0);
     assert_string_equal(command.args.argv[1], "-o");
     assert_string_equal(command.args.argv[2],
                         "ro,default_permissions,subtype=limefs,fsname=/data/a\\,suid");

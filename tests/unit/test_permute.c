@@ -62,7 +62,7 @@ static char *filled(const struct orders *orders, bool memory)
 static int try_orders(const struct orders *orders)
 {
     struct lemon_permute permute;
-    lemon_permute_make(&permute, orders->dims, orders->sites, orders->order,
+    lemon_permute_init(&permute, orders->dims, orders->sites, orders->order,
                        orders->site_bytes);
     size_t bytes = (size_t)(sites_of(orders) * orders->site_bytes);
     char *disk = filled(orders, false), *memory = filled(orders, true);
@@ -177,7 +177,7 @@ TEST(test_as_many_dimensions_as_there_can_be)
     }
     for (int i = 0; i < 1 << LEMON_BOX_DIMS; i++)
         disk[i] = (uint16_t)i;
-    lemon_permute_make(&permute, LEMON_BOX_DIMS, sites, order, sizeof disk[0]);
+    lemon_permute_init(&permute, LEMON_BOX_DIMS, sites, order, sizeof disk[0]);
     assert_int_equal(permute.dims, LEMON_BOX_DIMS);
     lemon_permute_to_memory(&permute, (char *)disk, (char *)memory);
     for (int i = 0; i < 1 << LEMON_BOX_DIMS; i++) { /* the bits the other way round */

@@ -319,7 +319,7 @@ static void put_real(struct config *c, uint64_t link, int real, double value)
 }
 
 static void assert_first(const struct limefile_physics *p, const struct config *c,
-                         uint64_t link, enum limefile_physics_wrong wrong)
+                         uint64_t link, enum limefile_physics_defect wrong)
 {
     uint64_t site = link / 4;
     assert_int_equal(p->first.defect, wrong);
@@ -485,7 +485,7 @@ static void check_back(const struct config *c, const struct limefile_gauge_image
     struct limefile_gauge *g;
     unsigned char *whole = malloc(size), *part = malloc(41 * site);
     assert_int_equal(limefile_gauge_image_read(image, whole, size, 0), size);
-    limefile_memory_lend(&file, whole, size);
+    limefile_memory_borrow(&file, whole, size);
     assert_int_equal(limefile_gauge_open(&file.source, 0, &g, NULL), 0);
     assert_int_equal(g->sites.precision, c->precision);
     for (uint64_t i = 0; i < c->count; i += 5) {
@@ -501,7 +501,7 @@ static void check_back(const struct config *c, const struct limefile_gauge_image
 static void check_format(enum limefile_gauge_format format, unsigned stored, unsigned precision,
                          unsigned rows)
 {
-    struct limefile_gauge_form form = {
+    struct limefile_gauge_options form = {
         .format = format, .precision = precision, .rows = rows, .lfn = "lfn://x"};
     struct config c = make(6, 4, 8, 6, stored);
     struct limefile_sites sites = sites_of(&c);
@@ -611,7 +611,7 @@ TEST(test_extents)
 static struct limefile_physics_stated state_text(const char *text)
 {
     struct limefile_physics_stated s;
-    limefile_physics_state(&s, LIMEFILE_PHYSICS_PLAQUETTE, 1, "plaquette", text, strlen(text));
+    limefile_physics_parse(&s, LIMEFILE_PHYSICS_PLAQUETTE, 1, "plaquette", text, strlen(text));
     return s;
 }
 

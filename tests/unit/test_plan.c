@@ -1,9 +1,9 @@
 /* test_plan.c - for any geometry, the aggregators' pieces contain each byte exactly once */
 #include "lattice.h"
 
-#include "plan.h"
+#include "lattice_plan.h"
 #include "schedule.h"
-#include "share.h"
+#include "file_domains.h"
 
 #define KIB INT64_C(1024)
 #define MIB (KIB * KIB)
@@ -61,10 +61,10 @@ static int64_t longest_turn(const struct lemon_plan_hints *hints)
 static void check_round(const struct lemon_plan *plan, const struct lemon_plan_hints *hints,
                         int64_t aggregator, int64_t round, struct marks *marks)
 {
-    struct lemon_piece pieces[LEMON_TURN_PIECES];
-    int count = lemon_plan_turn(plan, aggregator, round, pieces);
+    struct lemon_piece pieces[LEMON_ROUND_PIECES_MAX];
+    int count = lemon_plan_round(plan, aggregator, round, pieces);
     int64_t sum = 0;
-    assert_in_range(count, 0, LEMON_TURN_PIECES);
+    assert_in_range(count, 0, LEMON_ROUND_PIECES_MAX);
     for (int i = 0; i < count; i++) {
         assert_true(pieces[i].from < pieces[i].to);
         assert_true(i == 0 || pieces[i - 1].to < pieces[i].from);
@@ -84,7 +84,7 @@ static void check_plan(const struct lemon_plan *plan, const struct lemon_plan_hi
     assert_true(plan->aggregators >= 1 && plan->aggregators <= plan->ranks);
     assert_true(hints->aggregators == 0 || plan->aggregators <= hints->aggregators);
     for (int64_t rank = 0; rank < plan->ranks; rank++) {
-        int64_t aggregator = lemon_plan_mover(plan, rank);
+        int64_t aggregator = lemon_plan_aggregator(plan, rank);
         if (aggregator < 0)
             continue;
         assert_true(aggregator < plan->aggregators);
@@ -106,7 +106,7 @@ TEST(test_pieces_partition_the_lattice)
         lattice_by_chance(&lattice, 3000, 100);
         unsigned char *moved = calloc((size_t)lattice.bytes + 1, 1);
         assert_non_null(moved);
-        lemon_plan_make(&plan, &lattice.division, base, &hints);
+        lemon_plan_init(&plan, &lattice.division, base, &hints);
         assert_int_equal(plan.ranks, lattice.ranks);
         assert_int_equal(plan.bytes, lattice.bytes);
         assert_int_equal(plan.base, base);
@@ -138,8 +138,8 @@ static void check_pieces_of(const struct lemon_box *box, const struct lemon_sche
            (schedule->parts[i].round != round || schedule->parts[i].aggregator != rank))
         i++;
     for (int p = 0; p < count; p++) {
-        int64_t at = lemon_box_before(box, pieces[p].from);
-        int64_t n = lemon_box_before(box, pieces[p].to) - at;
+        int64_t at = lemon_box_bytes_before(box, pieces[p].from);
+        int64_t n = lemon_box_bytes_before(box, pieces[p].to) - at;
         if (n == 0)
             continue;
         assert_true(i < schedule->part_count);
@@ -158,8 +158,8 @@ static void check_sources(const struct lattice *lattice, const struct lemon_plan
     const struct lemon_schedule *own = &schedules[rank];
     int64_t next = 0, bytes = 0, window = 0;
     for (int64_t round = 0; round < plan->rounds; round++) {
-        struct lemon_piece pieces[LEMON_TURN_PIECES];
-        int count = lemon_plan_turn(plan, own->aggregator, round, pieces);
+        struct lemon_piece pieces[LEMON_ROUND_PIECES_MAX];
+        int count = lemon_plan_round(plan, own->aggregator, round, pieces);
         int64_t sum = 0, given = 0;
         for (int i = 0; i < count; i++)
             sum += pieces[i].to - pieces[i].from;
@@ -215,15 +215,15 @@ TEST(test_schedules_fit_together)
         struct lemon_schedule schedules[LATTICE_RANKS];
         struct lemon_plan_hints hints = hints_for_small();
         lattice_by_chance(&lattice, 1000, 30);
-        lemon_plan_make(&plan, &lattice.division, 1064, &hints);
+        lemon_plan_init(&plan, &lattice.division, 1064, &hints);
         for (int rank = 0; rank < lattice.ranks; rank++)
-            assert_int_equal(lemon_schedule_make(&schedules[rank], &plan, rank), 0);
+            assert_int_equal(lemon_schedule_init(&schedules[rank], &plan, rank), 0);
         for (int rank = 0; rank < lattice.ranks; rank++)
             if (schedules[rank].aggregator >= 0)
                 check_sources(&lattice, &plan, schedules, rank);
         for (int rank = 0; rank < lattice.ranks; rank++) {
             check_parts(&lattice.boxes[rank], &schedules[rank]);
-            lemon_schedule_free(&schedules[rank]);
+            lemon_schedule_release(&schedules[rank]);
         }
     }
 }
@@ -237,7 +237,7 @@ TEST(test_a_grid_gives_the_boxes)
         assert_int_equal(lemon_grid_bytes(&lattice.division), lattice.bytes);
         for (int rank = 0; rank < lattice.ranks; rank++) {
             struct lemon_box box = {0};
-            lemon_grid_box(&lattice.division, rank, &box);
+            lemon_grid_get_box(&lattice.division, rank, &box);
             assert_memory_equal(&box, &lattice.boxes[rank], sizeof box);
         }
     }
@@ -251,8 +251,8 @@ static bool direct_by(const struct lemon_plan_hints *hints, int64_t base, int ra
 {
     struct lemon_plan plan;
     struct lemon_grid grid;
-    lemon_grid_make(&grid, 2, site, (int[]){rows, inner * ranks}, (int[]){1, ranks}, NULL);
-    lemon_plan_make(&plan, &grid, base, hints);
+    lemon_grid_init(&grid, 2, site, (int[]){rows, inner * ranks}, (int[]){1, ranks}, NULL);
+    lemon_plan_init(&plan, &grid, base, hints);
     return plan.direct;
 }
 
@@ -313,9 +313,9 @@ TEST(test_direct_never_means_many_short_runs)
         struct lemon_plan plan;
         struct lemon_plan_hints hints = hints_by_chance();
         lattice_by_chance(&lattice, 3000, i % 2 ? 100 : 100000);
-        lemon_plan_make(&plan, &lattice.division, 0, &hints);
+        lemon_plan_init(&plan, &lattice.division, 0, &hints);
         assert_int_equal(plan.direct, !has_short_runs(&lattice));
-        assert_int_equal(lemon_grid_most_runs(&lattice.division), most_runs(&lattice));
+        assert_int_equal(lemon_grid_max_runs(&lattice.division), most_runs(&lattice));
     }
 }
 
@@ -327,8 +327,8 @@ static void check_before(const struct lemon_grid *grid, int64_t at)
     int64_t sum = 0, ranks = lemon_grid_ranks(grid);
     for (int64_t rank = 0; rank < ranks; rank++) {
         struct lemon_box box;
-        lemon_grid_box(grid, rank, &box);
-        sum += lemon_box_before(&box, at);
+        lemon_grid_get_box(grid, rank, &box);
+        sum += lemon_box_bytes_before(&box, at);
     }
     assert_int_equal(sum, at);
 }
@@ -337,15 +337,15 @@ static void check_before(const struct lemon_grid *grid, int64_t at)
 static void check_run(const struct lemon_grid *grid, int64_t rank)
 {
     struct lemon_box box;
-    lemon_grid_box(grid, rank, &box);
+    lemon_grid_get_box(grid, rank, &box);
     int64_t run_bytes = lemon_box_run_bytes(&box), runs = lemon_box_bytes(&box) / run_bytes;
     int64_t run = (int64_t)chance_below((uint64_t)runs);
     int64_t at = lemon_box_run_offset(&box, run_bytes, run);
-    assert_int_equal(lemon_box_before(&box, at), run * run_bytes);
-    assert_int_equal(lemon_box_before(&box, at + run_bytes), (run + 1) * run_bytes);
-    assert_int_equal(lemon_box_before(&box, at + 1), run * run_bytes + 1);
+    assert_int_equal(lemon_box_bytes_before(&box, at), run * run_bytes);
+    assert_int_equal(lemon_box_bytes_before(&box, at + run_bytes), (run + 1) * run_bytes);
+    assert_int_equal(lemon_box_bytes_before(&box, at + 1), run * run_bytes + 1);
     if (at > 0 && run > 0)
-        assert_int_equal(lemon_box_before(&box, at - 1), run * run_bytes);
+        assert_int_equal(lemon_box_bytes_before(&box, at - 1), run * run_bytes);
 }
 
 TEST(test_an_exabyte_on_4096_ranks)
@@ -353,7 +353,7 @@ TEST(test_an_exabyte_on_4096_ranks)
     struct lemon_grid grid;
     struct lemon_plan_hints hints = {.stripe = 3 * MIB};
     struct lemon_plan plan;
-    lemon_grid_make(&grid, 4, 576, (int[]){40000, 4001, 8191, 2000}, (int[]){16, 16, 4, 4},
+    lemon_grid_init(&grid, 4, 576, (int[]){40000, 4001, 8191, 2000}, (int[]){16, 16, 4, 4},
                     NULL);
     int64_t bytes = lemon_grid_bytes(&grid);
     assert_true(bytes > INT64_C(1) << 60);
@@ -362,7 +362,7 @@ TEST(test_an_exabyte_on_4096_ranks)
     check_before(&grid, bytes);
     for (int i = 0; i < 1000; i++)
         check_run(&grid, (int64_t)chance_below(4096));
-    lemon_plan_make(&plan, &grid, 1064, &hints);
+    lemon_plan_init(&plan, &grid, 1064, &hints);
     assert_true(plan.direct);
     struct marks marks = {0};
     for (int i = 0; i < 10000; i++)
@@ -375,8 +375,8 @@ static void check_huge(int dims, const int *lattice, const int *parts, int64_t s
 {
     struct lemon_grid grid;
     struct lemon_plan plan;
-    lemon_grid_make(&grid, dims, site_bytes, lattice, parts, NULL);
-    lemon_plan_make(&plan, &grid, (INT64_C(1) << 40) + 24, hints);
+    lemon_grid_init(&grid, dims, site_bytes, lattice, parts, NULL);
+    lemon_plan_init(&plan, &grid, (INT64_C(1) << 40) + 24, hints);
     check_plan(&plan, hints, NULL);
 }
 
@@ -414,21 +414,22 @@ TEST(test_no_more_messages_than_an_exchange_in_rows)
     struct lemon_plan_hints hints = {.stripe = MIB};
     const int64_t extent = 6 * 96 * 96 * 576;
     int64_t sum = 0, extents = 0;
-    lemon_grid_make(&grid, 4, 576, (int[]){192, 96, 96, 96}, (int[]){16, 16, 16, 16}, NULL);
-    lemon_plan_make(&plan, &grid, 144, &hints);
+    lemon_grid_init(&grid, 4, 576, (int[]){192, 96, 96, 96}, (int[]){16, 16, 16, 16}, NULL);
+    lemon_plan_init(&plan, &grid, 144, &hints);
     assert_false(plan.direct);
     for (int64_t rank = 0; rank < plan.ranks; rank++) {
         struct lemon_schedule schedule;
-        struct lemon_piece pieces[LEMON_TURN_PIECES];
-        assert_int_equal(lemon_schedule_make(&schedule, &plan, rank), 0);
+        struct lemon_piece pieces[LEMON_ROUND_PIECES_MAX];
+        assert_int_equal(lemon_schedule_init(&schedule, &plan, rank), 0);
         assert_in_range(messages(&schedule), 1, 12 + 1); /* at the ends of extents */
         sum += messages(&schedule);
         for (int64_t round = 0; schedule.aggregator >= 0 && round < plan.rounds; round++)
-            for (int n = lemon_plan_turn(&plan, schedule.aggregator, round, pieces); n-- > 0;) {
+            for (int n = lemon_plan_round(&plan, schedule.aggregator, round, pieces);
+                 n-- > 0;) {
                 assert_true(pieces[n].to - pieces[n].from > extent - hints.stripe);
                 extents++;
             }
-        lemon_schedule_free(&schedule);
+        lemon_schedule_release(&schedule);
     }
     assert_true(sum < 12 * plan.ranks * 6 / 10);
     assert_int_equal(plan.bytes / extents, extent);
@@ -439,18 +440,18 @@ TEST(test_no_more_messages_than_an_exchange_in_rows)
 TEST(test_shares_partition_the_bytes)
 {
     for (int i = chance_times(3000); i > 0; i--) {
-        struct lemon_share share;
+        struct lemon_file_domains share;
         struct lemon_plan_hints hints = hints_by_chance();
         int ranks = 1 + (int)chance_below(40);
         int64_t bytes = (int64_t)chance_below(i % 2 ? 3000 : UINT64_C(1) << 40);
         int64_t base = (int64_t)chance_below(100000), next = 0;
-        lemon_share_make(&share, bytes, ranks, base, &hints);
+        lemon_file_domains_init(&share, bytes, ranks, base, &hints);
         assert_true(share.aggregators >= 1 && share.aggregators <= ranks);
         assert_true(hints.aggregators == 0 || share.aggregators <= hints.aggregators);
         assert_true(share.bytes_each > 0 && share.bytes_each % hints.stripe == 0);
         for (int aggregator = 0; aggregator < share.aggregators; aggregator++) {
             int64_t from, to;
-            lemon_share_range(&share, aggregator, &from, &to);
+            lemon_file_domains_range(&share, aggregator, &from, &to);
             assert_int_equal(from, next);
             assert_true(from <= to && to - from <= share.bytes_each);
             assert_true(to == 0 || to == bytes || (base + to) % hints.stripe == 0);

@@ -28,12 +28,12 @@ static struct limefile_field field_of(uint64_t sites, uint64_t site_bytes, uint6
 static unsigned readings(const struct limefile_field *f, struct limefile_field as[3])
 {
     unsigned n = 0;
-    while (n < 3 && limefile_field_reading(f, n, &as[n])) {
+    while (n < 3 && limefile_field_layout(f, n, &as[n])) {
         assert_true(limefile_field_is_summable(&as[n]));
         n++;
     }
     for (unsigned i = n; i < 5; i++)
-        assert_false(limefile_field_reading(f, i, &as[2]));
+        assert_false(limefile_field_layout(f, i, &as[2]));
     return n;
 }
 

@@ -298,7 +298,7 @@ static void check_disk(struct trial *t, struct limefile_memory *disk, size_t sto
     struct limefile_memory first;
     memory_of(&first, &(struct bytes){disk->data, disk->size, disk->size});
     if (t->change->mended)
-        assert_int_equal(limefile_mend(&disk->source, false, NULL, NULL, NULL), 0);
+        assert_int_equal(limefile_repair_headers(&disk->source, false, NULL, NULL, NULL), 0);
     int err = limefile_recover(
         &disk->source, NULL,
         t->change->keep || (t->change->nested && !t->change->bare) ? keep_all : NULL, NULL);

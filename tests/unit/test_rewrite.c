@@ -173,7 +173,7 @@ static struct limefile_rewrite rewrite_of(uint64_t ordinal, struct limefile_reco
                                      .record = record};
 }
 
-static int rewrite(uint64_t ordinal, const struct limefile_piece *pieces, size_t count)
+static int rewrite(uint64_t ordinal, const struct limefile_chunk *pieces, size_t count)
 {
     struct limefile_record record;
     struct limefile_rewrite to = rewrite_of(ordinal, &record);
@@ -208,7 +208,7 @@ TEST_IN_PLACE(test_other_length)
             no_tmpfile = plain & 2;
             place_fill(six());
             assert_int_equal(limefile_index_get(place.index, 2, &second), 0);
-            struct limefile_piece pieces[] = {
+            struct limefile_chunk pieces[] = {
                 {place.fd, second.data_offset + 10, 70001},
                 {-1, 0, 5},
                 {place.fd, second.data_offset, 3},
@@ -238,7 +238,7 @@ TEST_IN_PLACE(test_no_data)
 {
     struct bytes want = {0};
     place_fill(six());
-    assert_int_equal(rewrite(2, (struct limefile_piece[]){{-1, 0, 0}}, 0), 0);
+    assert_int_equal(rewrite(2, (struct limefile_chunk[]){{-1, 0, 0}}, 0), 0);
     for (int i = 0; i < 6; i++)
         add_record(&want, i, i == 1 ? 0 : lengths[i]);
     assert_is(want);
@@ -288,7 +288,7 @@ TEST_IN_PLACE(test_leave_out)
 static int insert(uint64_t after, const char *type, const char *data)
 {
     struct limefile_record record;
-    struct limefile_insert new = {type, strlen(type), data, strlen(data)};
+    struct limefile_new_record new = {type, strlen(type), data, strlen(data)};
     struct limefile_rewrite to = rewrite_of(after, &record);
     to.insert = &new;
     return limefile_rewrite(&to, &place.new_fd);
@@ -441,10 +441,10 @@ TEST_IN_PLACE(test_refused)
 {
     struct limefile_record record;
     place_fill(six());
-    struct limefile_piece much[] = {{-1, 0, INT64_MAX - 100}, {-1, 0, INT64_MAX}};
+    struct limefile_chunk much[] = {{-1, 0, INT64_MAX - 100}, {-1, 0, INT64_MAX}};
     assert_int_equal(rewrite(2, much, 1), LIMEFILE_E_LENGTH);
     assert_int_equal(rewrite(2, much, 2), LIMEFILE_E_LENGTH);
-    struct limefile_piece beyond[] = {{place.fd, place.start.n - 10, 11}};
+    struct limefile_chunk beyond[] = {{place.fd, place.start.n - 10, 11}};
     assert_int_equal(rewrite(2, beyond, 1), LIMEFILE_E_SHRUNK);
     struct limefile_rewrite to = rewrite_of(2, &record);
     record.header_offset += 8;
@@ -455,7 +455,7 @@ TEST_IN_PLACE(test_refused)
 
 static int rewrite_failing(unsigned step, int code)
 {
-    struct limefile_piece pieces[] = {{place.fd, 0, 1000}, {-1, 0, 3}};
+    struct limefile_chunk pieces[] = {{place.fd, 0, 1000}, {-1, 0, 3}};
     steps = 0;
     fail_step = step;
     fail_errno = code;
@@ -545,7 +545,7 @@ static int run_out_of_space(void)
         return 77;
     place.folder = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     place_fill(six());
-    struct limefile_piece much[] = {{place.fd, 0, 100000}, {place.fd, 0, 50000}};
+    struct limefile_chunk much[] = {{place.fd, 0, 100000}, {place.fd, 0, 50000}};
     assert_int_equal(rewrite(1, much, 2), -ENOSPC);
     assert_file(&place.start);
     assert_int_equal(count_others(), 0);

@@ -2,7 +2,7 @@
  * item has one home */
 #include "lattice.h"
 
-#include "runs.h"
+#include "runs_plan.h"
 
 struct asked {
     struct lemon_plan_hints hints;
@@ -30,18 +30,18 @@ TEST(test_each_byte_has_one_aggregator)
         struct asked a = ask();
         struct lemon_runs_plan plan;
         int64_t reached = 0;
-        lemon_runs_plan_make(&plan, a.bytes, a.ranks, a.base, &a.hints);
+        lemon_runs_plan_init(&plan, a.bytes, a.ranks, a.base, &a.hints);
         assert_in_range(plan.domains.aggregators, 1, a.ranks);
         for (int64_t aggregator = 0; aggregator < plan.domains.aggregators; aggregator++) {
             for (int64_t round = 0; round < plan.rounds; round++) {
                 int64_t from, to;
-                lemon_runs_turn(&plan, aggregator, round, &from, &to);
+                lemon_runs_round(&plan, aggregator, round, &from, &to);
                 assert_true(from <= to && to - from <= plan.round_bytes);
                 if (from == to)
                     continue;
                 assert_int_equal(from, reached);
-                assert_int_equal(lemon_runs_owner(&plan, from), aggregator);
-                assert_int_equal(lemon_runs_owner(&plan, to - 1), aggregator);
+                assert_int_equal(lemon_runs_find_aggregator(&plan, from), aggregator);
+                assert_int_equal(lemon_runs_find_aggregator(&plan, to - 1), aggregator);
                 assert_true(from == 0 || (a.base + from) % a.hints.stripe == 0);
                 reached = to;
             }
@@ -56,12 +56,12 @@ TEST(test_aggregators_are_ranks)
         struct asked a = ask();
         struct lemon_runs_plan plan;
         int64_t aggregators = 0;
-        lemon_runs_plan_make(&plan, a.bytes, a.ranks, a.base, &a.hints);
+        lemon_runs_plan_init(&plan, a.bytes, a.ranks, a.base, &a.hints);
         for (int64_t rank = 0; rank < a.ranks; rank++) {
-            int64_t aggregator = lemon_runs_mover(&plan, rank);
+            int64_t aggregator = lemon_runs_aggregator(&plan, rank);
             aggregators += aggregator >= 0;
             if (aggregator >= 0)
-                assert_int_equal(lemon_runs_rank(&plan, aggregator), rank);
+                assert_int_equal(lemon_runs_aggregator_rank(&plan, aggregator), rank);
         }
         assert_int_equal(aggregators, plan.domains.aggregators);
     }
@@ -72,13 +72,13 @@ TEST(test_little_has_few_aggregators)
     const int64_t mib = 1 << 20;
     struct lemon_plan_hints hints = {.stripe = mib};
     struct lemon_runs_plan plan;
-    lemon_runs_plan_make(&plan, 0, 1000, 7, &hints);
+    lemon_runs_plan_init(&plan, 0, 1000, 7, &hints);
     assert_int_equal(plan.rounds, 0);
-    lemon_runs_plan_make(&plan, 4 * mib, 1000, 7, &hints);
+    lemon_runs_plan_init(&plan, 4 * mib, 1000, 7, &hints);
     assert_int_equal(plan.domains.aggregators, 1);
-    lemon_runs_plan_make(&plan, 400 * mib, 1000, 0, &hints);
+    lemon_runs_plan_init(&plan, 400 * mib, 1000, 0, &hints);
     assert_int_equal(plan.domains.aggregators, 100);
-    lemon_runs_plan_make(&plan, 4000 * mib, 16, 0, &hints);
+    lemon_runs_plan_init(&plan, 4000 * mib, 16, 0, &hints);
     assert_int_equal(plan.domains.aggregators, 16);
     assert_int_equal(plan.round_bytes, 8 * mib);
 }
@@ -105,10 +105,10 @@ TEST(test_streams)
         }
         for (int64_t b = 0; b < BYTES; b++)
             before[b + 1] = before[b] + has[b];
-        assert_int_equal(lemon_runs_count(run, runs), before[BYTES]);
+        assert_int_equal(lemon_runs_set_before(run, runs), before[BYTES]);
         for (int64_t b = 0; b <= BYTES; b++) {
             int64_t found = lemon_runs_find(run, runs, b);
-            assert_int_equal(lemon_runs_before(run, runs, b), before[b]);
+            assert_int_equal(lemon_runs_bytes_before(run, runs, b), before[b]);
             assert_true(found == runs || run[found].offset + run[found].bytes > b);
             assert_true(found == 0 || run[found - 1].offset + run[found - 1].bytes <= b);
         }
@@ -123,7 +123,7 @@ TEST(test_long_runs)
     struct lemon_plan_hints hints = {.stripe = 1 << 20};
     struct lemon_run run[2] = {{0, least, 0}, {3 * least, least, 0}};
     struct lemon_runs_plan plan;
-    lemon_runs_plan_make(&plan, 4 * least, 3, 144, &hints);
+    lemon_runs_plan_init(&plan, 4 * least, 3, 144, &hints);
     assert_true(lemon_runs_are_long(&plan, run, 2, &hints));
     assert_true(lemon_runs_are_long(&plan, run, 0, &hints));
     hints.aggregators = 3;
@@ -141,12 +141,12 @@ TEST(test_long_runs)
 
 TEST(test_homes)
 {
-    assert_int_equal(lemon_runs_of_home(16384, 16384), 128);
-    assert_int_equal(lemon_runs_of_home(4096, 4), 1024);
-    assert_int_equal(lemon_runs_of_home(1, 1000), 1);
+    assert_int_equal(lemon_runs_items_per_home(16384, 16384), 128);
+    assert_int_equal(lemon_runs_items_per_home(4096, 4), 1024);
+    assert_int_equal(lemon_runs_items_per_home(1, 1000), 1);
     for (int i = 0; i < chance_times(2000); i++) {
         int64_t ranks = up_to(1 << 20), items = up_to(UINT64_C(1) << chance_below(41));
-        int64_t each = lemon_runs_of_home(items, ranks);
+        int64_t each = lemon_runs_items_per_home(items, ranks);
         assert_in_range(each, 1, items);
         assert_true((items - 1) / each < ranks);
     }

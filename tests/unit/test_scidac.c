@@ -1,5 +1,5 @@
 /* The text of a record scidac-checksum: as others have written it, and as nobody should. */
-#include "scidac.h"
+#include "scidac_checksum.h"
 
 #include "suite.h"
 #include <stdlib.h>
@@ -16,10 +16,10 @@ TEST(test_what_is_written)
     const struct limefile_checksum sums[] = {
         {0xf17ba6db, 0xebc2d919}, {0, 0}, {1, 0xffffffff}, {0x00abcdef, 0x0000000f}};
     static const int lengths[] = {146, 132, 139, 137}; /* QIO writes no leading zeros */
-    char text[LEMON_SCIDAC_BYTES];
+    char text[LEMON_SCIDAC_TEXT_MAX];
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++) {
         struct limefile_checksum sum;
-        assert_int_equal(lemon_scidac_print(&sums[i], text), lengths[i]);
+        assert_int_equal(lemon_scidac_format(&sums[i], text), lengths[i]);
         assert_int_equal(strlen(text), lengths[i]);
         assert_int_equal(parse(text, &sum), 0);
         assert_memory_equal(&sum, &sums[i], sizeof sum);
@@ -76,9 +76,9 @@ TEST(test_what_is_none)
 TEST(test_any_bytes)
 {
     static const char alphabet[] = "<>!-/:suma sumb0xf1 ";
-    char text[LEMON_SCIDAC_BYTES];
+    char text[LEMON_SCIDAC_TEXT_MAX];
     const struct limefile_checksum known = {0x12345678, 0x9abcdef0};
-    size_t whole = (size_t)lemon_scidac_print(&known, text);
+    size_t whole = (size_t)lemon_scidac_format(&known, text);
     unsigned random = 1;
     for (int i = 0; i < 200000; i++) {
         struct limefile_checksum sum;

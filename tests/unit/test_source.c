@@ -90,7 +90,7 @@ TEST(test_lent_memory_is_never_written)
 {
     char lent[] = "lent";
     struct limefile_memory memory;
-    limefile_memory_lend(&memory, lent, 4);
+    limefile_memory_borrow(&memory, lent, 4);
     assert_int_equal(limefile_write_full(&memory.source, "x", 1, 0), -EROFS);
     assert_int_equal(limefile_write_full(&memory.source, "x", 1, 4), -EROFS);
     assert_int_equal(memory.source.ops->truncate(&memory.source, 0), -EROFS);

@@ -1,5 +1,5 @@
 /* test_spans.c - which bytes of a range are there, against a bit for each byte */
-#include "spans.h"
+#include "range_set.h"
 #include "unit.h"
 
 #include <stdlib.h>
@@ -17,11 +17,11 @@ static bool all_there(const bool *there, unsigned from, unsigned to)
     return true;
 }
 
-static void check(const struct limefs_spans *spans, const bool *there)
+static void check(const struct limefs_range_set *spans, const bool *there)
 {
     bool shown[BYTES] = {false};
     for (unsigned i = 0; i < spans->count; i++) {
-        const struct limefs_span *range = &spans->range[i];
+        const struct limefs_byte_range *range = &spans->range[i];
         assert_true(range->from < range->to && range->to <= BYTES);
         assert_true(i == 0 || spans->range[i - 1].to < range->from); /* apart */
         memset(shown + range->from, true, (size_t)(range->to - range->from));
@@ -33,20 +33,21 @@ TEST(test_random_ranges)
 {
     srand(1);
     for (int round = 0; round < 2000; round++) {
-        struct limefs_spans spans = {0};
+        struct limefs_range_set spans = {0};
         bool there[BYTES] = {false};
         for (int i = 0; i < 60; i++) {
             unsigned from = (unsigned)rand() % BYTES, n = (unsigned)rand() % 8;
             unsigned to = from + n < BYTES ? from + n : BYTES;
-            bool full = spans.count == LIMEFS_SPANS_MAX;
-            if (limefs_spans_add(&spans, from, to))
+            bool full = spans.count == LIMEFS_RANGE_SET_MAX;
+            if (limefs_range_set_add(&spans, from, to))
                 memset(there + from, true, to - from);
             else
                 assert_true(full);
             check(&spans, there);
-            assert_int_equal(limefs_spans_cover(&spans, from, to), all_there(there, from, to));
+            assert_int_equal(limefs_range_set_covers(&spans, from, to),
+                             all_there(there, from, to));
             uint64_t first = from, last = to;
-            bool gap = limefs_spans_gap(&spans, &first, &last);
+            bool gap = limefs_range_set_find_gap(&spans, &first, &last);
             assert_int_equal(gap, !all_there(there, from, to));
             assert_true(!gap || (all_there(there, from, (unsigned)first) && !there[first] &&
                                  !there[last - 1] && (last == to || there[last])));
@@ -56,17 +57,18 @@ TEST(test_random_ranges)
 
 TEST(test_no_room)
 {
-    struct limefs_spans spans = {0};
-    for (unsigned i = 0; i < LIMEFS_SPANS_MAX; i++)
-        assert_true(limefs_spans_add(&spans, 10 * i, 10 * i + 1));
-    uint64_t far = 10 * LIMEFS_SPANS_MAX;
-    assert_false(limefs_spans_add(&spans, far, far + 1));
-    assert_int_equal(spans.count, LIMEFS_SPANS_MAX);
-    assert_true(limefs_spans_add(&spans, 1, 10)); /* joins two */
-    assert_true(limefs_spans_add(&spans, far, far + 1));
-    assert_true(limefs_spans_add(&spans, 0, 2 * far));
+    struct limefs_range_set spans = {0};
+    for (unsigned i = 0; i < LIMEFS_RANGE_SET_MAX; i++)
+        assert_true(limefs_range_set_add(&spans, 10 * i, 10 * i + 1));
+    uint64_t far = 10 * LIMEFS_RANGE_SET_MAX;
+    assert_false(limefs_range_set_add(&spans, far, far + 1));
+    assert_int_equal(spans.count, LIMEFS_RANGE_SET_MAX);
+    assert_true(limefs_range_set_add(&spans, 1, 10)); /* joins two */
+    assert_true(limefs_range_set_add(&spans, far, far + 1));
+    assert_true(limefs_range_set_add(&spans, 0, 2 * far));
     assert_int_equal(spans.count, 1);
-    assert_true(limefs_spans_cover(&spans, 0, 2 * far));
-    assert_false(limefs_spans_cover(&spans, 0, 2 * far + 1));
-    assert_true(limefs_spans_cover(&spans, 5 * far, 5 * far)); /* nothing is always there */
+    assert_true(limefs_range_set_covers(&spans, 0, 2 * far));
+    assert_false(limefs_range_set_covers(&spans, 0, 2 * far + 1));
+    assert_true(
+        limefs_range_set_covers(&spans, 5 * far, 5 * far)); /* nothing is always there */
 }

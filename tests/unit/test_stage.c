@@ -21,14 +21,14 @@ TEST(digests_agree)
 {
     struct stage_digest a = {.kinds = STAGE_CKSUM | STAGE_MD5, .cksum = 7};
     struct stage_digest b = {.kinds = STAGE_CKSUM | STAGE_ADLER32, .cksum = 7, .adler32 = 9};
-    assert_true(stage_digest_agrees(&a, &b));
+    assert_true(stage_digest_matches(&a, &b));
     b.cksum = 8;
-    assert_false(stage_digest_agrees(&a, &b));
+    assert_false(stage_digest_matches(&a, &b));
     b.kinds = STAGE_ADLER32; /* nothing in common proves nothing */
-    assert_false(stage_digest_agrees(&a, &b));
+    assert_false(stage_digest_matches(&a, &b));
     b = a;
     b.md5[15] = 1;
-    assert_false(stage_digest_agrees(&a, &b));
+    assert_false(stage_digest_matches(&a, &b));
 }
 
 /* ---- fields that pass in pieces ---- */
@@ -82,7 +82,7 @@ static void make(struct passing *p, int round)
         bytes_record(&p->bytes, "filler", (size_t)rand() % 3000, i, MB | ME);
         add_field(&p->bytes, i, p->bad && i == 2, p->late);
     }
-    limefile_memory_lend(&p->memory, p->bytes.at, p->bytes.n);
+    limefile_memory_borrow(&p->memory, p->bytes.at, p->bytes.n);
     assert_int_equal(limefile_index_build(&p->memory.source, &p->index), 0);
     assert_int_equal(limefile_fields_build(&p->memory.source, p->index, &p->fields), 0);
     assert_int_equal(p->fields.count, 3);
@@ -119,7 +119,7 @@ TEST(fields_in_pieces)
         assert_int_equal(stage_fieldsums_init(&sums, &p.fields), 0);
         assert_int_equal(sums.count, 2);
         pass(&p, &sums, round % 2 ? 300 : 20000, p.bytes.n);
-        assert_int_equal(stage_fieldsums_verdict(&sums, fd, &found),
+        assert_int_equal(stage_fieldsums_compare(&sums, fd, &found),
                          p.bad ? last.record.ordinal : 0);
         stage_fieldsums_release(&sums);
         close(fd);
@@ -144,7 +144,7 @@ static struct limefile_index *index_data(struct bytes *b, struct limefile_memory
         bytes_fill(b, 0, -n & 7);
         free(data);
     }
-    limefile_memory_lend(memory, b->at, b->n);
+    limefile_memory_borrow(memory, b->at, b->n);
     assert_int_equal(limefile_index_build(&memory->source, &index), 0);
     assert_int_equal(limefile_index_count(index), count);
     return index;
@@ -209,7 +209,7 @@ TEST(fields_cut_short)
     limefile_fields_get(&p.fields, 2, &last);
     assert_int_equal(stage_fieldsums_init(&sums, &p.fields), 0);
     pass(&p, &sums, 300, last.record.data_offset + last.record.bytes - 1);
-    assert_int_equal(stage_fieldsums_verdict(&sums, -1, &found), last.record.ordinal);
+    assert_int_equal(stage_fieldsums_compare(&sums, -1, &found), last.record.ordinal);
     stage_fieldsums_release(&sums);
     unmake(&p);
 }

@@ -1,5 +1,5 @@
 /* test_stall.c - when a job that does not answer is given up */
-#include "link.h"
+#include "job_internal.h"
 #include "unit.h"
 
 static const double limit = 5;
@@ -59,7 +59,8 @@ TEST(test_each_kind)
     load(job_of(&b), 1, 1060); /* after a quiet minute */
     assert_given_up_at(&b.job, 1060 + limit);
     struct limefs_job *job = job_of(&b);
-    job->buffers[2] = (struct limefs_parcel){.state = LIMEFS_BUFFER_SENT, .last_used = 1060};
+    job->buffers[2] =
+        (struct limefs_write_buffer){.state = LIMEFS_BUFFER_SENT, .last_used = 1060};
     assert_given_up_at(job, 1060 + limit);
     job = job_of(&b);
     job->files[3] = (struct limefs_job_file){LIMEFS_JOB_FILE_PREPARING, .last_used = 1060};
@@ -79,7 +80,7 @@ TEST(test_one_alone)
     struct limefs_job *job = job_of(&b);
     load(job, 1, 1060);
     job->last_reply = 1e6;
-    assert_given_up_at(job, 1060 + limefs_job_lease(job));
+    assert_given_up_at(job, 1060 + limefs_job_lease_seconds(job));
 }
 
 /* What matters is when the SYNC was asked for, not how long nothing else was. */
@@ -104,7 +105,7 @@ TEST(test_behind_a_sync)
     answer(job, &sync, 1050); /* a long one: its turn is now */
     assert_given_up_at(job, 1050 + limit);
     job->last_reply = 1e6;
-    assert_given_up_at(job, 1050 + limefs_job_lease(job));
+    assert_given_up_at(job, 1050 + limefs_job_lease_seconds(job));
 }
 
 /* A job that is dead is not spared by who wants to sync. */

@@ -2,25 +2,25 @@
 #ifndef LIMEFS_LOCKS
 #define LIMEFS_LOCKS /* a step that no line allows is told */
 #endif
-#include "state.c"
+#include "write_state.c"
 #include "unit.h"
 
 #include <errno.h>
 
 static unsigned broken;
 
-void limefs_broken(const char *rule)
+void limefs_report_violation(const char *rule)
 {
     assert_non_null(rule);
     broken++;
 }
 
-void limefs_lock_taken(enum limefs_rank rank)
+void limefs_lockcheck_acquire(enum limefs_lock_rank rank)
 {
     (void)rank;
 }
 
-void limefs_lock_left(enum limefs_rank rank)
+void limefs_lockcheck_release(enum limefs_lock_rank rank)
 {
     (void)rank;
 }
@@ -40,16 +40,16 @@ TEST(test_container)
     limefs_container_closed(&one); /* it could not be opened */
     limefs_container_opened(&one);
     limefs_container_rewritten(&one);
-    assert_true(limefs_container_is_behind(&one));
+    assert_true(limefs_container_is_unindexed(&one));
     limefs_container_opened(&one);
-    assert_false(limefs_container_is_behind(&one));
+    assert_false(limefs_container_is_unindexed(&one));
     limefs_container_closed(&one);
-    assert_false(limefs_container_is_left(&one));
+    assert_false(limefs_container_is_abandoned(&one));
     limefs_container_opened(&one);
     limefs_container_rewritten(&one);
     limefs_container_closed(&one);
-    assert_true(limefs_container_is_left(&one));
-    assert_false(limefs_container_is_behind(&one));
+    assert_true(limefs_container_is_abandoned(&one));
+    assert_false(limefs_container_is_unindexed(&one));
     assert_false(was_broken());
 
     limefs_container_opened(&one); /* another snapshot has it */
@@ -63,17 +63,17 @@ TEST(test_last)
 {
     struct limefs_last one = {0};
     assert_false(limefs_last_is_growing(&one));
-    limefs_last_grows(&one);
+    limefs_last_begin_growth(&one);
     assert_true(limefs_last_is_growing(&one));
     assert_int_equal(limefs_last_error(&one), 0);
-    limefs_last_commits(&one);
+    limefs_last_commit(&one);
     assert_false(limefs_last_is_growing(&one));
-    limefs_last_cut(&one, true, false);
+    limefs_last_truncate(&one, true, false);
     assert_int_equal(one.state, LIMEFS_LAST_GROWING);
-    limefs_last_settles(&one);
+    limefs_last_reset(&one);
     assert_false(was_broken());
 
-    limefs_last_commits(&one); /* there is nothing to commit */
+    limefs_last_commit(&one); /* there is nothing to commit */
     assert_true(was_broken());
 }
 
@@ -81,105 +81,105 @@ TEST(test_last)
 TEST(test_gap)
 {
     struct limefs_last one = {0};
-    limefs_last_fails(&one, -EIO, false); /* within its length: told, and that is all */
+    limefs_last_fail(&one, -EIO, false); /* within its length: told, and that is all */
     assert_int_equal(one.state, LIMEFS_LAST_COMMITTED);
     assert_int_equal(limefs_last_error(&one), 0);
-    limefs_last_fails(&one, -ENOSPC, true);
+    limefs_last_fail(&one, -ENOSPC, true);
     assert_int_equal(one.state, LIMEFS_LAST_FAILED);
     assert_int_equal(limefs_last_error(&one), -ENOSPC);
-    limefs_last_cut(&one, true, false);
+    limefs_last_truncate(&one, true, false);
     assert_int_equal(one.state, LIMEFS_LAST_GAP);
-    limefs_last_cut(&one, false, false);
+    limefs_last_truncate(&one, false, false);
     assert_int_equal(one.state, LIMEFS_LAST_FAILED);
-    limefs_last_cut(&one, false, true);
+    limefs_last_truncate(&one, false, true);
     assert_int_equal(one.state, LIMEFS_LAST_COMMITTED);
-    limefs_last_grows(&one);
-    limefs_last_fails(&one, -EIO, false); /* what grows may have lost anything */
-    limefs_last_fails(&one, -EFBIG, true);
+    limefs_last_begin_growth(&one);
+    limefs_last_fail(&one, -EIO, false); /* what grows may have lost anything */
+    limefs_last_fail(&one, -EFBIG, true);
     assert_int_equal(one.state, LIMEFS_LAST_GAP);
     assert_true(limefs_last_is_growing(&one));
     assert_int_equal(limefs_last_error(&one), -EFBIG);
-    limefs_last_cut(&one, false, false);
-    limefs_last_fails(&one, -EIO, false); /* of something else */
+    limefs_last_truncate(&one, false, false);
+    limefs_last_fail(&one, -EIO, false); /* of something else */
     assert_int_equal(limefs_last_error(&one), -EFBIG);
     assert_false(was_broken());
 
-    limefs_last_grows(&one); /* which would hide it */
+    limefs_last_begin_growth(&one); /* which would hide it */
     assert_true(was_broken());
     one = (struct limefs_last){LIMEFS_LAST_GAP, -EIO};
 
-    limefs_last_commits(&one); /* not with a gap */
+    limefs_last_commit(&one); /* not with a gap */
     assert_true(was_broken());
     assert_int_equal(limefs_last_error(&one), 0);
 }
 
 TEST(test_aside)
 {
-    struct limefs_collected one = {0};
-    assert_false(limefs_collected_is(&one));
-    limefs_collected_begins(&one, 0, true);
-    assert_true(limefs_collected_is(&one) && limefs_collected_is_empty(&one));
-    limefs_collected_cut(&one, 0, 0);
-    assert_true(limefs_collected_is_empty(&one));
-    limefs_collected_wrote(&one);
-    assert_false(limefs_collected_is_empty(&one));
-    assert_true(limefs_collected_is_news(&one));
-    limefs_collected_puts(&one);
-    assert_true(limefs_collected_is(&one));
-    assert_false(limefs_collected_is_news(&one));
-    limefs_collected_cut(&one, 10, 10);
-    assert_false(limefs_collected_is_news(&one));
-    limefs_collected_cut(&one, 10, 4);
-    assert_true(limefs_collected_is_news(&one));
+    struct limefs_staging one = {0};
+    assert_false(limefs_is_staged(&one));
+    limefs_staging_begin(&one, 0, true);
+    assert_true(limefs_is_staged(&one) && limefs_staging_is_empty(&one));
+    limefs_staging_truncate(&one, 0, 0);
+    assert_true(limefs_staging_is_empty(&one));
+    limefs_staging_write(&one);
+    assert_false(limefs_staging_is_empty(&one));
+    assert_true(limefs_staging_is_dirty(&one));
+    limefs_staging_store(&one);
+    assert_true(limefs_is_staged(&one));
+    assert_false(limefs_staging_is_dirty(&one));
+    limefs_staging_truncate(&one, 10, 10);
+    assert_false(limefs_staging_is_dirty(&one));
+    limefs_staging_truncate(&one, 10, 4);
+    assert_true(limefs_staging_is_dirty(&one));
     assert_false(was_broken());
 
-    limefs_collected_puts(&one);
-    limefs_collected_puts(&one); /* there is nothing to put */
+    limefs_staging_store(&one);
+    limefs_staging_store(&one); /* there is nothing to put */
     assert_true(was_broken());
     one.state = LIMEFS_STAGING_NONE;
-    limefs_collected_wrote(&one);
+    limefs_staging_write(&one);
     assert_true(was_broken());
 }
 
 TEST(test_aside_gap)
 {
-    struct limefs_collected one = {0};
-    limefs_collected_fails(&one, -EIO, false);
+    struct limefs_staging one = {0};
+    limefs_staging_fail(&one, -EIO, false);
     assert_int_equal(one.state, LIMEFS_STAGING_NONE);
-    limefs_collected_fails(&one, -ENOSPC, true);
-    assert_false(limefs_collected_is(&one));
-    assert_int_equal(limefs_collected_error(&one), -ENOSPC);
-    limefs_collected_begins(&one, 5, false); /* what was to be written is missing in it */
+    limefs_staging_fail(&one, -ENOSPC, true);
+    assert_false(limefs_is_staged(&one));
+    assert_int_equal(limefs_staging_error(&one), -ENOSPC);
+    limefs_staging_begin(&one, 5, false); /* what was to be written is missing in it */
     assert_int_equal(one.state, LIMEFS_STAGING_GAP);
-    limefs_collected_wrote(&one);
-    limefs_collected_cut(&one, 5, 6);
-    assert_int_equal(limefs_collected_error(&one), -ENOSPC);
-    limefs_collected_cut(&one, 6, 0);
-    assert_int_equal(limefs_collected_error(&one), 0);
+    limefs_staging_write(&one);
+    limefs_staging_truncate(&one, 5, 6);
+    assert_int_equal(limefs_staging_error(&one), -ENOSPC);
+    limefs_staging_truncate(&one, 6, 0);
+    assert_int_equal(limefs_staging_error(&one), 0);
     assert_int_equal(one.state, LIMEFS_STAGING_WRITTEN);
-    limefs_collected_puts(&one);
-    limefs_collected_fails(&one, -EIO, false); /* readers see it: so closing says so */
-    assert_true(limefs_collected_is_news(&one));
+    limefs_staging_store(&one);
+    limefs_staging_fail(&one, -EIO, false); /* readers see it: so closing says so */
+    assert_true(limefs_staging_is_dirty(&one));
     assert_false(was_broken());
 
-    limefs_collected_puts(&one); /* not with a gap */
+    limefs_staging_store(&one); /* not with a gap */
     assert_true(was_broken());
-    one = (struct limefs_collected){LIMEFS_STAGING_FAILED, -EIO};
-    limefs_collected_begins(&one, 0, true);
-    assert_true(limefs_collected_is_empty(&one));
+    one = (struct limefs_staging){LIMEFS_STAGING_FAILED, -EIO};
+    limefs_staging_begin(&one, 0, true);
+    assert_true(limefs_staging_is_empty(&one));
     assert_false(was_broken());
 }
 
 TEST(test_sync)
 {
-    struct limefs_job_view written = {0};
-    assert_false(limefs_sync_begins(&written));
-    limefs_sync_ends(&written);
-    limefs_sync_due(&written);
-    assert_true(limefs_sync_begins(&written));
-    assert_true(limefs_sync_begins(&written)); /* the other has the mark, and is not through */
-    limefs_sync_ends(&written);
-    limefs_sync_ends(&written);
-    assert_false(limefs_sync_begins(&written));
-    limefs_sync_ends(&written);
+    struct limefs_written written = {0};
+    assert_false(limefs_sync_begin(&written));
+    limefs_sync_end(&written);
+    limefs_sync_mark_due(&written);
+    assert_true(limefs_sync_begin(&written));
+    assert_true(limefs_sync_begin(&written)); /* the other has the mark, and is not through */
+    limefs_sync_end(&written);
+    limefs_sync_end(&written);
+    assert_false(limefs_sync_begin(&written));
+    limefs_sync_end(&written);
 }

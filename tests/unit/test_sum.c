@@ -186,8 +186,8 @@ static void add_in_pieces(const struct made *m, struct limefile_checksum want)
         n = 1 + random_word() % 97;
         if (n > m->field.sites - first)
             n = m->field.sites - first;
-        limefile_field_add(&m->field, random_word() & 1 ? &odd : &even,
-                           m->data + first * m->field.site_bytes, first, n);
+        limefile_field_add_sites(&m->field, random_word() & 1 ? &odd : &even,
+                                 m->data + first * m->field.site_bytes, first, n);
     }
     assert_same((struct limefile_checksum){odd.suma ^ even.suma, odd.sumb ^ even.sumb}, want);
 }

@@ -20,7 +20,7 @@ static unsigned char *noise(size_t n)
 static struct limefile_checksum right_sum(const struct limefile_field *field, const void *data)
 {
     struct limefile_checksum sum = {0};
-    limefile_field_add(field, &sum, data, 0, field->sites);
+    limefile_field_add_sites(field, &sum, data, 0, field->sites);
     return sum;
 }
 
@@ -28,7 +28,7 @@ static struct limefile_checksum right_sum(const struct limefile_field *field, co
 static void serve(struct limefs_tally *tally, const unsigned char *data, uint64_t from,
                   uint64_t to)
 {
-    struct limefs_part part;
+    struct limefs_tally_part part;
     uint64_t begin = from, end = to;
     while (limefs_tally_claim(tally, &begin, &end)) {
         assert_true(from <= begin && begin < end && end <= to);
@@ -42,10 +42,10 @@ static void serve(struct limefs_tally *tally, const unsigned char *data, uint64_
 static void assert_right(struct limefs_tally *tally, const struct limefile_checksum *right)
 {
     struct limefile_checksum sum;
-    assert_true(limefs_tally_done(tally, &sum));
+    assert_true(limefs_tally_result(tally, &sum));
     assert_int_equal(sum.suma, right->suma);
     assert_int_equal(sum.sumb, right->sumb);
-    assert_int_equal(limefs_tally_left(tally), 0);
+    assert_int_equal(limefs_tally_unclaimed(tally), 0);
 }
 
 TEST(test_any_order)
@@ -58,7 +58,7 @@ TEST(test_any_order)
         unsigned char *data = noise((size_t)bytes);
         struct limefile_checksum right = right_sum(&field, data), sum;
         struct limefs_tally *tally = limefs_tally_new(&field);
-        assert_false(limefs_tally_done(tally, &sum));
+        assert_false(limefs_tally_result(tally, &sum));
         for (int i = 0; i < 40; i++) { /* overlapping ones, too, and beyond the end */
             uint64_t from = (uint64_t)rand() % bytes;
             serve(tally, data, from, from + 1 + (uint64_t)rand() % (bytes / 4 + 1));
@@ -92,7 +92,7 @@ TEST(test_stream)
     struct limefs_tally *tally = limefs_tally_new(&field);
     struct limefile_checksum sum;
     serve(tally, data, 0, bytes);
-    assert_true(limefs_tally_done(tally, &sum));
+    assert_true(limefs_tally_result(tally, &sum));
     assert_true(sum.suma != right.suma && sum.sumb != right.sumb);
     limefs_tally_free(tally);
     free(data);
@@ -125,15 +125,15 @@ TEST(test_hopeless)
     struct limefile_checksum sum;
     for (uint64_t at = 0; at < field.record.bytes; at += 1000)
         serve(tally, data, at, at + 100);
-    assert_true(limefs_tally_is_hopeless(tally));
+    assert_true(limefs_tally_is_abandoned(tally));
     serve(tally, data, 0, field.record.bytes);
-    assert_false(limefs_tally_done(tally, &sum));
+    assert_false(limefs_tally_result(tally, &sum));
     limefs_tally_free(tally);
     free(data);
 
     field = field_of(UINT64_C(1) << 40, 1); /* one datum that nobody keeps in memory */
     tally = limefs_tally_new(&field);
     serve(tally, (const unsigned char *)"", 0, 1);
-    assert_true(limefs_tally_is_hopeless(tally));
+    assert_true(limefs_tally_is_abandoned(tally));
     limefs_tally_free(tally);
 }

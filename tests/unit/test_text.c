@@ -31,9 +31,9 @@ static void assert_defused(const char *text, const char *spared, const char *wan
     char copy[256];
     assert_true(strlen(text) < sizeof copy);
     strcpy(copy, text);
-    limefile_text_defuse(copy, spared);
+    limefile_text_sanitize(copy, spared);
     assert_string_equal(copy, want);
-    limefile_text_defuse(copy, spared); /* what is harmless stays */
+    limefile_text_sanitize(copy, spared); /* what is harmless stays */
     assert_string_equal(copy, want);
 }
 
@@ -69,17 +69,17 @@ TEST(test_every_byte)
 TEST(test_every_code_point)
 {
     uint32_t nul = 1;
-    assert_int_equal(limefile_text_sequence("", 1, &nul), 1);
+    assert_int_equal(limefile_utf8_decode("", 1, &nul), 1);
     assert_int_equal(nul, 0);
     for (uint32_t code = 1; code <= 0x10ffff; code++) {
         char text[5], out[5];
         uint32_t read = 0;
         size_t n = encode(code, text);
         bool surrogate = code >= 0xd800 && code < 0xe000;
-        assert_int_equal(limefile_text_sequence(text, n, &read), surrogate ? 0 : n);
+        assert_int_equal(limefile_utf8_decode(text, n, &read), surrogate ? 0 : n);
         assert_true(surrogate || read == code);
         strcpy(out, text);
-        limefile_text_defuse(out, "");
+        limefile_text_sanitize(out, "");
         if (must_go(code))
             assert_memory_equal(out, "????", n);
         else
@@ -97,7 +97,7 @@ TEST(test_cut_sequences)
             uint32_t code;
             char text[8], want[8] = "????";
             snprintf(text, sizeof text, "%.*s", (int)n, whole[i]);
-            assert_int_equal(limefile_text_sequence(whole[i], n, &code), 0);
+            assert_int_equal(limefile_utf8_decode(whole[i], n, &code), 0);
             assert_defused(text, "", want + 4 - n);
             strcpy(text + n, "a"); /* what follows is read again */
             strcpy(want + 4, "a");
@@ -133,7 +133,7 @@ TEST(test_no_utf8)
     };
     for (size_t i = 0; i < COUNT(bad); i++) {
         uint32_t code;
-        assert_int_equal(limefile_text_sequence(bad[i], strlen(bad[i]), &code), 0);
+        assert_int_equal(limefile_utf8_decode(bad[i], strlen(bad[i]), &code), 0);
         assert_defused(bad[i], "", &"?????"[5 - strlen(bad[i])]);
     }
 }

@@ -52,21 +52,21 @@ static void put_raw(const void *data, size_t n)
 TEST(test_replies)
 {
     char text[LIMEJOB_TEXT_MAX], longer[2 * LIMEJOB_TEXT_MAX];
-    limejob_request(&sent, LIMEJOB_OPEN, 7);
-    limejob_reply(&got, &sent, 0, "not sent");
+    limejob_request_init(&sent, LIMEJOB_OPEN, 7);
+    limejob_reply_init(&got, &sent, 0, "not sent");
     assert_true(got.opcode == LIMEJOB_OPEN && got.tag == 7 && got.flags == LIMEJOB_REPLY);
     assert_int_equal(got.bytes, 4);
     assert_int_equal(limejob_get_code(&got, text, sizeof text), 0);
     assert_string_equal(text, "");
-    limejob_reply(&got, &sent, -ESTALE, "another one"); /* either sign */
+    limejob_reply_init(&got, &sent, -ESTALE, "another one"); /* either sign */
     assert_int_equal(limejob_get_code(&got, text, sizeof text), -ESTALE);
     assert_string_equal(text, "another one");
-    limejob_reply(&got, &sent, ESTALE, NULL);
+    limejob_reply_init(&got, &sent, ESTALE, NULL);
     assert_int_equal(limejob_get_code(&got, text, sizeof text), -ESTALE);
     assert_string_equal(text, "");
     memset(longer, 'x', sizeof longer);
     longer[sizeof longer - 1] = '\0';
-    limejob_reply(&got, &sent, EIO, longer);
+    limejob_reply_init(&got, &sent, EIO, longer);
     assert_int_equal(got.bytes, 4 + LIMEJOB_TEXT_MAX - 1);
     assert_int_equal(limejob_get_code(&got, text, sizeof text), -EIO);
     assert_int_equal(strlen(text), LIMEJOB_TEXT_MAX - 1);
@@ -75,12 +75,12 @@ TEST(test_replies)
 TEST(test_broken_replies)
 {
     char text[16];
-    limejob_request(&got, LIMEJOB_OPEN, 0);
+    limejob_request_init(&got, LIMEJOB_OPEN, 0);
     assert_int_equal(limejob_get_code(&got, text, sizeof text), -EPROTO);
-    limejob_request(&got, LIMEJOB_OPEN, 0);
+    limejob_request_init(&got, LIMEJOB_OPEN, 0);
     limejob_put_u32(&got, 4096); /* no errno */
     assert_int_equal(limejob_get_code(&got, text, sizeof text), -EPROTO);
-    limejob_request(&got, LIMEJOB_OPEN, 0);
+    limejob_request_init(&got, LIMEJOB_OPEN, 0);
     limejob_put_u32(&got, UINT32_MAX);
     assert_int_equal(limejob_get_code(&got, NULL, 0), -EPROTO);
 }
@@ -88,15 +88,15 @@ TEST(test_broken_replies)
 TEST(test_gets_end)
 {
     char text[4];
-    limejob_request(&got, LIMEJOB_CLOSE, 0);
+    limejob_request_init(&got, LIMEJOB_CLOSE, 0);
     limejob_put_u32(&got, 5);
     assert_true(limejob_get_u64(&got) == 0 && got.broken);
     assert_int_equal(limejob_get_u32(&got), 0); /* once broken, for ever */
     assert_int_equal(limejob_get_text(&got, text, sizeof text), -1);
-    limejob_request(&got, LIMEJOB_CLOSE, 0);
+    limejob_request_init(&got, LIMEJOB_CLOSE, 0);
     limejob_put_bytes(&got, "abcd", 4);
     assert_int_equal(limejob_get_text(&got, text, sizeof text), -1); /* no room for the NUL */
-    limejob_request(&got, LIMEJOB_CLOSE, 0);
+    limejob_request_init(&got, LIMEJOB_CLOSE, 0);
     limejob_put_bytes(&got, "a\0b", 3);
     assert_int_equal(limejob_get_text(&got, text, sizeof text), -1);
     assert_string_equal(text, "");
@@ -105,7 +105,7 @@ TEST(test_gets_end)
 TEST_WITH(test_puts_end, connect_ends, close_ends)
 {
     static char much[LIMEJOB_PAYLOAD_MAX];
-    limejob_request(&sent, LIMEJOB_STATUS, 0);
+    limejob_request_init(&sent, LIMEJOB_STATUS, 0);
     limejob_put_bytes(&sent, much, sizeof much);
     assert_false(sent.broken);
     limejob_put_u32(&sent, 1);
@@ -116,13 +116,13 @@ TEST_WITH(test_puts_end, connect_ends, close_ends)
 TEST(test_messages)
 {
     for (uint16_t opcode = LIMEJOB_HELLO; opcode <= LIMEJOB_SYNC; opcode++) {
-        const struct limejob_message *message = limejob_message_of(opcode);
+        const struct limejob_message *message = limejob_find_message(opcode);
         assert_true(message && message->min_bytes <= message->max_bytes &&
                     message->max_bytes <= LIMEJOB_PAYLOAD_MAX);
     }
-    assert_null(limejob_message_of(0));
-    assert_null(limejob_message_of(LIMEJOB_SYNC + 1));
-    assert_null(limejob_message_of(LIMEJOB_INTERNAL));
+    assert_null(limejob_find_message(0));
+    assert_null(limejob_find_message(LIMEJOB_SYNC + 1));
+    assert_null(limejob_find_message(LIMEJOB_INTERNAL));
 }
 
 /* ---- which container ---- */
@@ -139,13 +139,13 @@ static const struct limefile_identity conf = {
 
 static int get_opening(const char *path, size_t n, uint32_t root, uint64_t bytes)
 {
-    static struct limejob_opening opening;
+    static struct limejob_open_request opening;
     struct limefile_identity identity = conf;
     identity.size = (int64_t)bytes;
-    limejob_request(&sent, LIMEJOB_OPEN, 2);
-    limejob_put_opening(&sent, &identity, "", root);
+    limejob_request_init(&sent, LIMEJOB_OPEN, 2);
+    limejob_put_open_request(&sent, &identity, "", root);
     limejob_put_bytes(&sent, path, n);
-    return limejob_get_opening(&sent, &opening);
+    return limejob_get_open_request(&sent, &opening);
 }
 
 TEST(test_roots)
@@ -165,7 +165,7 @@ TEST(test_roots)
     for (size_t i = 0; i < COUNT(rows); i++)
         assert_int_equal(get_opening(rows[i].path, strlen(rows[i].path), rows[i].root, 1),
                          rows[i].err);
-    assert_int_equal(limejob_folder_bytes("/conf"), 1);
+    assert_int_equal(limejob_directory_bytes("/conf"), 1);
     assert_int_equal(get_opening("/a\0b/c", 6, 1, 1), -EINVAL);
     assert_int_equal(get_opening("/a/b", 4, 2, INT64_MAX), 0);
     assert_int_equal(get_opening("/a/b", 4, 2, (uint64_t)INT64_MAX + 1), -EINVAL);
@@ -208,7 +208,7 @@ TEST(test_differences)
 TEST_WITH(test_longest_packet, connect_ends, close_ends)
 {
     unsigned char raw[LIMEJOB_HEADER_BYTES];
-    limejob_request(&sent, LIMEJOB_STATUS, 3);
+    limejob_request_init(&sent, LIMEJOB_STATUS, 3);
     sent.bytes = LIMEJOB_PAYLOAD_MAX;
     memset(sent.payload, 0x5a, sizeof sent.payload);
     assert_int_equal(limejob_send(&near, &sent, 1000), 0);
@@ -226,7 +226,7 @@ TEST_WITH(test_longest_packet, connect_ends, close_ends)
 TEST_WITH(test_hung_up, connect_ends, close_ends)
 {
     unsigned char raw[LIMEJOB_HEADER_BYTES];
-    limejob_request(&sent, LIMEJOB_STATUS, 1);
+    limejob_request_init(&sent, LIMEJOB_STATUS, 1);
     limejob_header_encode(&sent, raw);
     put_raw(raw, 10); /* in the middle of a packet */
     limejob_channel_close(&near);
@@ -237,7 +237,7 @@ TEST_WITH(test_hung_up, connect_ends, close_ends)
 TEST_WITH(test_time_outs, connect_ends, close_ends)
 {
     assert_int_equal(limejob_receive(&far, &got, 30), 0);
-    limejob_request(&sent, LIMEJOB_STATUS, 1);
+    limejob_request_init(&sent, LIMEJOB_STATUS, 1);
     sent.bytes = LIMEJOB_PAYLOAD_MAX;
     int err = 0;
     for (int i = 0; i < 1000 && !err; i++) /* nobody takes them */
@@ -251,7 +251,7 @@ TEST_WITH(test_descriptor_passes, connect_ends, close_ends)
 {
     struct stat a, b;
     int fd = memfd_create("passed", MFD_CLOEXEC);
-    limejob_request(&sent, LIMEJOB_HELLO, 1);
+    limejob_request_init(&sent, LIMEJOB_HELLO, 1);
     limejob_put_u64(&sent, 0);
     sent.fd = fd;
     assert_int_equal(limejob_send(&near, &sent, 1000), 0);

@@ -212,7 +212,7 @@ TEST(test_nowhere_to_write)
 {
     struct limefile_memory memory;
     uint64_t size;
-    limefile_memory_lend(&memory, "", 0);
+    limefile_memory_borrow(&memory, "", 0);
     struct limefile_writer *w = writer_to(&memory.source);
     assert_int_equal(add(w, "t", 1, 0, true, true), 0);
     assert_int_equal(limefile_writer_finish(w, &size), -EROFS);

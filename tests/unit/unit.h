@@ -11,7 +11,7 @@
 #include "suite.h"
 
 #include "limefile.h"
-#include "mix.h"
+#include "splitmix64.h"
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
@@ -139,7 +139,7 @@ static inline struct seen scan_source(struct limefile_source *source)
 static inline struct seen scan_bytes(const struct bytes *b)
 {
     struct limefile_memory memory;
-    limefile_memory_lend(&memory, b->at, b->n);
+    limefile_memory_borrow(&memory, b->at, b->n);
     return scan_source(&memory.source);
 }
 
@@ -232,7 +232,7 @@ static inline void faulty_init(struct faulty *faulty, const struct bytes *b)
 {
     *faulty = (struct faulty){.source.ops = &faulty_ops};
     if (b)
-        limefile_memory_lend(&faulty->memory, b->at, b->n);
+        limefile_memory_borrow(&faulty->memory, b->at, b->n);
     else
         limefile_memory_init(&faulty->memory);
 }

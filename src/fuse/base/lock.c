@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void limefs_lock_init(struct limefs_lock *lock, enum limefs_rank rank)
+void limefs_lock_init(struct limefs_lock *lock, enum limefs_lock_rank rank)
 {
     pthread_mutex_init(&lock->mutex, NULL);
     lock->rank = rank;
@@ -16,7 +16,7 @@ void limefs_lock_destroy(struct limefs_lock *lock)
     pthread_mutex_destroy(&lock->mutex);
 }
 
-void limefs_rwlock_init(struct limefs_rwlock *lock, enum limefs_rank rank)
+void limefs_rwlock_init(struct limefs_rwlock *lock, enum limefs_lock_rank rank)
 {
     pthread_rwlockattr_t attributes;
     pthread_rwlockattr_init(&attributes);
@@ -31,7 +31,7 @@ void limefs_rwlock_destroy(struct limefs_rwlock *lock)
     pthread_rwlock_destroy(&lock->lock);
 }
 
-void limefs_condition_init(pthread_cond_t *condition)
+void limefs_cond_init(pthread_cond_t *condition)
 {
     pthread_condattr_t clock;
     pthread_condattr_init(&clock);
@@ -51,14 +51,14 @@ int limefs_thread_start(pthread_t *thread, const pthread_attr_t *attributes,
     return err;
 }
 
-double limefs_seconds(void)
+double limefs_clock_seconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-struct timespec limefs_clock_time(double seconds)
+struct timespec limefs_clock_timespec(double seconds)
 {
     struct timespec time = {.tv_sec = (time_t)seconds};
     time.tv_nsec = (long)((seconds - (double)time.tv_sec) * 1e9);
@@ -71,9 +71,9 @@ static _Thread_local unsigned held_ranks; /* one bit for each rank */
 
 static const char *rank_name(unsigned rank)
 {
-    static const char *const names[] = {"dir",  "ahead",  "node",    "describing", "append",
-                                        "life", "writer", "parting", "file",       "job",
-                                        "fs",   "proofs", "errands", "log"};
+    static const char *const names[] = {
+        "dir",   "readahead", "node", "metadata", "append", "writer users", "writer",
+        "close", "file",      "job",  "fs",       "proofs", "errands",      "log"};
     _Static_assert(sizeof names / sizeof names[0] == LIMEFS_LOCK_COUNT, "one for each rank");
     return names[rank];
 }
@@ -87,7 +87,7 @@ static unsigned highest_rank(void)
 }
 
 /* A daemon has no stderr, so the rule also goes to the file that tests/run names. */
-void limefs_broken(const char *rule)
+void limefs_report_violation(const char *rule)
 {
     const char *path = getenv("LIMEFS_LOCK_REPORT");
     held_ranks = 0; /* opening the report is not checked */
@@ -105,24 +105,24 @@ static void fail_lock_check(const char *step)
 {
     char text[128];
     snprintf(text, sizeof text, "locks: %s while %s is held", step, rank_name(highest_rank()));
-    limefs_broken(text);
+    limefs_report_violation(text);
 }
 
-void limefs_lock_taken(enum limefs_rank rank)
+void limefs_lockcheck_acquire(enum limefs_lock_rank rank)
 {
     if (held_ranks >> rank)
         fail_lock_check(rank_name(rank));
     held_ranks |= 1u << rank;
 }
 
-void limefs_lock_left(enum limefs_rank rank)
+void limefs_lockcheck_release(enum limefs_lock_rank rank)
 {
     held_ranks &= ~(1u << rank);
 }
 
 /* tests/helpers/waits.c calls this before each call that may wait for a file system. */
-void limefs_lock_waits(const char *call);
-void limefs_lock_waits(const char *call)
+void limefs_lockcheck_blocking(const char *call);
+void limefs_lockcheck_blocking(const char *call)
 {
     if (held_ranks >> LIMEFS_LOCK_JOB)
         fail_lock_check(call);

@@ -26,7 +26,7 @@ static void write_log_va(int priority, const char *format, va_list args)
 {
     char line[LINE_BYTES];
     vsnprintf(line, sizeof line, format, args);
-    limefile_text_defuse(line, "");
+    limefile_text_sanitize(line, "");
     if (to_stderr)
         fprintf(stderr, "limefs: %s\n", line);
     else
@@ -91,7 +91,7 @@ static void log_libfuse_message(enum fuse_log_level level, const char *format, v
         return;
     if (ends_line && n > 0 && n < (int)sizeof text)
         text[n - 1] = '\0';
-    limefile_text_defuse(text, "");
+    limefile_text_sanitize(text, "");
     if (capture_text)
         snprintf(capture_text + strlen(capture_text), capture_bytes - strlen(capture_text),
                  "%s%s", text, ends_line ? "\n" : "");
@@ -109,7 +109,7 @@ void limefs_log_open(bool foreground)
     fuse_set_log_func(log_libfuse_message);
 }
 
-void limefs_log_collect(char *text, size_t bytes)
+void limefs_log_capture_libfuse(char *text, size_t bytes)
 {
     capture_text = text;
     capture_bytes = bytes;
@@ -118,7 +118,7 @@ void limefs_log_collect(char *text, size_t bytes)
 
 static int capture_fd = -1, saved_stderr = -1;
 
-void limefs_log_catch(void)
+void limefs_log_capture_stderr(void)
 {
     int pipe_fds[2];
     if (pipe2(pipe_fds, O_CLOEXEC | O_NONBLOCK) != 0)
@@ -131,7 +131,7 @@ void limefs_log_catch(void)
     close(pipe_fds[1]);
 }
 
-void limefs_log_release(const char *allowed)
+void limefs_log_restore_stderr(const char *allowed)
 {
     char text[LINE_BYTES];
     ssize_t n;
@@ -142,7 +142,7 @@ void limefs_log_release(const char *allowed)
     }
     while (capture_fd >= 0 && (n = read(capture_fd, text, sizeof text - 1)) > 0) {
         text[text[n - 1] == '\n' ? n - 1 : n] = '\0';
-        limefile_text_defuse(text, allowed);
+        limefile_text_sanitize(text, allowed);
         fprintf(stderr, "%s\n", text);
     }
     if (capture_fd >= 0)

@@ -1,11 +1,11 @@
 /* file.c - opens, changes and closes files */
 #define _GNU_SOURCE
 #include "file.h"
-#include "ahead.h"
+#include "readahead.h"
 #include "append.h"
-#include "caller.h"
+#include "credentials.h"
 #include "descriptor.h"
-#include "told.h"
+#include "kernel_mtime.h"
 #include "tree.h"
 #include "verify.h"
 
@@ -20,8 +20,8 @@ static struct limefs_file *alloc_file(void)
     if (!file)
         return NULL;
     file->fd = -1;
-    file->uid = limefs_caller_uid();
-    file->gid = limefs_caller_gid();
+    file->uid = limefs_creds_uid();
+    file->gid = limefs_creds_gid();
     file->direct_fd = LIMEFS_DIRECT_UNTRIED;
     limefs_lock_init(&file->lock, LIMEFS_LOCK_FILE);
     return file;
@@ -35,26 +35,26 @@ static void free_file(struct limefs_file *file)
 }
 
 /* Sets the file's record. On success, the file takes over the pinned snapshot. */
-static int attach_record(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+static int attach_record(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                          struct limefs_file *file)
 {
-    file->index = limefs_view_index(fs, snap);
+    file->index = limefs_snapshot_index(fs, snap);
     int err = limefile_index_get(file->index, ordinal, &file->record);
     if (err)
         return -ESTALE;
-    file->last_valid = limefs_view_settled(fs, snap);
-    file->generation = limefs_view_generation(fs, snap, ordinal);
+    file->last_valid = limefs_snapshot_confirmed_identity(fs, snap);
+    file->generation = limefs_snapshot_generation(fs, snap, ordinal);
     file->snap = snap;
     return 0;
 }
 
-int limefs_file_resize(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+int limefs_file_resize(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                        uint64_t bytes, bool emptied)
 {
-    struct limefs_face_change change;
-    limefs_face_change(fs, snap, ordinal, &change);
+    struct limefs_export_change change;
+    limefs_export_change_begin(fs, snap, ordinal, &change);
     int err = limefs_record_resize(fs, snap, ordinal, bytes, emptied);
-    limefs_face_changed(fs, snap, &change);
+    limefs_export_change_end(fs, snap, &change);
     return err;
 }
 
@@ -71,11 +71,11 @@ static int open_target(struct limefs *fs, struct limefs_file *file, int flags)
 }
 
 /* The snapshot must be the newest: if not, -ESTALE makes the kernel look the name up again. */
-static int open_record(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal, int flags,
-                       struct limefs_file *file)
+static int open_record(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
+                       int flags, struct limefs_file *file)
 {
-    struct limefs_view *current;
-    int err = limefs_view_current(fs, snap->node, &current);
+    struct limefs_snapshot *current;
+    int err = limefs_snapshot_get_current(fs, snap->node, &current);
     if (err)
         return err == -ENOENT ? -ESTALE : err;
     if (current != snap)
@@ -87,31 +87,31 @@ static int open_record(struct limefs *fs, struct limefs_view *snap, uint64_t ord
     else if (!err && flags & O_TRUNC)
         err = limefs_file_resize(fs, snap, ordinal, 0, true);
     if (err)
-        limefs_view_unpin(fs, current);
+        limefs_snapshot_unpin(fs, current);
     return err;
 }
 
 /* Opens a file of an export, for reading only. */
-static int open_export_file(struct limefs *fs, struct limefs_face *export, uint64_t ordinal,
+static int open_export_file(struct limefs *fs, struct limefs_export *export, uint64_t ordinal,
                             int flags, struct limefs_file *file)
 {
-    struct limefile_face_entry entry;
+    struct limefile_export_entry entry;
     if ((flags & O_ACCMODE) != O_RDONLY || flags & O_TRUNC)
         return -EROFS;
-    int err = limefs_face_enter(fs, export, ordinal, &entry);
+    int err = limefs_export_acquire_entry(fs, export, ordinal, &entry);
     if (err)
         return err;
-    struct limefs_view *snap = limefs_face_view(export);
+    struct limefs_snapshot *snap = limefs_export_snapshot(export);
     err = entry.is_dir ? -EISDIR : 0;
     if (!err)
-        err = attach_record(fs, snap, limefs_face_record(export), file);
+        err = attach_record(fs, snap, limefs_export_record(export), file);
     if (!err) /* the record must be the one that the export was made from */
-        err = limefs_face_check(fs, export);
+        err = limefs_export_validate(fs, export);
     if (err) {
-        limefs_face_leave(fs, export);
+        limefs_export_release(fs, export);
         return err;
     }
-    limefs_view_hold(fs, snap);
+    limefs_snapshot_add_pin(fs, snap);
     file->export = export;
     file->number = ordinal - 1;
     return 0;
@@ -125,9 +125,9 @@ static int open_plain_fd(int path_fd, int flags)
     int fd = limefile_reopen(path_fd, (flags & O_ACCMODE) | O_NONBLOCK);
     if (fd < 0 || (flags & O_ACCMODE) != O_WRONLY)
         return fd;
-    limefs_own_begin();
+    limefs_daemon_creds_enter();
     int read_write_fd = limefile_reopen(path_fd, O_RDWR | O_NONBLOCK);
-    limefs_own_end();
+    limefs_daemon_creds_leave();
     if (read_write_fd < 0)
         return fd;
     close(fd);
@@ -142,7 +142,7 @@ static int truncate_fd(struct limefs *fs, struct limefs_node *node, int path_fd,
         (flags & O_ACCMODE) == O_RDONLY ? limefile_reopen(path_fd, O_WRONLY | O_NONBLOCK) : fd;
     if (write_fd < 0)
         return write_fd;
-    int err = limefs_append_cut(fs, node, write_fd, 0);
+    int err = limefs_append_truncate(fs, node, write_fd, 0);
     if (write_fd != fd)
         close(write_fd);
     return err;
@@ -152,13 +152,13 @@ static int truncate_fd(struct limefs *fs, struct limefs_node *node, int path_fd,
  * that the kernel knows by the node: two files must not share the pages of one node. */
 static int open_node_fd(struct limefs *fs, struct limefs_node *node, int flags, struct stat *st)
 {
-    int path_fd = limefs_tree_hold(fs, node);
+    int path_fd = limefs_tree_open_node(fs, node);
     if (path_fd < 0)
         return path_fd;
     int fd = -ESTALE, err = fstat(path_fd, st) == 0 ? 0 : -errno;
     if (!err && S_ISREG(st->st_mode) &&
-        (flags & O_TRUNC || limefs_node_stands(fs, node, st) ||
-         limefs_append_may_open(fs, node, flags, &st->st_mtim)))
+        (flags & O_TRUNC || limefs_node_is_current(fs, node, st) ||
+         limefs_append_allows_open(fs, node, flags, &st->st_mtim)))
         fd = open_plain_fd(path_fd, flags);
     if (fd >= 0 && flags & O_TRUNC)
         err = truncate_fd(fs, node, path_fd, fd, flags);
@@ -176,7 +176,7 @@ static void mark_writer(struct limefs_file *file, int flags,
                         const struct limefile_identity *stamp)
 {
     file->is_writable = true;
-    file->is_append_only = limefs_append_opened(file->node, flags, stamp);
+    file->is_append_only = limefs_append_note_open(file->node, flags, stamp);
 }
 
 /* True if the kernel's cached pages are valid: the file has not changed, nor can it have
@@ -190,7 +190,8 @@ static bool has_valid_pages(struct limefs_node *node, const struct limefile_iden
     bool same = limefile_identity_equal(stamp, &node->plain.cached);
     node->plain.cached_is_ours =
         node->plain.cached_is_ours && same && stamp->ctime.tv_nsec != 0;
-    bool is_valid = node->plain.cached_is_ours || limefs_is_settled(stamp, &now, is_written);
+    bool is_valid =
+        node->plain.cached_is_ours || limefs_identity_is_reliable(stamp, &now, is_written);
     node->plain.cached = is_valid ? *stamp : (struct limefile_identity){0};
     return same && is_valid;
 }
@@ -202,13 +203,13 @@ static int open_plain(struct limefs *fs, struct limefs_node *node, int flags,
     file->fd = open_node_fd(fs, node, flags, &st);
     if (file->fd < 0)
         return file->fd;
-    struct limefile_identity stamp = limefile_identity_of(&st);
+    struct limefile_identity stamp = limefile_identify(&st);
     bool read_only = (flags & O_ACCMODE) == O_RDONLY;
     bool is_written = read_only && limefile_is_being_written(file->fd, &stamp.ctime);
     limefs_lock(&fs->lock);
     *keep_cache = has_valid_pages(node, &stamp, is_written);
     file->node = node; /* the kernel holds a lookup of it as long as the file is open */
-    node->plain.opened = true;
+    node->plain.was_opened = true;
     if (!read_only)
         mark_writer(file, flags, &stamp);
     limefs_unlock(&fs->lock);
@@ -218,19 +219,19 @@ static int open_plain(struct limefs *fs, struct limefs_node *node, int flags,
 int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_file **out,
                      bool *keep_cache)
 {
-    struct limefs_inode inode = limefs_inode_now(fs, id);
+    struct limefs_inode inode = limefs_inode_find_current(fs, id);
     bool is_plain = inode.node && inode.node->kind == LIMEFS_OTHER;
     struct limefs_file *file = alloc_file();
     if (!file)
         return -ENOMEM;
     *keep_cache = true;
     int err = -ESTALE;
-    if (inode.face)
-        err = open_export_file(fs, inode.face, inode.ordinal, flags, file);
+    if (inode.export)
+        err = open_export_file(fs, inode.export, inode.ordinal, flags, file);
     else if (inode.node)
         err = is_plain ? open_plain(fs, inode.node, flags, file, keep_cache) : -EISDIR;
-    else if (inode.view)
-        err = open_record(fs, inode.view, inode.ordinal, flags, file);
+    else if (inode.snap)
+        err = open_record(fs, inode.snap, inode.ordinal, flags, file);
     if (err) {
         free_file(file);
         return err;
@@ -242,8 +243,8 @@ int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_fi
     return 0;
 }
 
-int limefs_file_of_record(struct limefs *fs, struct limefs_view *snap,
-                          struct limefs_target *target, struct limefs_file **out)
+int limefs_file_open_new_record(struct limefs *fs, struct limefs_snapshot *snap,
+                                struct limefs_target *target, struct limefs_file **out)
 {
     struct limefs_file *file = alloc_file();
     int err = file ? attach_record(fs, snap, limefs_target_ordinal(target), file) : -ENOMEM;
@@ -251,7 +252,7 @@ int limefs_file_of_record(struct limefs *fs, struct limefs_view *snap,
         if (file)
             free_file(file);
         limefs_target_close(fs, target, true); /* forced: the record is not complete */
-        limefs_view_unpin(fs, snap);
+        limefs_snapshot_unpin(fs, snap);
         return err;
     }
     file->target = target;
@@ -260,8 +261,8 @@ int limefs_file_of_record(struct limefs *fs, struct limefs_view *snap,
     return 0;
 }
 
-int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, int flags,
-                         struct limefs_file **out)
+int limefs_file_open_new_plain(struct limefs *fs, struct limefs_node *node, int fd, int flags,
+                               struct limefs_file **out)
 {
     struct stat st;
     struct limefile_identity stamp = {0};
@@ -272,10 +273,10 @@ int limefs_file_of_plain(struct limefs *fs, struct limefs_node *node, int fd, in
     }
     file->fd = fd;
     if (fstat(fd, &st) == 0)
-        stamp = limefile_identity_of(&st);
+        stamp = limefile_identify(&st);
     limefs_lock(&fs->lock);
     file->node = node;
-    node->plain.opened = true;
+    node->plain.was_opened = true;
     mark_writer(file, flags, &stamp);
     limefs_unlock(&fs->lock);
     limefs_handle_add(fs, &fs->files, &file->handle);
@@ -289,12 +290,12 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     struct stat st;
     bool has_stat = file->is_writable && fstat(file->fd, &st) == 0;
     if (file->is_writable)
-        limefs_told_note(fs, file->node, file->fd);
+        limefs_kernel_mtime_update(fs, file->node, file->fd);
     limefs_lock(&fs->lock);
     if (file->is_writable)
-        limefs_append_closed(file->node, file->is_append_only);
+        limefs_append_note_close(file->node, file->is_append_only);
     if (has_stat) {
-        file->node->plain.cached = limefile_identity_of(&st);
+        file->node->plain.cached = limefile_identify(&st);
         file->node->plain.cached_is_ours = true;
     }
     limefs_unlock(&fs->lock);
@@ -304,14 +305,14 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
 static void destroy_file(struct limefs *fs, struct limefs_file *file, bool forced)
 {
     limefs_handle_remove(fs, &file->handle);
-    limefs_ahead_closing(fs, file);
+    limefs_readahead_wait(fs, file);
     limefs_verify_detach(&file->reader);
     if (file->target)
         limefs_target_close(fs, file->target, forced);
     if (file->snap)
-        limefs_view_unpin(fs, file->snap);
+        limefs_snapshot_unpin(fs, file->snap);
     if (file->export)
-        limefs_face_leave(fs, file->export);
+        limefs_export_release(fs, file->export);
     if (file->fd >= 0)
         close_plain(fs, file);
     if (file->direct_fd >= 0)
@@ -333,7 +334,7 @@ int limefs_file_dup(struct limefs *fs, const struct limefs_node *node)
 {
     int fd = -ENOENT;
     limefs_lock(&fs->lock);
-    for (struct limefs_handle *i = node->plain.opened ? fs->files : NULL; i && fd < 0;
+    for (struct limefs_handle *i = node->plain.was_opened ? fs->files : NULL; i && fd < 0;
          i = i->next)
         if (((struct limefs_file *)i)->node == node)
             fd = fcntl(((struct limefs_file *)i)->fd, F_DUPFD_CLOEXEC, 0);
@@ -341,10 +342,10 @@ int limefs_file_dup(struct limefs *fs, const struct limefs_node *node)
     return fd == -1 ? -errno : fd;
 }
 
-int limefs_file_hold(struct limefs *fs, struct limefs_node *node)
+int limefs_file_get_fd(struct limefs *fs, struct limefs_node *node)
 {
     int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
-    return fd < 0 ? limefs_tree_hold(fs, node) : fd;
+    return fd < 0 ? limefs_tree_open_node(fs, node) : fd;
 }
 
 void limefs_files_release(struct limefs *fs)
@@ -359,10 +360,10 @@ ssize_t limefs_file_write(struct limefs *fs, struct limefs_file *file, const cha
                           size_t n, uint64_t offset)
 {
     if (file->target) {
-        struct limefs_face_change change;
-        limefs_face_change(fs, file->snap, file->record.ordinal, &change);
+        struct limefs_export_change change;
+        limefs_export_change_begin(fs, file->snap, file->record.ordinal, &change);
         ssize_t written = limefs_target_write(fs, file->target, buf, n, offset);
-        limefs_face_changed(fs, file->snap, &change);
+        limefs_export_change_end(fs, file->snap, &change);
         return written;
     }
     return file->fd >= 0 ? limefs_append_write(fs, file->node, file->fd, buf, n, offset)
@@ -377,8 +378,8 @@ int limefs_file_sync(struct limefs *fs, struct limefs_file *file, bool closing)
         return 0;
     if (!closing)
         return fsync(file->fd) == 0 ? 0 : -errno;
-    limefs_append_flushed(fs, file->node);
-    limefs_told_note(fs, file->node, file->fd);
+    limefs_append_note_flush(fs, file->node);
+    limefs_kernel_mtime_update(fs, file->node, file->fd);
     int fd = dup(file->fd); /* some file systems report late errors when a file is closed */
     return fd < 0 ? -errno : close(fd) == 0 ? 0 : -errno;
 }
@@ -387,10 +388,10 @@ int limefs_file_allocate(struct limefs *fs, struct limefs_file *file, int mode, 
                          uint64_t bytes)
 {
     if (file->target) {
-        struct limefs_face_change change;
-        limefs_face_change(fs, file->snap, file->record.ordinal, &change);
+        struct limefs_export_change change;
+        limefs_export_change_begin(fs, file->snap, file->record.ordinal, &change);
         int err = limefs_target_allocate(fs, file->target, mode, offset, bytes);
-        limefs_face_changed(fs, file->snap, &change);
+        limefs_export_change_end(fs, file->snap, &change);
         return err;
     }
     if (file->fd < 0)

@@ -92,7 +92,7 @@ static bool is_stale_dir(const char *path)
     return lock >= 0 || (lock == -ENOENT && time(NULL) - st.st_mtime > 60);
 }
 
-void limefs_launch_sweep(void)
+void limefs_launch_remove_stale(void)
 {
     const char *base = get_base_dir();
     struct dirent *entry;
@@ -386,7 +386,7 @@ static void kill_orphans(void)
     }
 }
 
-int limefs_keeper_main(int argc, char *argv[])
+int limefs_supervisor_main(int argc, char *argv[])
 {
     int lifeline = -1;
     sigset_t all;

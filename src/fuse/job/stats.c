@@ -1,5 +1,5 @@
 /* stats.c - report the statistics of the mount and its job as JSON */
-#include "link.h"
+#include "job_internal.h"
 #include "text.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ static void add_reason(json_t *stats, const struct limefs_job *job)
 {
     char reason[200];
     snprintf(reason, sizeof reason, "%.*s", (int)sizeof reason - 1, job->failure);
-    limefile_text_defuse(reason, "");
+    limefile_text_sanitize(reason, "");
     if (*reason && job->state != LIMEFS_JOB_SERVING)
         json_object_set_new(json_object_get(stats, "job"), "reason", json_string(reason));
 }
@@ -25,7 +25,7 @@ static void add_reason(json_t *stats, const struct limefs_job *job)
 static json_t *build_stats(const struct limefs *fs, const struct limefs_job *job)
 {
     static const char *const states[] = {"absent", "starting", "serving"};
-    const struct limefs_forward_stats *prefetch = &job->prefetch.stats;
+    const struct limefs_prefetch_stats *prefetch = &job->prefetch.stats;
     bool serves = job->state == LIMEFS_JOB_SERVING;
     json_int_t stored = (json_int_t)job->stored_bytes;
     return json_pack(
@@ -43,7 +43,7 @@ static json_t *build_stats(const struct limefs *fs, const struct limefs_job *job
         "connections", (json_int_t)job->connections);
 }
 
-int limefs_job_stats(struct limefs *fs, char *buf, size_t cap)
+int limefs_job_format_stats(struct limefs *fs, char *buf, size_t cap)
 {
     static const struct limefs_job none;
     if (fs->job)

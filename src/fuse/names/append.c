@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "append.h"
 #include "limefile.h"
-#include "told.h"
+#include "kernel_mtime.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,14 +61,14 @@ static bool is_recent(const struct timespec *changed)
     return now.tv_sec - changed->tv_sec <= 1;
 }
 
-bool limefs_append_may_open(struct limefs *fs, const struct limefs_node *node, int flags,
-                            const struct timespec *changed)
+bool limefs_append_allows_open(struct limefs *fs, const struct limefs_node *node, int flags,
+                               const struct timespec *changed)
 {
     bool reads = (flags & O_ACCMODE) == O_RDONLY, appends = opens_to_append(flags);
     limefs_lock(&fs->lock);
-    bool is_allowed = node->plain.opened
-                          ? appends && is_recent(changed) && node->plain.bytes != LIMEFS_GROWN
-                          : appends || reads;
+    bool is_allowed = node->plain.was_opened ? appends && is_recent(changed) &&
+                                                   node->plain.bytes != LIMEFS_BYTES_GROWN
+                                             : appends || reads;
     limefs_unlock(&fs->lock);
     return is_allowed;
 }
@@ -86,13 +86,13 @@ static struct limefs_append *get_append(struct limefs_node *node)
     return append;
 }
 
-bool limefs_append_opened(struct limefs_node *node, int flags,
-                          const struct limefile_identity *stamp)
+bool limefs_append_note_open(struct limefs_node *node, int flags,
+                             const struct limefile_identity *stamp)
 {
     bool appends = opens_to_append(flags) && has_only_appenders(node) && get_append(node);
     if (appends && node->plain.writers == 0) {
-        bool is_known =
-            node->plain.bytes == LIMEFS_AS_TOLD && node->plain.kernel_size == stamp->size;
+        bool is_known = node->plain.bytes == LIMEFS_BYTES_AS_REPORTED &&
+                        node->plain.kernel_size == stamp->size;
         node->plain.append->last_identity = is_known ? *stamp : (struct limefile_identity){0};
         node->plain.append->arrived_end = (uint64_t)node->plain.kernel_size;
     }
@@ -103,20 +103,20 @@ bool limefs_append_opened(struct limefs_node *node, int flags,
 }
 
 /* The kernel keeps the length that it knows, so kernel_size stays. */
-void limefs_append_closed(struct limefs_node *node, bool appends)
+void limefs_append_note_close(struct limefs_node *node, bool appends)
 {
     node->plain.writers--;
     node->plain.appenders -= appends;
 }
 
-void limefs_append_flushed(struct limefs *fs, struct limefs_node *node)
+void limefs_append_note_flush(struct limefs *fs, struct limefs_node *node)
 {
     limefs_lock(&fs->lock);
     node->plain.flushed = true;
     limefs_unlock(&fs->lock);
 }
 
-bool limefs_append_holds(const struct limefs_node *node)
+bool limefs_append_needs_node(const struct limefs_node *node)
 {
     return node->plain.writers > 0 && !(node->plain.flushed && has_only_appenders(node));
 }
@@ -145,7 +145,7 @@ static uint64_t begin_change(struct limefs *fs, struct limefs_node *node, bool *
 static void note_growth(struct limefs *fs, struct limefs_node *node, uint64_t end)
 {
     limefs_lock(&fs->lock);
-    limefs_told_written(node);
+    limefs_kernel_mtime_note_write(node);
     if (node->plain.kernel_size < (off_t)end)
         node->plain.kernel_size = (off_t)end;
     limefs_unlock(&fs->lock);
@@ -178,7 +178,7 @@ static int add_shift(struct limefs *fs, struct limefs_node *node, uint64_t at, u
     shifts[append->count++] = (struct shift){at, (int64_t)(to - at)};
     append->shifts = shifts;
     limefs_lock(&fs->lock);
-    node->plain.bytes = LIMEFS_MOVED;
+    node->plain.bytes = LIMEFS_BYTES_MOVED;
     limefs_unlock(&fs->lock);
     return 0;
 }
@@ -226,7 +226,7 @@ static void store_identity(struct limefs_append *append, int fd)
 {
     struct stat st;
     if (fstat(fd, &st) == 0)
-        append->last_identity = limefile_identity_of(&st);
+        append->last_identity = limefile_identify(&st);
 }
 
 /* Returns true if no other program has changed the file since this mount did. */
@@ -235,7 +235,7 @@ static bool is_unchanged_by_others(const struct limefs_append *append, int fd)
     struct stat st;
     if (fstat(fd, &st) != 0)
         return false;
-    struct limefile_identity stamp = limefile_identity_of(&st);
+    struct limefile_identity stamp = limefile_identify(&st);
     return limefile_identity_same_data(&append->last_identity, &stamp);
 }
 
@@ -326,10 +326,10 @@ static int truncate_file(struct limefs_append *append, int fd, uint64_t bytes)
 }
 
 /* Data that the kernel has not sent yet may belong before the new end. */
-int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint64_t bytes)
+int limefs_append_truncate(struct limefs *fs, struct limefs_node *node, int fd, uint64_t bytes)
 {
     bool only_appends;
-    limefs_told_begin(fs, node);
+    limefs_kernel_mtime_change_begin(fs, node);
     struct limefs_append *append = lock_append(node);
     bool is_unchanged = append && is_unchanged_by_others(append, fd);
     begin_change(fs, node, &only_appends);
@@ -343,7 +343,7 @@ int limefs_append_cut(struct limefs *fs, struct limefs_node *node, int fd, uint6
         node->plain.kernel_size = (off_t)bytes;
     limefs_unlock(&fs->lock);
     unlock_append(append);
-    limefs_told_end(fs, node, fd, err);
+    limefs_kernel_mtime_change_end(fs, node, fd, err);
     return err;
 }
 

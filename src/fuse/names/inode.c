@@ -1,7 +1,7 @@
 /* inode.c - slots and nodes, which are found by id, by name and by file */
 #include "append.h"
 #include "inode.h"
-#include "told.h"
+#include "kernel_mtime.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -39,7 +39,8 @@ static int grow_slots(struct limefs *fs)
 }
 
 /* The root takes slot 0 first and never frees it, so 0 can mean "none free". */
-int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *object, uint32_t *slot)
+int limefs_slot_allocate(struct limefs *fs, enum limefs_slot_use use, void *object,
+                         uint32_t *slot)
 {
     if (fs->inodes.slot_free == 0) {
         int err = grow_slots(fs);
@@ -54,7 +55,7 @@ int limefs_slot_take(struct limefs *fs, enum limefs_slot_use use, void *object, 
     return 0;
 }
 
-void limefs_slot_give(struct limefs *fs, uint32_t slot)
+void limefs_slot_free(struct limefs *fs, uint32_t slot)
 {
     fs->inodes.slots[slot].use = LIMEFS_SLOT_FREE;
     fs->inodes.slots[slot].next_free = fs->inodes.slot_free;
@@ -76,31 +77,31 @@ struct limefs_inode limefs_inode_find(struct limefs *fs, uint64_t id)
     if (slot < fs->inodes.slot_count) {
         const struct limefs_slot *at = &fs->inodes.slots[slot];
         found.node = at->use == LIMEFS_SLOT_NODE ? at->object : NULL;
-        found.view = at->use == LIMEFS_SLOT_VIEW ? at->object : NULL;
-        found.face = at->use == LIMEFS_SLOT_FACE ? at->object : NULL;
+        found.snap = at->use == LIMEFS_SLOT_SNAPSHOT ? at->object : NULL;
+        found.export = at->use == LIMEFS_SLOT_EXPORT ? at->object : NULL;
     }
     limefs_unlock(&fs->lock);
     return found;
 }
 
-struct limefs_node *limefs_inode_node(struct limefs *fs, uint64_t id)
+struct limefs_node *limefs_inode_find_node(struct limefs *fs, uint64_t id)
 {
     return limefs_inode_find(fs, id).node;
 }
 
-uint64_t limefs_inode_of_node(const struct limefs_node *node)
+uint64_t limefs_inode_node_id(const struct limefs_node *node)
 {
     return node->slot ? (uint64_t)node->slot << 32 : FUSE_ROOT;
 }
 
-uint64_t limefs_inode_of_record(uint32_t slot, unsigned number, uint64_t ordinal)
+uint64_t limefs_inode_record_id(uint32_t slot, unsigned number, uint64_t ordinal)
 {
     return ((uint64_t)number << SLOT_BITS | slot) << 32 | ordinal;
 }
 
-uint64_t limefs_inode_of_face(uint32_t slot, uint64_t ordinal)
+uint64_t limefs_inode_export_id(uint32_t slot, uint64_t ordinal)
 {
-    return limefs_inode_of_record(slot, 0, ordinal);
+    return limefs_inode_record_id(slot, 0, ordinal);
 }
 
 /* ---- nodes by name ---- */
@@ -114,8 +115,8 @@ static size_t name_bucket(const struct limefs *fs, const struct limefs_node *par
     return (size_t)(hash ^ hash >> 29) & (fs->inodes.name_buckets - 1);
 }
 
-struct limefs_node *limefs_node_find(struct limefs *fs, struct limefs_node *parent,
-                                     const char *name)
+struct limefs_node *limefs_node_find_child(struct limefs *fs, struct limefs_node *parent,
+                                           const char *name)
 {
     struct limefs_node *node = fs->inodes.names[name_bucket(fs, parent, name)];
     while (node && (node->parent != parent || strcmp(node->name, name) != 0))
@@ -230,21 +231,21 @@ static void remove_by_file(struct limefs *fs, struct limefs_node *node)
 
 /* ---- the names of a node ---- */
 
-static void free_name(struct limefs *fs, struct limefs_name **at)
+static void free_name(struct limefs *fs, struct limefs_node_name **at)
 {
-    struct limefs_name *name = *at;
+    struct limefs_node_name *name = *at;
     struct limefs_node *parent = name->parent;
     *at = name->next;
     free(name);
     if (parent)
-        limefs_node_drop(fs, parent);
+        limefs_node_put(fs, parent);
 }
 
 static const char *store_name(struct limefs *fs, struct limefs_node *node,
                               struct limefs_node *parent, const char *name)
 {
     int count = 0;
-    struct limefs_name **at = &node->names;
+    struct limefs_node_name **at = &node->names;
     for (; node->kind == LIMEFS_OTHER && *at; at = &(*at)->next, count++) {
         if ((*at)->parent == parent && strcmp((*at)->name, name) == 0)
             return (*at)->name;
@@ -253,7 +254,7 @@ static const char *store_name(struct limefs *fs, struct limefs_node *node,
             break;
         }
     }
-    struct limefs_name *stored = malloc(sizeof *stored + strlen(name) + 1);
+    struct limefs_node_name *stored = malloc(sizeof *stored + strlen(name) + 1);
     if (!stored)
         return NULL;
     stored->parent = parent;
@@ -261,14 +262,14 @@ static const char *store_name(struct limefs *fs, struct limefs_node *node,
     strcpy(stored->name, name);
     node->names = stored;
     if (parent)
-        limefs_node_hold(parent);
+        limefs_node_get(parent);
     return stored->name;
 }
 
 static void retire_name(struct limefs *fs, struct limefs_node *node, struct limefs_node *parent,
                         const char *name)
 {
-    struct limefs_name **at = &node->names;
+    struct limefs_node_name **at = &node->names;
     while (*at && ((*at)->parent != parent || (*at)->name == node->name ||
                    strcmp((*at)->name, name) != 0))
         at = &(*at)->next;
@@ -276,11 +277,11 @@ static void retire_name(struct limefs *fs, struct limefs_node *node, struct lime
         free_name(fs, at);
     } else if (*at) {
         (*at)->parent = NULL;
-        limefs_node_drop(fs, parent);
+        limefs_node_put(fs, parent);
     }
 }
 
-static void free_names(struct limefs *fs, struct limefs_name *names)
+static void free_names(struct limefs *fs, struct limefs_node_name *names)
 {
     while (names)
         free_name(fs, &names);
@@ -290,10 +291,10 @@ static void free_names(struct limefs *fs, struct limefs_name *names)
 
 static void free_node(struct limefs_node *node)
 {
-    limefs_lock_destroy(&node->work);
+    limefs_lock_destroy(&node->io_lock);
     limefs_append_free(node);
     while (node->names) {
-        struct limefs_name *name = node->names;
+        struct limefs_node_name *name = node->names;
         node->names = name->next;
         free(name);
     }
@@ -301,29 +302,29 @@ static void free_node(struct limefs_node *node)
 }
 
 static struct limefs_node *create_node(struct limefs *fs, struct limefs_node *parent,
-                                       const char *name, enum limefs_kind kind)
+                                       const char *name, enum limefs_node_kind kind)
 {
     struct limefs_node *node = calloc(1, sizeof *node);
     if (!node)
         return NULL;
-    limefs_lock_init(&node->work, LIMEFS_LOCK_NODE);
+    limefs_lock_init(&node->io_lock, LIMEFS_LOCK_NODE);
     node->id = ++fs->inodes.ids;
     node->kind = kind;
     node->parent = parent;
-    if (limefs_slot_take(fs, LIMEFS_SLOT_NODE, node, &node->slot) != 0) {
+    if (limefs_slot_allocate(fs, LIMEFS_SLOT_NODE, node, &node->slot) != 0) {
         free_node(node);
         return NULL;
     }
     node->name = store_name(fs, node, parent, name);
     if (!node->name) {
-        limefs_slot_give(fs, node->slot);
+        limefs_slot_free(fs, node->slot);
         free_node(node);
         return NULL;
     }
     return node;
 }
 
-void limefs_node_hold(struct limefs_node *node)
+void limefs_node_get(struct limefs_node *node)
 {
     node->references++;
 }
@@ -333,16 +334,16 @@ static void free_node_if_unused(struct limefs *fs, struct limefs_node *node)
 {
     if (node == fs->inodes.root || node->references > 0 || node->lookups > 0)
         return;
-    struct limefs_name *names = node->names;
+    struct limefs_node_name *names = node->names;
     node->names = NULL;
     remove_by_name(fs, node);
     remove_by_file(fs, node);
-    limefs_slot_give(fs, node->slot);
+    limefs_slot_free(fs, node->slot);
     free_node(node);
     free_names(fs, names);
 }
 
-void limefs_node_drop(struct limefs *fs, struct limefs_node *node)
+void limefs_node_put(struct limefs *fs, struct limefs_node *node)
 {
     node->references--;
     free_node_if_unused(fs, node);
@@ -360,7 +361,7 @@ void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
  * another node. A kernel that caches writes believes only in its own sizes and times: for it a
  * file that another program has changed is another node, too. */
 static bool node_matches(const struct limefs *fs, const struct limefs_node *node,
-                         enum limefs_kind kind, const struct limefile_identity *stamp)
+                         enum limefs_node_kind kind, const struct limefile_identity *stamp)
 {
     if (node->kind != kind)
         return false;
@@ -371,33 +372,36 @@ static bool node_matches(const struct limefs *fs, const struct limefs_node *node
     if (S_ISLNK(stamp->mode) && !limefile_identity_equal(&node->stamp, stamp))
         return false; /* the kernel caches the target */
     return limefile_identity_same_file(&node->stamp, stamp) &&
-           (kind != LIMEFS_OTHER || !fs->options.rw || limefs_append_holds(node) ||
-            (node->plain.bytes == LIMEFS_AS_TOLD && node->plain.kernel_size == stamp->size &&
-             limefs_told_stands(node, stamp)));
+           (kind != LIMEFS_OTHER || !fs->options.rw || limefs_append_needs_node(node) ||
+            (node->plain.bytes == LIMEFS_BYTES_AS_REPORTED &&
+             node->plain.kernel_size == stamp->size &&
+             limefs_kernel_mtime_is_current(node, stamp)));
 }
 
 /* The same for a name that is looked up. A link that was made, and perhaps read, a moment ago
  * may have been replaced by one of the same number and times, but hardly one of two names. */
 static bool fits_lookup(const struct limefs *fs, const struct limefs_node *node,
-                        const struct limefs_found *found, const struct limefile_identity *stamp)
+                        const struct limefs_tree_entry *found,
+                        const struct limefile_identity *stamp)
 {
     return node_matches(fs, node, found->kind, stamp) &&
            (!S_ISLNK(stamp->mode) || node->is_certain || found->st.st_nlink > 1);
 }
 
-bool limefs_node_is(struct limefs *fs, const struct limefs_node *node, const struct stat *st)
+bool limefs_node_is_file(struct limefs *fs, const struct limefs_node *node,
+                         const struct stat *st)
 {
-    struct limefile_identity stamp = limefile_identity_of(st);
+    struct limefile_identity stamp = limefile_identify(st);
     limefs_lock(&fs->lock);
     bool same = limefile_identity_same_file(&node->stamp, &stamp);
     limefs_unlock(&fs->lock);
     return same;
 }
 
-bool limefs_node_stands(struct limefs *fs, const struct limefs_node *node,
-                        const struct stat *st)
+bool limefs_node_is_current(struct limefs *fs, const struct limefs_node *node,
+                            const struct stat *st)
 {
-    struct limefile_identity stamp = limefile_identity_of(st);
+    struct limefile_identity stamp = limefile_identify(st);
     if (S_ISDIR(st->st_mode) != (node->kind == LIMEFS_DIRECTORY))
         return false;
     limefs_lock(&fs->lock);
@@ -420,13 +424,13 @@ static int set_node_name(struct limefs *fs, struct limefs_node *node, struct lim
     return 0;
 }
 
-bool limefs_node_turn(struct limefs *fs, struct limefs_node *node, unsigned i)
+bool limefs_node_use_name(struct limefs *fs, struct limefs_node *node, unsigned i)
 {
     limefs_lock(&fs->lock);
-    const struct limefs_name *name = node->kind == LIMEFS_OTHER ? node->names : NULL;
+    const struct limefs_node_name *name = node->kind == LIMEFS_OTHER ? node->names : NULL;
     while (name && i-- > 0)
         name = name->next;
-    if (name && !limefs_node_find(fs, name->parent, name->name))
+    if (name && !limefs_node_find_child(fs, name->parent, name->name))
         set_node_name(fs, node, name->parent, name->name);
     limefs_unlock(&fs->lock);
     return name != NULL;
@@ -435,7 +439,8 @@ bool limefs_node_turn(struct limefs *fs, struct limefs_node *node, unsigned i)
 /* Finds the node of a file that is known by another name: one file is one node, so that the
  * kernel has its pages once. */
 static struct limefs_node *reuse_by_file(struct limefs *fs, struct limefs_node *parent,
-                                         const char *name, const struct limefs_found *found,
+                                         const char *name,
+                                         const struct limefs_tree_entry *found,
                                          const struct limefile_identity *stamp)
 {
     struct limefs_node *node = find_file(fs, stamp);
@@ -447,12 +452,13 @@ static struct limefs_node *reuse_by_file(struct limefs *fs, struct limefs_node *
     return NULL;
 }
 
-struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *parent,
-                                      const char *name, const struct limefs_found *found)
+struct limefs_node *limefs_node_lookup_child(struct limefs *fs, struct limefs_node *parent,
+                                             const char *name,
+                                             const struct limefs_tree_entry *found)
 {
-    struct limefile_identity stamp = limefile_identity_of(&found->st);
+    struct limefile_identity stamp = limefile_identify(&found->st);
     limefs_lock(&fs->lock);
-    struct limefs_node *node = limefs_node_find(fs, parent, name);
+    struct limefs_node *node = limefs_node_find_child(fs, parent, name);
     if (node && !fits_lookup(fs, node, found, &stamp)) {
         remove_by_name(fs, node);
         node = NULL;
@@ -464,7 +470,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
         if (node) {
             insert_by_name(fs, node);
             node->plain.kernel_size = stamp.size;
-            limefs_told_first(node, &stamp);
+            limefs_kernel_mtime_init(node, &stamp);
         }
     }
     if (node) {
@@ -478,7 +484,7 @@ struct limefs_node *limefs_node_child(struct limefs *fs, struct limefs_node *par
     return node;
 }
 
-void limefs_node_unfile(struct limefs *fs, const struct limefile_identity *stamp)
+void limefs_node_forget_file(struct limefs *fs, const struct limefile_identity *stamp)
 {
     limefs_lock(&fs->lock);
     struct limefs_node *old = find_file(fs, stamp);
@@ -490,47 +496,47 @@ void limefs_node_unfile(struct limefs *fs, const struct limefile_identity *stamp
 /* ---- changes of names ---- */
 
 /* A reference keeps the node until the container is removed, or the mount ends. */
-int limefs_node_made(struct limefs *fs, struct limefs_node *parent, const char *name,
-                     const struct stat *st)
+int limefs_node_note_mkdir(struct limefs *fs, struct limefs_node *parent, const char *name,
+                           const struct stat *st)
 {
     limefs_lock(&fs->lock);
-    struct limefs_node *node = limefs_node_find(fs, parent, name);
-    if (node && (node->kind != LIMEFS_CONTAINER || node->container.fresh)) {
+    struct limefs_node *node = limefs_node_find_child(fs, parent, name);
+    if (node && (node->kind != LIMEFS_CONTAINER || node->container.made_by_mkdir)) {
         remove_by_name(fs, node);
         node = NULL;
     }
     if (!node && (node = create_node(fs, parent, name, LIMEFS_CONTAINER)))
         insert_by_name(fs, node);
     if (node) {
-        node->container.fresh = true;
-        node->container.mkdir_identity = limefile_identity_of(st);
-        limefs_node_hold(node);
+        node->container.made_by_mkdir = true;
+        node->container.mkdir_identity = limefile_identify(st);
+        limefs_node_get(node);
     }
     limefs_unlock(&fs->lock);
     return node ? 0 : -ENOMEM;
 }
 
-void limefs_node_unmade(struct limefs *fs, struct limefs_node *parent, const char *name)
+void limefs_node_note_rmdir(struct limefs *fs, struct limefs_node *parent, const char *name)
 {
     limefs_lock(&fs->lock);
-    struct limefs_node *node = limefs_node_find(fs, parent, name);
+    struct limefs_node *node = limefs_node_find_child(fs, parent, name);
     if (node) {
-        bool made_by_mkdir = node->container.fresh;
-        node->container.fresh = false;
+        bool made_by_mkdir = node->container.made_by_mkdir;
+        node->container.made_by_mkdir = false;
         remove_by_name(fs, node);
         if (made_by_mkdir)
-            limefs_node_drop(fs, node);
+            limefs_node_put(fs, node);
     }
     limefs_unlock(&fs->lock);
 }
 
-int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *name,
-                      struct limefs_node *to, const char *new_name, bool exchanged)
+int limefs_node_note_rename(struct limefs *fs, struct limefs_node *from, const char *name,
+                            struct limefs_node *to, const char *new_name, bool exchanged)
 {
     int err = 0;
     limefs_lock(&fs->lock);
-    struct limefs_node *node = limefs_node_find(fs, from, name);
-    struct limefs_node *other = limefs_node_find(fs, to, new_name);
+    struct limefs_node *node = limefs_node_find_child(fs, from, name);
+    struct limefs_node *other = limefs_node_find_child(fs, to, new_name);
     if (other && other != node)
         remove_by_name(fs, other);
     if (node)
@@ -545,20 +551,21 @@ int limefs_node_moved(struct limefs *fs, struct limefs_node *from, const char *n
     return err;
 }
 
-void limefs_node_named(struct limefs *fs, struct limefs_node *parent, const char *name,
-                       const struct stat *st)
+void limefs_node_note_link(struct limefs *fs, struct limefs_node *parent, const char *name,
+                           const struct stat *st)
 {
-    struct limefile_identity stamp = limefile_identity_of(st);
+    struct limefile_identity stamp = limefile_identify(st);
     limefs_lock(&fs->lock);
     struct limefs_node *node = find_file(fs, &stamp);
-    if (node && !limefs_node_find(fs, parent, name))
+    if (node && !limefs_node_find_child(fs, parent, name))
         set_node_name(fs, node, parent, name);
     limefs_unlock(&fs->lock);
 }
 
-void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const struct stat *st)
+void limefs_node_note_attributes(struct limefs *fs, struct limefs_node *node,
+                                 const struct stat *st)
 {
-    struct limefile_identity stamp = limefile_identity_of(st);
+    struct limefile_identity stamp = limefile_identify(st);
     limefs_lock(&fs->lock);
     if (node->kind == LIMEFS_CONTAINER ||
         S_ISLNK(node->stamp.mode)) { /* a container may be a plain file now */
@@ -568,16 +575,16 @@ void limefs_node_touched(struct limefs *fs, struct limefs_node *node, const stru
     limefs_unlock(&fs->lock);
 }
 
-bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const char *name,
-                            struct limefs_found *found)
+bool limefs_node_find_kind(struct limefs *fs, struct limefs_node *parent, const char *name,
+                           struct limefs_tree_entry *found)
 {
-    struct limefile_identity stamp = limefile_identity_of(&found->st);
+    struct limefile_identity stamp = limefile_identify(&found->st);
     limefs_lock(&fs->lock);
-    const struct limefs_node *node = limefs_node_find(fs, parent, name);
+    const struct limefs_node *node = limefs_node_find_child(fs, parent, name);
     if (!node)
         node = find_file(fs, &stamp);
     bool is_certain = node && node->is_certain && limefile_identity_equal(&node->stamp, &stamp);
-    bool by_mkdir = node && node->container.fresh &&
+    bool by_mkdir = node && node->container.made_by_mkdir &&
                     limefile_identity_same_file(&node->container.mkdir_identity, &stamp);
     bool known =
         is_certain || by_mkdir ||
@@ -594,13 +601,13 @@ bool limefs_node_known_kind(struct limefs *fs, struct limefs_node *parent, const
 
 static void count_lookup(struct limefs *fs, struct limefs_node *directory)
 {
-    if (directory->dir.listed && ++directory->dir.looks >= LOOKUPS_TO_PREFETCH) {
-        directory->dir.ahead = PREFETCH_LISTS;
-        fs->looked = limefs_seconds();
+    if (directory->dir.listed && ++directory->dir.lookups >= LOOKUPS_TO_PREFETCH) {
+        directory->dir.prefetch_lists = PREFETCH_LISTS;
+        fs->last_lookup = limefs_clock_seconds();
     }
 }
 
-void limefs_node_looked_in(struct limefs *fs, struct limefs_node *directory)
+void limefs_node_count_lookup(struct limefs *fs, struct limefs_node *directory)
 {
     limefs_lock(&fs->lock);
     count_lookup(fs, directory);
@@ -608,7 +615,7 @@ void limefs_node_looked_in(struct limefs *fs, struct limefs_node *directory)
 }
 
 /* Other requests may move the node and free its old parent, so this takes fs->lock. */
-void limefs_node_entered(struct limefs *fs, const struct limefs_node *node)
+void limefs_node_count_open(struct limefs *fs, const struct limefs_node *node)
 {
     limefs_lock(&fs->lock);
     if (node->parent)
@@ -616,7 +623,8 @@ void limefs_node_entered(struct limefs *fs, const struct limefs_node *node)
     limefs_unlock(&fs->lock);
 }
 
-int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind, const struct stat *root)
+int limefs_inodes_init(struct limefs *fs, enum limefs_node_kind root_kind,
+                       const struct stat *root)
 {
     fs->inodes.name_buckets = 64;
     fs->inodes.names = calloc(fs->inodes.name_buckets, sizeof(struct limefs_node *));
@@ -625,7 +633,7 @@ int limefs_inodes_init(struct limefs *fs, enum limefs_kind root_kind, const stru
     fs->inodes.root = create_node(fs, NULL, "", root_kind);
     if (!fs->inodes.root)
         return -ENOMEM;
-    fs->inodes.root->stamp = limefile_identity_of(root);
+    fs->inodes.root->stamp = limefile_identify(root);
     fs->source_dev = root->st_dev;
     return 0;
 }

@@ -1,7 +1,7 @@
 /* tree.c - open the files below the source */
 #define _GNU_SOURCE
 #include "tree.h"
-#include "caller.h"
+#include "credentials.h"
 #include "descriptor.h"
 #include "limefile.h"
 #include "limegauge.h"
@@ -39,8 +39,8 @@ static const char *build_path(const struct limefs_node *node, char *buf, size_t 
     return at;
 }
 
-const char *limefs_tree_label(struct limefs *fs, const struct limefs_node *node, char *buf,
-                              size_t cap)
+const char *limefs_tree_display_path(struct limefs *fs, const struct limefs_node *node,
+                                     char *buf, size_t cap)
 {
     if (node == fs->inodes.root)
         return fs->source;
@@ -85,7 +85,7 @@ static int check_identity(int fd, const struct limefile_identity *expected)
     if (fd < 0)
         return fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP ? -ESTALE : fd;
     int err = fstat(fd, &st) == 0 ? 0 : -errno;
-    struct limefile_identity stamp = limefile_identity_of(&st);
+    struct limefile_identity stamp = limefile_identify(&st);
     if (!err && !limefile_identity_same_file(&stamp, expected))
         err = -ESTALE;
     if (!err)
@@ -102,9 +102,9 @@ static int open_as_daemon(int dir, const char *path, int flags)
         fd = fcntl(dir, F_DUPFD_CLOEXEC, 0);
         return fd < 0 ? -errno : fd;
     }
-    limefs_own_begin();
+    limefs_daemon_creds_enter();
     fd = limefile_open_beneath(dir, path, O_PATH | flags);
-    limefs_own_end();
+    limefs_daemon_creds_leave();
     return fd;
 }
 
@@ -121,15 +121,15 @@ static int open_node_path(struct limefs *fs, const struct limefs_node *node, int
     return check_identity(open_as_daemon(fs->source_fd, path, flags), &stamp);
 }
 
-int limefs_tree_hold(struct limefs *fs, struct limefs_node *node)
+int limefs_tree_open_node(struct limefs *fs, struct limefs_node *node)
 {
     int fd = open_node_path(fs, node, 0);
-    for (unsigned i = 0; fd == -ESTALE && limefs_node_turn(fs, node, i); i++)
+    for (unsigned i = 0; fd == -ESTALE && limefs_node_use_name(fs, node, i); i++)
         fd = open_node_path(fs, node, 0);
     return fd;
 }
 
-int limefs_tree_folder(struct limefs *fs, const struct limefs_node *node)
+int limefs_tree_open_dir(struct limefs *fs, const struct limefs_node *node)
 {
     return open_node_path(fs, node, O_DIRECTORY);
 }
@@ -144,14 +144,14 @@ static int open_parent_dir(struct limefs *fs, const struct limefs_node *node,
     return check_identity(open_as_daemon(fs->source_fd, loc->path, O_DIRECTORY), &loc->dir);
 }
 
-int limefs_tree_parent(struct limefs *fs, const struct limefs_node *node)
+int limefs_tree_open_parent(struct limefs *fs, const struct limefs_node *node)
 {
     struct location loc;
     return fs->container ? open_as_daemon(fs->source_fd, ".", O_DIRECTORY)
                          : open_parent_dir(fs, node, &loc);
 }
 
-int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
+int limefs_tree_open_name(struct limefs *fs, const struct limefs_node *node)
 {
     struct location loc;
     if (node == fs->inodes.root)
@@ -166,7 +166,7 @@ int limefs_tree_find(struct limefs *fs, const struct limefs_node *node)
 
 int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct stat *st)
 {
-    int fd = limefs_tree_find(fs, node);
+    int fd = limefs_tree_open_name(fs, node);
     if (fd < 0)
         return fd;
     int err = fstat(fd, st) == 0 ? 0 : -errno;
@@ -176,7 +176,7 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 
 /* ---- names ---- */
 
-static_assert((int)LIMEFS_TREE_SNIFFED == (int)LIMEFILE_HEADER_BYTES, "bytes of a header");
+static_assert((int)LIMEFS_TREE_DETECT_BYTES == (int)LIMEFILE_HEADER_BYTES, "bytes of a header");
 
 /* Returns 1 if the file has another format and can be shown as a container, 0, or -errno. */
 static int has_adapter(int fd, const unsigned char *raw, size_t n)
@@ -184,9 +184,9 @@ static int has_adapter(int fd, const unsigned char *raw, size_t n)
     struct stat st;
     if (fstat(fd, &st) != 0)
         return -errno;
-    return limefile_gauge_guess(raw, n, (uint64_t)st.st_size) == LIMEFILE_GAUGE_NONE
+    return limefile_gauge_detect(raw, n, (uint64_t)st.st_size) == LIMEFILE_GAUGE_NONE
                ? 0
-               : limefile_gauge_has_guise(fd);
+               : limefile_gauge_adapter_supports(fd);
 }
 
 /* Returns true if an open may succeed later: a process has a lease on the file and is asked to
@@ -201,15 +201,15 @@ static bool may_open_later(int err)
  * rights; the caller learns nothing else of what is read. Returns 0, 1, or an error that may
  * pass. seen: the time before found->st. Sets found->is_certain. */
 static int detect_container(bool formats, int file, const struct timespec *seen,
-                            struct limefs_found *found)
+                            struct limefs_tree_entry *found)
 {
-    struct limefile_identity stamp = limefile_identity_of(&found->st);
+    struct limefile_identity stamp = limefile_identify(&found->st);
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
     struct limefile_fd source;
-    limefs_own_begin();
+    limefs_daemon_creds_enter();
     int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK);
-    limefs_own_end();
+    limefs_daemon_creds_leave();
     if (fd < 0)
         return may_open_later(fd) ? fd : 0;
     limefile_fd_init(&source, fd);
@@ -220,23 +220,23 @@ static int detect_container(bool formats, int file, const struct timespec *seen,
         match = has_adapter(fd, raw, (size_t)got);
     close(fd);
     found->is_certain =
-        got >= 0 && match >= 0 && limefs_is_settled(&stamp, seen, being_written);
+        got >= 0 && match >= 0 && limefs_identity_is_reliable(&stamp, seen, being_written);
     return match > 0;
 }
 
 /* Returns true if the attributes, or what is known, give the kind; false: it must be read. */
 static bool kind_is_known(struct limefs *fs, struct limefs_node *parent, const char *name,
-                          struct limefs_found *found)
+                          struct limefs_tree_entry *found)
 {
     const struct stat *st = &found->st;
     found->kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
-    return !S_ISREG(st->st_mode) || limefs_node_known_kind(fs, parent, name, found) ||
-           st->st_size < LIMEFS_TREE_SNIFFED;
+    return !S_ISREG(st->st_mode) || limefs_node_find_kind(fs, parent, name, found) ||
+           st->st_size < LIMEFS_TREE_DETECT_BYTES;
 }
 
 /* The name may lead to another file by now, so attributes and contents are of one descriptor. A
  * process may write to it at once or soon, so attributes and time are taken before reading. */
-int limefs_tree_sniff(bool formats, int dir, const char *name, struct limefs_found *found)
+int limefs_tree_detect(bool formats, int dir, const char *name, struct limefs_tree_entry *found)
 {
     struct timespec seen;
     struct stat *st = &found->st;
@@ -255,19 +255,20 @@ int limefs_tree_sniff(bool formats, int dir, const char *name, struct limefs_fou
     return detected < 0 ? detected : err;
 }
 
-int limefs_tree_look(struct limefs *fs, struct limefs_node *parent, const char *name,
-                     struct limefs_found *found)
+int limefs_tree_lookup(struct limefs *fs, struct limefs_node *parent, const char *name,
+                       struct limefs_tree_entry *found)
 {
     struct timespec seen;
-    int dir = limefs_tree_folder(fs, parent);
+    int dir = limefs_tree_open_dir(fs, parent);
     if (dir < 0)
         return dir;
     clock_gettime(CLOCK_REALTIME, &seen);
     int err = fstatat(dir, name, &found->st, AT_SYMLINK_NOFOLLOW) == 0 ? 0 : -errno;
-    struct limefile_identity stamp = limefile_identity_of(&found->st);
-    found->is_certain = !err && S_ISLNK(stamp.mode) && limefs_is_settled(&stamp, &seen, false);
+    struct limefile_identity stamp = limefile_identify(&found->st);
+    found->is_certain =
+        !err && S_ISLNK(stamp.mode) && limefs_identity_is_reliable(&stamp, &seen, false);
     if (!err && !kind_is_known(fs, parent, name, found))
-        err = limefs_tree_sniff(fs->options.formats, dir, name, found);
+        err = limefs_tree_detect(fs->options.formats, dir, name, found);
     close(dir);
     return err;
 }

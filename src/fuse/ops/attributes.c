@@ -2,9 +2,9 @@
 #define _GNU_SOURCE
 #include "attributes.h"
 #include "append.h"
-#include "caller.h"
+#include "credentials.h"
 #include "descriptor.h"
-#include "told.h"
+#include "kernel_mtime.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -62,10 +62,10 @@ static int set_times(const struct limefs_file *file, int fd, int which, const st
         return err;
     bool as_daemon = limit_write_times(file, times);
     if (as_daemon)
-        limefs_own_begin();
+        limefs_daemon_creds_enter();
     err = utimensat(AT_FDCWD, path, times, 0) == 0 ? 0 : -errno;
     if (as_daemon)
-        limefs_own_end();
+        limefs_daemon_creds_leave();
     return err;
 }
 
@@ -83,15 +83,16 @@ static int set_node_times(struct limefs *fs, struct limefs_node *node,
     if (node->kind != LIMEFS_OTHER ||
         !(which & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
         return set_times(file, fd, which, st);
-    if (may_only_set_ctime(which) && limefs_told_before(fs, node, fd, &st->st_mtim))
+    if (may_only_set_ctime(which) &&
+        limefs_kernel_mtime_is_outdated(fs, node, fd, &st->st_mtim))
         return 0;
-    limefs_told_begin(fs, node);
-    limefs_lock(&node->work);
+    limefs_kernel_mtime_change_begin(fs, node);
+    limefs_lock(&node->io_lock);
     int err = set_times(file, fd, which, st);
     if (!err && !(which & FUSE_SET_ATTR_MTIME_NOW))
-        limefs_told_time(fs, node, &st->st_mtim);
-    limefs_unlock(&node->work);
-    limefs_told_end(fs, node, fd, err);
+        limefs_kernel_mtime_note_set(fs, node, &st->st_mtim);
+    limefs_unlock(&node->io_lock);
+    limefs_kernel_mtime_change_end(fs, node, fd, err);
     return err;
 }
 
@@ -116,7 +117,7 @@ static int set_node_size(struct limefs *fs, struct limefs_node *node,
     int write_fd = is_open ? fd : limefile_reopen(fd, O_WRONLY | O_NONBLOCK);
     if (write_fd < 0)
         return write_fd;
-    int err = limefs_append_cut(fs, node, write_fd, (uint64_t)size);
+    int err = limefs_append_truncate(fs, node, write_fd, (uint64_t)size);
     if (!is_open)
         close(write_fd);
     return err;
@@ -136,13 +137,13 @@ static bool is_kernel_mtime(const struct limefs_file *file, int which)
     return file && file->target && (which & TIMES) == FUSE_SET_ATTR_MTIME;
 }
 
-static int set_record_times(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+static int set_record_times(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                             const struct limefs_file *file, int which, const struct stat *st)
 {
     struct timespec times[2];
-    if (may_only_set_ctime(which) && limefs_view_told_mtime(fs, snap, &st->st_mtim))
+    if (may_only_set_ctime(which) && limefs_snapshot_has_reported_mtime(fs, snap, &st->st_mtim))
         return 0;
-    if (is_kernel_mtime(file, which) && limefs_target_note_mtime(file->target, &st->st_mtim))
+    if (is_kernel_mtime(file, which) && limefs_target_defer_mtime(file->target, &st->st_mtim))
         return 0;
     select_times(which, st, times);
     int err = limefs_record_set_times(fs, snap, ordinal, times);
@@ -150,33 +151,33 @@ static int set_record_times(struct limefs *fs, struct limefs_view *snap, uint64_
         return err;
     bool as_daemon = limit_write_times(file, times);
     if (as_daemon)
-        limefs_own_begin();
+        limefs_daemon_creds_enter();
     err = limefs_record_set_times(fs, snap, ordinal, times);
     if (as_daemon)
-        limefs_own_end();
+        limefs_daemon_creds_leave();
     return err;
 }
 
-static int set_record_attrs(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+static int set_record_attrs(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                             const struct limefs_file *file, int which, const struct stat *st)
 {
-    struct stat now = limefs_view_stat(fs, snap);
+    struct stat now = limefs_snapshot_stat(fs, snap);
     char path[PATH_MAX];
     /* Mode and owner of a new record are ignored, as is the mode with which it was created. */
     if (changes_mode_or_owner(&now, which, st) && !limefs_record_is_new(snap, ordinal)) {
         limefs_log(LOG_ERR, "%s: record %llu: mode and owner are the container's; change those",
-                   limefs_tree_label(fs, snap->node, path, sizeof path),
+                   limefs_tree_display_path(fs, snap->node, path, sizeof path),
                    (unsigned long long)ordinal);
         return -EPERM;
     }
-    int err = limefs_view_pin(fs, snap);
+    int err = limefs_snapshot_pin(fs, snap);
     if (err)
         return err;
     if (which & FUSE_SET_ATTR_SIZE)
         err = limefs_file_resize(fs, snap, ordinal, (uint64_t)st->st_size, false);
     if (!err && which & TIMES)
         err = set_record_times(fs, snap, ordinal, file, which, st);
-    limefs_view_unpin(fs, snap);
+    limefs_snapshot_unpin(fs, snap);
     return err;
 }
 
@@ -192,7 +193,7 @@ static int set_node_attrs(struct limefs *fs, struct limefs_node *node, struct li
                           int which, const struct stat *st)
 {
     bool is_open = file && file->fd >= 0;
-    int fd = is_open ? file->fd : limefs_file_hold(fs, node);
+    int fd = is_open ? file->fd : limefs_file_get_fd(fs, node);
     if (fd < 0)
         return fd;
     struct stat mode = *st;
@@ -207,20 +208,20 @@ static int set_node_attrs(struct limefs *fs, struct limefs_node *node, struct li
     if (!err && node->kind == LIMEFS_CONTAINER && was_replaced(fs, node, fd))
         err = -ESTALE; /* the kernel tries again, with the new file */
     else if (!err && fstat(fd, &now) == 0)
-        limefs_node_touched(fs, node, &now);
+        limefs_node_note_attributes(fs, node, &now);
     if (!is_open)
         close(fd);
     return err;
 }
 
-int limefs_set_attributes(struct limefs *fs, uint64_t id, struct limefs_file *file, int which,
+int limefs_attributes_set(struct limefs *fs, uint64_t id, struct limefs_file *file, int which,
                           const struct stat *st)
 {
-    struct limefs_inode inode = limefs_inode_now(fs, id);
+    struct limefs_inode inode = limefs_inode_find_current(fs, id);
     if (inode.node && inode.node->kind != LIMEFS_OTHER && which & FUSE_SET_ATTR_SIZE)
         return -EISDIR;
-    return inode.node   ? set_node_attrs(fs, inode.node, file, which, st)
-           : inode.view ? set_record_attrs(fs, inode.view, inode.ordinal, file, which, st)
-           : inode.gone ? LIMEFILE_E_NO_RECORD
-                        : -ESTALE;
+    return inode.node       ? set_node_attrs(fs, inode.node, file, which, st)
+           : inode.snap     ? set_record_attrs(fs, inode.snap, inode.ordinal, file, which, st)
+           : inode.is_stale ? LIMEFILE_E_NO_RECORD
+                            : -ESTALE;
 }

@@ -14,14 +14,14 @@
 struct limefs_dir {
     struct limefs_handle handle; /* first: fs->dirs points to it */
     struct limefs_node *node;
-    struct limefs_face *export; /* the export that the directory is in, in use; or NULL */
-    uint64_t ordinal;           /* of the directory in the export */
+    struct limefs_export *export; /* the export that the directory is in, in use; or NULL */
+    uint64_t ordinal;             /* of the directory in the export */
 
     struct limefs_lock lock;       /* guards the fields below */
-    struct limefs_view *snap;      /* of a container: pinned; else NULL */
+    struct limefs_snapshot *snap;  /* of a container: pinned; else NULL */
     struct limefs_fields *exports; /* fields whose exports are listed; NULL: not yet */
     uint64_t records;              /* number listed before the exports, once `exports` is set */
-    uint64_t lookups;              /* limefs_view_asked() at the last reply */
+    uint64_t lookups;              /* limefs_snapshot_count_name_lookups() at the last reply */
     uint64_t plus_left;            /* records still to be listed with their attributes */
     DIR *stream;                   /* of a directory of the source tree; else NULL */
     uint64_t dev;                  /* of that directory */
@@ -50,11 +50,11 @@ static const double recent_seconds = 2, slow_lookup_seconds = 0.1;
 
 static int enter_export_dir(struct limefs *fs, struct limefs_dir *dir)
 {
-    struct limefile_face_entry entry;
-    int err = limefs_face_enter(fs, dir->export, dir->ordinal, &entry);
+    struct limefile_export_entry entry;
+    int err = limefs_export_acquire_entry(fs, dir->export, dir->ordinal, &entry);
     if (err || entry.is_dir)
         return err;
-    limefs_face_leave(fs, dir->export);
+    limefs_export_release(fs, dir->export);
     return -ENOTDIR;
 }
 
@@ -62,14 +62,14 @@ static int enter_export_dir(struct limefs *fs, struct limefs_dir *dir)
 
 static int open_container_dir(struct limefs *fs, struct limefs_dir *dir)
 {
-    limefs_node_entered(fs, dir->node);
-    int err = limefs_view_current(fs, dir->node, &dir->snap);
+    limefs_node_count_open(fs, dir->node);
+    int err = limefs_snapshot_get_current(fs, dir->node, &dir->snap);
     return err == -ENOENT ? -ESTALE : err;
 }
 
 static int open_tree_dir(struct limefs *fs, struct limefs_dir *dir)
 {
-    int fd_path = limefs_tree_folder(fs, dir->node);
+    int fd_path = limefs_tree_open_dir(fs, dir->node);
     if (fd_path < 0)
         return fd_path;
     int fd = limefile_reopen(fd_path, O_RDONLY | O_DIRECTORY);
@@ -77,7 +77,7 @@ static int open_tree_dir(struct limefs *fs, struct limefs_dir *dir)
     if (fd < 0)
         return fd;
     limefs_lock(&fs->lock);
-    dir->dev = dir->node->stamp.dev; /* limefs_tree_folder() has checked it */
+    dir->dev = dir->node->stamp.dev; /* limefs_tree_open_dir() has checked it */
     limefs_unlock(&fs->lock);
     dir->stream = fdopendir(fd);
     int err = dir->stream ? 0 : -errno;
@@ -88,16 +88,16 @@ static int open_tree_dir(struct limefs *fs, struct limefs_dir *dir)
 
 int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
 {
-    struct limefs_inode inode = limefs_inode_now(fs, id);
-    if (!inode.face && (!inode.node || inode.node->kind == LIMEFS_OTHER))
+    struct limefs_inode inode = limefs_inode_find_current(fs, id);
+    if (!inode.export && (!inode.node || inode.node->kind == LIMEFS_OTHER))
         return -ENOTDIR;
     struct limefs_dir *dir = calloc(1, sizeof *dir);
     if (!dir)
         return -ENOMEM;
     dir->node = inode.node;
-    dir->export = inode.face;
+    dir->export = inode.export;
     dir->ordinal = inode.ordinal;
-    int err = inode.face                             ? enter_export_dir(fs, dir)
+    int err = inode.export                           ? enter_export_dir(fs, dir)
               : inode.node->kind == LIMEFS_CONTAINER ? open_container_dir(fs, dir)
                                                      : open_tree_dir(fs, dir);
     if (err) {
@@ -115,9 +115,9 @@ void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
     limefs_handle_remove(fs, &dir->handle);
     limefs_fields_release(dir->exports);
     if (dir->snap)
-        limefs_view_unpin(fs, dir->snap);
+        limefs_snapshot_unpin(fs, dir->snap);
     if (dir->export)
-        limefs_face_leave(fs, dir->export);
+        limefs_export_release(fs, dir->export);
     if (dir->stream)
         closedir(dir->stream);
     limefs_lock_destroy(&dir->lock);
@@ -169,43 +169,43 @@ static void add_name(struct limefs_listing *list, const char *name, ino_t ino, m
 static void list_export_dot(struct limefs *fs, const struct limefs_dir *dir,
                             struct limefs_listing *list, uint64_t offset)
 {
-    struct limefile_face_entry entry;
+    struct limefile_export_entry entry;
     uint64_t ordinal = dir->ordinal;
-    if (offset == 1 && limefs_face_entry_of(dir->export, dir->ordinal, &entry))
+    if (offset == 1 && limefs_export_get_entry(dir->export, dir->ordinal, &entry))
         ordinal = entry.parent;
-    add_name(list, offset ? ".." : ".", limefs_face_shown(fs, dir->export, ordinal), S_IFDIR,
-             (off_t)offset + 1);
+    add_name(list, offset ? ".." : ".", limefs_export_visible_ino(fs, dir->export, ordinal),
+             S_IFDIR, (off_t)offset + 1);
 }
 
 static void list_child(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
-                       uint64_t number, const struct limefile_face_entry *entry)
+                       uint64_t number, const struct limefile_export_entry *entry)
 {
-    struct limefs_face_entry listed_entry;
+    struct limefs_export_entry listed_entry;
     struct fuse_entry_param param;
     if (!list->plus) {
-        add_name(list, entry->name, limefs_face_shown(fs, dir->export, number + 1),
+        add_name(list, entry->name, limefs_export_visible_ino(fs, dir->export, number + 1),
                  entry->is_dir ? S_IFDIR : S_IFREG, (off_t)number + 3);
         return;
     }
-    limefs_face_take(fs, dir->export, number + 1, entry, &listed_entry);
-    limefs_entry_face(fs, &listed_entry, &param);
+    limefs_export_add_lookup(fs, dir->export, number + 1, entry, &listed_entry);
+    limefs_entry_export(fs, &listed_entry, &param);
     add_dirent(list, entry->name, &param, (off_t)number + 3);
     if (list->full)
-        limefs_face_forget(fs, dir->export, 1);
+        limefs_export_forget(fs, dir->export, 1);
 }
 
 static void list_export(struct limefs *fs, struct limefs_dir *dir, struct limefs_listing *list,
                         uint64_t offset)
 {
-    const struct limefile_face *files = limefs_face_files(dir->export);
-    struct limefile_face_entry entry;
-    uint64_t count = limefile_face_entries(files);
+    const struct limefile_export *files = limefs_export_files(dir->export);
+    struct limefile_export_entry entry;
+    uint64_t count = limefile_export_entry_count(files);
     for (; !list->full && offset < count + 2; offset++) {
         if (offset < 2) {
             list_export_dot(fs, dir, list, offset);
             continue;
         }
-        limefile_face_entry(files, offset - 2, &entry);
+        limefile_export_entry(files, offset - 2, &entry);
         if (entry.parent > dir->ordinal)
             break; /* entries are sorted by parent, and there may be 2^30 slices */
         if (entry.parent == dir->ordinal)
@@ -221,15 +221,16 @@ static void list_all_exports(struct limefs *fs, struct limefs_dir *dir,
     char name[LIMEFILE_NAME_MAX + 1];
     struct stat st;
     uint64_t first = dir->records + 2, next = offset - first;
-    if (!dir->exports && limefs_fields_of(fs, dir->snap, &dir->exports) != 0)
+    if (!dir->exports && limefs_fields_get(fs, dir->snap, &dir->exports) != 0)
         return; /* the metadata cannot be read, so no export exists */
-    while (!list->full && limefs_face_listed(fs, dir->snap, dir->exports, &next, name, &st))
+    while (!list->full &&
+           limefs_export_next_name(fs, dir->snap, dir->exports, &next, name, &st))
         add_name(list, name, st.st_ino, st.st_mode, (off_t)(first + next));
 }
 
 /* ---- a directory of the source tree ---- */
 
-bool limefs_dir_is_folder(const struct limefs_dir *dir)
+bool limefs_dir_is_source(const struct limefs_dir *dir)
 {
     return dir->stream != NULL;
 }
@@ -240,12 +241,13 @@ static bool wants_lookups(struct limefs *fs, struct limefs_node *directory)
     if (fs->options.entry_timeout <= 0 || fs->options.attr_timeout <= 0)
         return false; /* the kernel would look them up again */
     limefs_lock(&fs->lock);
-    bool use_lookups = directory->dir.ahead > 0 ||
-                       (fs->looked > 0 && limefs_seconds() - fs->looked < recent_seconds);
-    if (directory->dir.ahead > 0)
-        directory->dir.ahead--;
+    bool use_lookups =
+        directory->dir.prefetch_lists > 0 ||
+        (fs->last_lookup > 0 && limefs_clock_seconds() - fs->last_lookup < recent_seconds);
+    if (directory->dir.prefetch_lists > 0)
+        directory->dir.prefetch_lists--;
     directory->dir.listed = true;
-    directory->dir.looks = 0;
+    directory->dir.lookups = 0;
     limefs_unlock(&fs->lock);
     return use_lookups;
 }
@@ -268,7 +270,7 @@ static struct dirent *next_entry(struct limefs_dir *dir)
 
 static ino_t mount_ino(const struct limefs *fs, const struct limefs_dir *dir, uint64_t ino)
 {
-    return limefs_shown_inode(fs, dir->dev, ino);
+    return limefs_visible_ino(fs, dir->dev, ino);
 }
 
 /* Looks the next name up with the caller's rights, if it may be a container's, and adds it.
@@ -276,7 +278,7 @@ static ino_t mount_ino(const struct limefs *fs, const struct limefs_dir *dir, ui
 static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
                              struct limefs_listing *list)
 {
-    struct limefs_found found;
+    struct limefs_tree_entry found;
     struct fuse_entry_param entry;
     const struct dirent *at = dir->entry;
     bool is_regular =
@@ -286,14 +288,15 @@ static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
         return false;
     dir->lookups_left--;
     limefs_lock(&fs->lock);
-    const struct limefs_node *node = limefs_node_find(fs, dir->node, at->d_name);
-    bool is_known = node, is_written = node && (node->container.fresh || node->plain.writers);
-    enum limefs_kind old_kind = node ? node->kind : LIMEFS_OTHER;
+    const struct limefs_node *node = limefs_node_find_child(fs, dir->node, at->d_name);
+    bool is_known = node,
+         is_written = node && (node->container.made_by_mkdir || node->plain.writers);
+    enum limefs_node_kind old_kind = node ? node->kind : LIMEFS_OTHER;
     limefs_unlock(&fs->lock);
-    double begin = limefs_seconds();
-    if (is_written || limefs_tree_look(fs, dir->node, at->d_name, &found) != 0)
+    double begin = limefs_clock_seconds();
+    if (is_written || limefs_tree_lookup(fs, dir->node, at->d_name, &found) != 0)
         return false;
-    if (limefs_seconds() - begin > slow_lookup_seconds)
+    if (limefs_clock_seconds() - begin > slow_lookup_seconds)
         dir->lookups_left = 0;
     bool is_new_kind = is_known && found.kind != old_kind; /* the kernel has the old kind */
     if (found.kind != LIMEFS_CONTAINER && !is_new_kind) {
@@ -358,15 +361,16 @@ static void list_record(struct limefs *fs, struct limefs_dir *dir,
     struct fuse_entry_param entry;
     off_t next = (off_t)ordinal + 2;
     limefile_index_get(index, ordinal, &record);
-    limefile_name_of(&record, name);
+    limefile_name_format(&record, name);
     if (!list->plus || !wants_attributes(dir, ordinal)) {
-        add_name(list, name, limefs_shown_record(fs, &list->container, ordinal), S_IFREG, next);
+        add_name(list, name, limefs_visible_record_ino(fs, &list->container, ordinal), S_IFREG,
+                 next);
         return;
     }
     limefs_entry_record(fs, dir->snap, &record, &entry);
     add_dirent(list, name, &entry, next);
     if (list->full)
-        limefs_view_forget(fs, dir->snap, 1);
+        limefs_snapshot_forget(fs, dir->snap, 1);
 }
 
 /* Returns the inode number of "." or "..". A container that is mounted is its own parent. */
@@ -376,17 +380,17 @@ static ino_t container_dot_ino(struct limefs *fs, const struct limefs_dir *dir,
     if (!dir->node->parent)
         return 1;
     if (offset == 0)
-        return limefs_shown_inode(fs, list->container.st_dev, list->container.st_ino);
+        return limefs_visible_ino(fs, list->container.st_dev, list->container.st_ino);
     limefs_lock(&fs->lock); /* another thread may move the node */
     struct limefile_identity parent = dir->node->parent->stamp;
     limefs_unlock(&fs->lock);
-    return limefs_shown_inode(fs, parent.dev, parent.ino);
+    return limefs_visible_ino(fs, parent.dev, parent.ino);
 }
 
 /* Allows more records with attributes for those that were looked up since the last reply. */
 static void add_plus_budget(struct limefs *fs, struct limefs_dir *dir)
 {
-    uint64_t lookups = limefs_view_asked(fs, dir->snap, 0);
+    uint64_t lookups = limefs_snapshot_count_name_lookups(fs, dir->snap, 0);
     dir->plus_left += (lookups - dir->lookups) * PLUS_PER_LOOKUP;
     dir->lookups = lookups;
 }
@@ -396,8 +400,8 @@ static void add_plus_budget(struct limefs *fs, struct limefs_dir *dir)
 static void list_container(struct limefs *fs, struct limefs_dir *dir,
                            struct limefs_listing *list, uint64_t offset)
 {
-    struct limefile_index *index = limefs_view_index(fs, dir->snap);
-    list->container = limefs_view_stat(fs, dir->snap);
+    struct limefile_index *index = limefs_snapshot_index(fs, dir->snap);
+    list->container = limefs_snapshot_stat(fs, dir->snap);
     add_plus_budget(fs, dir);
     uint64_t total = limefile_index_count(index), count = dir->exports ? dir->records : total;
     for (; !list->full && offset < count + 2; offset++) {
@@ -408,31 +412,31 @@ static void list_container(struct limefs *fs, struct limefs_dir *dir,
             list_record(fs, dir, index, list, offset - 1);
     }
     limefile_index_free(index);
-    if (list->full || !fs->options.faces)
+    if (list->full || !fs->options.list_exports)
         return;
     if (!dir->exports)
         dir->records = count;
     list_all_exports(fs, dir, list, offset);
 }
 
-bool limefs_dir_is_old(struct limefs *fs, struct limefs_dir *dir)
+bool limefs_dir_is_stale(struct limefs *fs, struct limefs_dir *dir)
 {
     limefs_lock(&dir->lock);
-    bool is_stale = dir->snap && !limefs_view_is_unchanged(fs, dir->snap);
+    bool is_stale = dir->snap && !limefs_snapshot_is_unchanged(fs, dir->snap);
     limefs_unlock(&dir->lock);
     return is_stale;
 }
 
 void limefs_dir_renew(struct limefs *fs, struct limefs_dir *dir)
 {
-    struct limefs_view *snap;
-    if (limefs_view_current(fs, dir->node, &snap) != 0)
+    struct limefs_snapshot *snap;
+    if (limefs_snapshot_get_current(fs, dir->node, &snap) != 0)
         return; /* removed, or not readable for the caller: keep the old listing */
     limefs_lock(&dir->lock);
-    struct limefs_view *old_snap = dir->snap;
+    struct limefs_snapshot *old_snap = dir->snap;
     dir->snap = snap;
     limefs_unlock(&dir->lock);
-    limefs_view_unpin(fs, old_snap);
+    limefs_snapshot_unpin(fs, old_snap);
 }
 
 ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *dir, char *buf,
@@ -449,7 +453,7 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
         dir->plus_left = 0;
         dir->lookups_left =
             dir->stream && plus && wants_lookups(fs, dir->node) ? LOOKUPS_MAX : 0;
-        dir->lookups = dir->snap ? limefs_view_asked(fs, dir->snap, 0) : 0;
+        dir->lookups = dir->snap ? limefs_snapshot_count_name_lookups(fs, dir->snap, 0) : 0;
     }
     if (dir->export)
         list_export(fs, dir, &list, (uint64_t)offset);

@@ -2,12 +2,12 @@
 #define _GNU_SOURCE
 #include "ops.h"
 #include "attributes.h"
-#include "buffer.h"
-#include "caller.h"
-#include "change.h"
+#include "thread_buffer.h"
+#include "credentials.h"
+#include "namespace.h"
 #include "dir.h"
 #include "file.h"
-#include "follow.h"
+#include "kernel_notify.h"
 #include "reply.h"
 #include "tree.h"
 #include "xattr.h"
@@ -52,7 +52,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     const struct limefs *fs = userdata;
     unsigned want = FUSE_CAP_READDIRPLUS | FUSE_CAP_PARALLEL_DIROPS | FUSE_CAP_ASYNC_READ |
                     FUSE_CAP_AUTO_INVAL_DATA | FUSE_CAP_CACHE_SYMLINKS;
-    if (fs->options.shared)
+    if (fs->options.serves_others)
         want |= FUSE_CAP_POSIX_ACL;
     if (fs->options.rw) /* DONT_MASK: the file system below applies umask or default ACL */
         want |= FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_DONT_MASK;
@@ -75,7 +75,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
 static void op_lookup(fuse_req_t req, fuse_ino_t parent, const char *name)
 {
     struct fuse_entry_param entry;
-    reply_entry(req, limefs_entry(get_fs(req), parent, name, &entry), &entry);
+    reply_entry(req, limefs_entry_lookup(get_fs(req), parent, name, &entry), &entry);
 }
 
 static void op_forget(fuse_req_t req, fuse_ino_t ino, uint64_t n)
@@ -99,11 +99,11 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     if (file && file->fd >= 0) { /* the path may lead to another file by now */
         err = fstat(file->fd, &st) == 0 ? 0 : -errno;
         if (!err && get_fs(req)->options.rw)
-            limefs_follow_bytes(get_fs(req), file->node, &st);
+            limefs_notify_change(get_fs(req), file->node, &st);
         if (!err)
             limefs_attr_node(get_fs(req), file->node, &st, &st);
     } else {
-        err = limefs_attr(get_fs(req), ino, &st);
+        err = limefs_attr_get(get_fs(req), ino, &st);
     }
     if (err)
         reply_error(req, err);
@@ -114,8 +114,8 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
 static void op_readlink(fuse_req_t req, fuse_ino_t ino)
 {
     char target[PATH_MAX];
-    struct limefs_node *node = limefs_inode_node(get_fs(req), ino);
-    int fd = node ? limefs_tree_hold(get_fs(req), node) : -EINVAL;
+    struct limefs_node *node = limefs_inode_find_node(get_fs(req), ino);
+    int fd = node ? limefs_tree_open_node(get_fs(req), node) : -EINVAL;
     if (fd < 0) {
         reply_error(req, fd);
         return;
@@ -161,14 +161,14 @@ static void op_read(fuse_req_t req, fuse_ino_t ino, size_t size, off_t offset,
                     struct fuse_file_info *fi)
 {
     (void)ino;
-    struct limefs_answer result;
+    struct limefs_file_result result;
     struct limefs *fs = get_fs(req);
     ssize_t got = limefs_file_read(fs, get_file(fi), size, (uint64_t)offset, &result);
     if (got < 0)
         reply_error(req, (int)got);
     else
         fuse_reply_iov(req, result.iov, result.count);
-    limefs_answer_release(fs, &result);
+    limefs_file_result_release(fs, &result);
 }
 
 static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
@@ -209,7 +209,7 @@ static void op_releasedir(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info 
 static void reply_listing(fuse_req_t req, size_t size, off_t offset, struct fuse_file_info *fi,
                           bool plus)
 {
-    char *buf = limefs_buffer(size);
+    char *buf = limefs_thread_buffer(size);
     if (!buf) {
         fuse_reply_err(req, ENOMEM);
         return;
@@ -246,16 +246,16 @@ static void reply_xattr(fuse_req_t req, const char *buf, size_t cap, ssize_t len
 
 static void op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
-    if (limefs_op_verify(req, ino, name, size))
+    if (limefs_op_verify_xattr(req, ino, name, size))
         return;
-    char *buf = limefs_buffer(size);
+    char *buf = limefs_thread_buffer(size);
     reply_xattr(req, buf, size,
                 buf ? limefs_xattr_get(get_fs(req), ino, name, buf, size) : -ENOMEM);
 }
 
 static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 {
-    char *buf = limefs_buffer(size);
+    char *buf = limefs_thread_buffer(size);
     reply_xattr(req, buf, size, buf ? limefs_xattr_list(get_fs(req), ino, buf, size) : -ENOMEM);
 }
 
@@ -264,7 +264,8 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 /* Replies EROFS and returns false if the mount is read-only or the node id is an export's. */
 static bool check_writable(fuse_req_t req, fuse_ino_t ino)
 {
-    bool writable = get_fs(req)->options.rw && !limefs_inode_now(get_fs(req), ino).face;
+    bool writable =
+        get_fs(req)->options.rw && !limefs_inode_find_current(get_fs(req), ino).export;
     if (!writable)
         fuse_reply_err(req, EROFS);
     return writable;
@@ -322,9 +323,9 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int whic
     struct stat now;
     if (!check_writable(req, ino))
         return;
-    int err = limefs_set_attributes(fs, ino, get_file(fi), which, st);
+    int err = limefs_attributes_set(fs, ino, get_file(fi), which, st);
     if (!err)
-        err = limefs_attr(fs, ino, &now);
+        err = limefs_attr_get(fs, ino, &now);
     if (err == LIMEFILE_E_NO_RECORD && !(which & FUSE_SET_ATTR_SIZE)) {
         /* The kernel sets times of a record that was removed; an error would fail close(2). */
         now =
@@ -384,7 +385,8 @@ static void op_symlink(fuse_req_t req, const char *target, fuse_ino_t parent, co
 {
     struct fuse_entry_param entry;
     if (check_writable(req, parent))
-        reply_entry(req, limefs_make_link(get_fs(req), parent, name, target, &entry), &entry);
+        reply_entry(req, limefs_make_symlink(get_fs(req), parent, name, target, &entry),
+                    &entry);
 }
 
 static void op_unlink(fuse_req_t req, fuse_ino_t parent, const char *name)
@@ -445,7 +447,7 @@ static bool enter_caller_creds(fuse_req_t req, bool changes)
 {
     const struct fuse_ctx *ctx = fuse_req_ctx(req);
     const struct limefs_caller caller = {ctx->uid, ctx->gid, ctx->pid, ctx->umask};
-    int err = limefs_caller_begin(get_fs(req), &caller, changes);
+    int err = limefs_caller_creds_enter(get_fs(req), &caller, changes);
     if (err)
         reply_error(req, err);
     return err == 0;
@@ -456,7 +458,7 @@ static bool enter_caller_creds(fuse_req_t req, bool changes)
 static bool enter_opener_creds(fuse_req_t req, const struct fuse_file_info *fi)
 {
     const struct limefs_file *file = get_file(fi);
-    int err = limefs_caller_begin_moving(get_fs(req), file->uid, file->gid);
+    int err = limefs_transfer_creds_enter(get_fs(req), file->uid, file->gid);
     if (err)
         reply_error(req, err);
     return err == 0;
@@ -469,7 +471,7 @@ static bool enter_opener_creds(fuse_req_t req, const struct fuse_file_info *fi)
     {                                                 \
         if (enter) {                                  \
             name(req, __VA_ARGS__);                   \
-            limefs_caller_end();                      \
+            limefs_caller_creds_leave();              \
         }                                             \
     }
 #define QUERY_OP(...)  DEFINE_OP(caller, enter_caller_creds(req, false), __VA_ARGS__)
@@ -513,18 +515,18 @@ static void as_caller_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *na
         return;
     op_getxattr(req, ino, name, size);
     if (needs_creds)
-        limefs_caller_end();
+        limefs_caller_creds_leave();
 }
 
 /* Lists the current container if the name now leads to that. False after an error reply. */
 static bool refresh_listing(fuse_req_t req, struct limefs_dir *dir)
 {
-    if (!limefs_dir_is_old(get_fs(req), dir))
+    if (!limefs_dir_is_stale(get_fs(req), dir))
         return true;
     if (!enter_caller_creds(req, false))
         return false;
     limefs_dir_renew(get_fs(req), dir);
-    limefs_caller_end();
+    limefs_caller_creds_leave();
     return true;
 }
 
@@ -543,12 +545,12 @@ static void as_caller_op_readdirplus(fuse_req_t req, fuse_ino_t ino, size_t size
     struct limefs_dir *dir = get_dir(fi);
     if (offset == 0 && !refresh_listing(req, dir))
         return;
-    bool looks_up = limefs_dir_is_folder(dir);
+    bool looks_up = limefs_dir_is_source(dir);
     if (looks_up && !enter_caller_creds(req, false))
         return;
     reply_listing(req, size, offset, fi, true);
     if (looks_up)
-        limefs_caller_end();
+        limefs_caller_creds_leave();
 }
 
 static void as_caller_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
@@ -556,7 +558,7 @@ static void as_caller_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
     if (!enter_caller_creds(req, (fi->flags & O_ACCMODE) != O_RDONLY || fi->flags & O_TRUNC))
         return;
     op_open(req, ino, fi);
-    limefs_caller_end();
+    limefs_caller_creds_leave();
 }
 
 /* Closes the file even if the thread cannot take the opener's rights. */
@@ -564,9 +566,9 @@ static void as_opener_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_fil
 {
     const struct limefs_file *file = get_file(fi);
     if (file->is_writable || file->target) /* only then are bytes written on close */
-        limefs_caller_begin_moving(get_fs(req), file->uid, file->gid);
+        limefs_transfer_creds_enter(get_fs(req), file->uid, file->gid);
     op_release(req, ino, fi);
-    limefs_caller_end();
+    limefs_caller_creds_leave();
 }
 
 /* A kernel with a write-back cache sets times itself, through a file open for writing: such a
@@ -579,7 +581,7 @@ static void as_either_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st
                                          : enter_caller_creds(req, true)))
         return;
     op_setattr(req, ino, st, which, fi);
-    limefs_caller_end();
+    limefs_caller_creds_leave();
 }
 
 /* An op_* runs with the daemon's rights, on what the kernel has open or looked up before. */

@@ -1,7 +1,7 @@
 /* ops_verify.c - FUSE operations that may read a whole record before they reply */
 #define _GNU_SOURCE
-#include "caller.h"
-#include "errand.h"
+#include "credentials.h"
+#include "work.h"
 #include "file.h"
 #include "ops.h"
 #include "reply.h"
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 /* No interrupt arrives after this call. It must precede the reply, which frees the request. */
-static void clear_interrupt(struct limefs_errand *work)
+static void clear_interrupt(struct limefs_work *work)
 {
     fuse_req_interrupt_func(work->req, NULL, NULL);
 }
@@ -46,7 +46,8 @@ static int verdict_error(int err, enum limefile_verdict verdict)
 static bool must_verify(const struct limefs *fs, const struct limefs_file *file)
 {
     return file->snap && !file->target &&
-           (fs->options.verify == LIMEFS_VERIFY_OPEN || limefs_verify_precedes(&file->reader));
+           (fs->options.verify == LIMEFS_VERIFY_OPEN ||
+            limefs_verify_before_read(&file->reader));
 }
 
 /* Returns 0, or -errno if the file cannot be opened. With verify=stream it can be opened even
@@ -56,23 +57,23 @@ static int verify_opened_file(struct limefs *fs, const struct limefs_file *file,
 {
     uint64_t ordinal = file->record.ordinal;
     enum limefile_verdict verdict = LIMEFILE_UNVERIFIED;
-    int err = limefs_verify_ask(fs, file->snap, ordinal, &verdict);
+    int err = limefs_verify_lookup(fs, file->snap, ordinal, &verdict);
     if (err == -ENODATA) /* it has no checksum */
         return 0;
     if (!err && verdict == LIMEFILE_UNVERIFIED) /* not done in the meantime */
-        err = limefs_verify_now(fs, file->snap, ordinal, stop, &verdict);
+        err = limefs_verify_record(fs, file->snap, ordinal, stop, &verdict);
     if (fs->options.verify == LIMEFS_VERIFY_STREAM)
         return err == -EINTR ? err : 0;
     return verdict_error(err, verdict);
 }
 
 /* Verifies the record if required; prepares an export that needs the whole record. */
-static void run_open(struct limefs *fs, struct limefs_errand *work)
+static void run_open(struct limefs *fs, struct limefs_work *work)
 {
     struct limefs_file *file = work->file;
     int err = must_verify(fs, file) ? verify_opened_file(fs, file, &work->stop) : 0;
     if (!err && file->export)
-        err = limefs_face_prepare(fs, file->export, &work->stop);
+        err = limefs_export_prepare(fs, file->export, &work->stop);
     clear_interrupt(work);
     reply_open(fs, work->req, file, &work->info, err);
 }
@@ -81,10 +82,10 @@ static void run_open(struct limefs *fs, struct limefs_errand *work)
 static int try_open(struct limefs *fs, const struct limefs_file *file)
 {
     enum limefile_verdict verdict = LIMEFILE_GOOD;
-    if (file->export && !limefs_face_is_ready(file->export))
+    if (file->export && !limefs_export_is_ready(file->export))
         return -EAGAIN;
     int err = must_verify(fs, file)
-                  ? limefs_verify_ask(fs, file->snap, file->record.ordinal, &verdict)
+                  ? limefs_verify_lookup(fs, file->snap, file->record.ordinal, &verdict)
                   : 0;
     if (!err && verdict == LIMEFILE_UNVERIFIED)
         return -EAGAIN;
@@ -95,10 +96,9 @@ static int try_open(struct limefs *fs, const struct limefs_file *file)
 void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_file_info *info)
 {
     struct limefs *fs = fuse_req_userdata(req);
-    const struct limefs_errand work = {
-        .req = req, .run = run_open, .file = file, .info = *info};
+    const struct limefs_work work = {.req = req, .run = run_open, .file = file, .info = *info};
     int err = try_open(fs, file);
-    if (err == -EAGAIN && (err = limefs_errand_send(fs, &work)) == 0)
+    if (err == -EAGAIN && (err = limefs_work_submit(fs, &work)) == 0)
         return;
     reply_open(fs, req, file, info, err);
 }
@@ -107,10 +107,9 @@ void limefs_op_reply_open(fuse_req_t req, struct limefs_file *file, struct fuse_
 
 enum { CKSUM_TEXT_MAX = 16 }; /* bytes, with the NUL */
 
-static void reply_value(struct limefs *fs, struct limefs_errand *work, int err,
-                        const char *value)
+static void reply_value(struct limefs *fs, struct limefs_work *work, int err, const char *value)
 {
-    limefs_view_unpin(fs, work->snap);
+    limefs_snapshot_unpin(fs, work->snap);
     clear_interrupt(work);
     if (err)
         fuse_reply_err(work->req, limefs_errno(err));
@@ -118,18 +117,18 @@ static void reply_value(struct limefs *fs, struct limefs_errand *work, int err,
         fuse_reply_buf(work->req, value, strlen(value));
 }
 
-static void run_verify(struct limefs *fs, struct limefs_errand *work)
+static void run_verify(struct limefs *fs, struct limefs_work *work)
 {
     enum limefile_verdict verdict;
     enum limefile_verdict reported = LIMEFILE_UNVERIFIED;
     char reason[LIMEFS_REASON_MAX];
-    int err = limefs_verify_now(fs, work->snap, work->ordinal, &work->stop, &verdict);
+    int err = limefs_verify_record(fs, work->snap, work->ordinal, &work->stop, &verdict);
     if (!err || err == -ENODATA)
         err = limefs_verify_describe(fs, work->snap, work->ordinal, &reported, reason);
     reply_value(fs, work, err, limefile_verdict_word(reported));
 }
 
-static void run_cksum(struct limefs *fs, struct limefs_errand *work)
+static void run_cksum(struct limefs *fs, struct limefs_work *work)
 {
     char value[CKSUM_TEXT_MAX];
     uint32_t sum = 0;
@@ -140,13 +139,13 @@ static void run_cksum(struct limefs *fs, struct limefs_errand *work)
 
 /* Returns 1 if the queue now owns the request and its pinned snapshot, 0 if it has replied, or
  * -errno if the caller must reply. */
-static int reply_or_queue(struct limefs *fs, struct limefs_errand *work, size_t size)
+static int reply_or_queue(struct limefs *fs, struct limefs_work *work, size_t size)
 {
     enum limefile_verdict verdict;
     char reason[LIMEFS_REASON_MAX];
     bool is_cksum = work->run == run_cksum;
     const char *longest = is_cksum ? "4294967295" : limefile_verdict_word(LIMEFILE_UNVERIFIED);
-    int err = limefs_caller_may(work->snap->fd, R_OK);
+    int err = limefs_creds_check_access(work->snap->fd, R_OK);
     if (!err && !is_cksum)
         err = limefs_verify_describe(fs, work->snap, work->ordinal, &verdict, reason);
     if (err)
@@ -156,25 +155,25 @@ static int reply_or_queue(struct limefs *fs, struct limefs_errand *work, size_t 
     else if (size < strlen(longest))
         err = -ERANGE;
     else
-        err = limefs_errand_send(fs, work) ?: 1;
+        err = limefs_work_submit(fs, work) ?: 1;
     return err;
 }
 
-bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
+bool limefs_op_verify_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size)
 {
     struct limefs *fs = fuse_req_userdata(req);
-    bool is_cksum = strcmp(name, LIMEFS_CKSUM) == 0;
-    struct limefs_errand work = {.req = req, .run = is_cksum ? run_cksum : run_verify};
-    struct limefs_inode inode = limefs_inode_now(fs, ino);
-    if ((!is_cksum && strcmp(name, LIMEFS_VERIFY) != 0) || inode.node || inode.face)
+    bool is_cksum = strcmp(name, LIMEFS_CKSUM_XATTR) == 0;
+    struct limefs_work work = {.req = req, .run = is_cksum ? run_cksum : run_verify};
+    struct limefs_inode inode = limefs_inode_find_current(fs, ino);
+    if ((!is_cksum && strcmp(name, LIMEFS_VERIFY_XATTR) != 0) || inode.node || inode.export)
         return false;
-    work.snap = inode.view;
+    work.snap = inode.snap;
     work.ordinal = inode.ordinal;
-    int err = work.snap ? limefs_view_pin(fs, work.snap) : -ESTALE;
+    int err = work.snap ? limefs_snapshot_pin(fs, work.snap) : -ESTALE;
     if (!err) {
         err = reply_or_queue(fs, &work, size);
         if (err != 1)
-            limefs_view_unpin(fs, work.snap);
+            limefs_snapshot_unpin(fs, work.snap);
     }
     if (err < 0)
         fuse_reply_err(req, limefs_errno(err));

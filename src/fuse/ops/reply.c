@@ -1,8 +1,8 @@
 /* reply.c - attributes, entries and errors for the kernel */
 #include "reply.h"
-#include "faces.h"
+#include "exports.h"
 #include "file.h"
-#include "follow.h"
+#include "kernel_notify.h"
 #include "tree.h"
 
 #include <errno.h>
@@ -37,11 +37,11 @@ static void set_stat_size(struct stat *st, uint64_t bytes)
 }
 
 /* Changes the attributes *st of the container to those of the record. */
-static void fill_record_stat(struct limefs *fs, struct limefs_view *snap,
+static void fill_record_stat(struct limefs *fs, struct limefs_snapshot *snap,
                              const struct limefile_record *record, struct stat *st)
 {
-    limefs_view_tells_mtime(fs, snap, &st->st_mtim);
-    st->st_ino = limefs_shown_record(fs, st, record->ordinal);
+    limefs_snapshot_note_mtime(fs, snap, &st->st_mtim);
+    st->st_ino = limefs_visible_record_ino(fs, st, record->ordinal);
     st->st_mode = S_IFREG | (st->st_mode & 0666);
     st->st_nlink = 1;
     st->st_rdev = 0;
@@ -52,7 +52,7 @@ void limefs_attr_node(const struct limefs *fs, const struct limefs_node *node,
                       const struct stat *st, struct stat *out)
 {
     *out = *st;
-    out->st_ino = limefs_shown_inode(fs, st->st_dev, st->st_ino);
+    out->st_ino = limefs_visible_ino(fs, st->st_dev, st->st_ino);
     if (node->kind == LIMEFS_DIRECTORY)
         out->st_nlink = 1; /* "unknown": the real count lacks containers */
     if (node->kind != LIMEFS_CONTAINER)
@@ -75,9 +75,9 @@ static void fill_entry(const struct limefs *fs, uint64_t id, uint64_t generation
 }
 
 /* Estimates the seconds that a program needs to list all records and to stat each. */
-static double listing_seconds(struct limefs *fs, struct limefs_view *snap)
+static double listing_seconds(struct limefs *fs, struct limefs_snapshot *snap)
 {
-    struct limefile_index *index = limefs_view_index(fs, snap);
+    struct limefile_index *index = limefs_snapshot_index(fs, snap);
     double seconds = (double)limefile_index_count(index) / 50000;
     limefile_index_free(index);
     return seconds;
@@ -89,15 +89,15 @@ static double extend_timeout(double listing, double timeout)
     return timeout > 0 && timeout < listing ? listing : timeout;
 }
 
-void limefs_entry_record(struct limefs *fs, struct limefs_view *snap,
+void limefs_entry_record(struct limefs *fs, struct limefs_snapshot *snap,
                          const struct limefile_record *record, struct fuse_entry_param *entry)
 {
     memset(entry, 0, sizeof *entry);
-    entry->attr = limefs_view_stat(fs, snap);
+    entry->attr = limefs_snapshot_stat(fs, snap);
     fill_record_stat(fs, snap, record, &entry->attr);
-    limefs_view_lookup(fs, snap, 1);
-    fill_entry(fs, limefs_view_inode(fs, snap, record->ordinal),
-               limefs_view_generation(fs, snap, record->ordinal), entry);
+    limefs_snapshot_add_lookups(fs, snap, 1);
+    fill_entry(fs, limefs_snapshot_record_id(fs, snap, record->ordinal),
+               limefs_snapshot_generation(fs, snap, record->ordinal), entry);
     double listing = listing_seconds(fs, snap);
     entry->attr_timeout = extend_timeout(listing, entry->attr_timeout);
     entry->entry_timeout = extend_timeout(listing, entry->entry_timeout);
@@ -106,8 +106,8 @@ void limefs_entry_record(struct limefs *fs, struct limefs_view *snap,
 }
 
 /* In a writable mount, the name leads to another file once the record changes. */
-void limefs_entry_face(const struct limefs *fs, const struct limefs_face_entry *export,
-                       struct fuse_entry_param *entry)
+void limefs_entry_export(const struct limefs *fs, const struct limefs_export_entry *export,
+                         struct fuse_entry_param *entry)
 {
     memset(entry, 0, sizeof *entry);
     entry->attr = export->st;
@@ -116,72 +116,72 @@ void limefs_entry_face(const struct limefs *fs, const struct limefs_face_entry *
         entry->entry_timeout = 0;
 }
 
-static int fill_export(struct limefs *fs, int err, const struct limefs_face_entry *export,
+static int fill_export(struct limefs *fs, int err, const struct limefs_export_entry *export,
                        struct fuse_entry_param *entry)
 {
     if (!err)
-        limefs_entry_face(fs, export, entry);
+        limefs_entry_export(fs, export, entry);
     return err;
 }
 
 static int lookup_in_container(struct limefs *fs, struct limefs_node *container,
                                const char *name, struct fuse_entry_param *entry)
 {
-    struct limefs_view *snap;
+    struct limefs_snapshot *snap;
     struct limefile_record record;
-    struct limefs_face_entry file;
-    int err = limefs_view_find(fs, container, name, &snap, &record);
+    struct limefs_export_entry file;
+    int err = limefs_snapshot_find_record(fs, container, name, &snap, &record);
     if (err == LIMEFILE_E_NO_RECORD)
-        return fill_export(fs, limefs_face_lookup(fs, container, name, &file), &file, entry);
+        return fill_export(fs, limefs_export_lookup(fs, container, name, &file), &file, entry);
     if (err)
         return err;
     limefs_entry_record(fs, snap, &record, entry);
-    limefs_view_asked(fs, snap, 1);
-    limefs_view_unpin(fs, snap);
+    limefs_snapshot_count_name_lookups(fs, snap, 1);
+    limefs_snapshot_unpin(fs, snap);
     return 0;
 }
 
 int limefs_entry_node(struct limefs *fs, struct limefs_node *directory, const char *name,
-                      const struct limefs_found *found, struct fuse_entry_param *entry)
+                      const struct limefs_tree_entry *found, struct fuse_entry_param *entry)
 {
-    struct limefs_node *node = limefs_node_child(fs, directory, name, found);
+    struct limefs_node *node = limefs_node_lookup_child(fs, directory, name, found);
     if (!node)
         return -ENOMEM;
     memset(entry, 0, sizeof *entry);
     limefs_attr_node(fs, node, &found->st, &entry->attr);
-    fill_entry(fs, limefs_inode_of_node(node), node->id, entry);
+    fill_entry(fs, limefs_inode_node_id(node), node->id, entry);
     return 0;
 }
 
 static int lookup_in_directory(struct limefs *fs, struct limefs_node *directory,
                                const char *name, struct fuse_entry_param *entry)
 {
-    struct limefs_found found;
-    limefs_node_looked_in(fs, directory);
-    int err = limefs_tree_look(fs, directory, name, &found);
+    struct limefs_tree_entry found;
+    limefs_node_count_lookup(fs, directory);
+    int err = limefs_tree_lookup(fs, directory, name, &found);
     if (err == -ENOENT)
-        limefs_view_gone(fs, directory, name);
+        limefs_snapshot_note_removal(fs, directory, name);
     return err ? err : limefs_entry_node(fs, directory, name, &found, entry);
 }
 
-int limefs_entry_made(struct limefs *fs, struct limefs_node *directory, const char *name,
-                      const struct stat *st, struct fuse_entry_param *entry)
+int limefs_entry_created(struct limefs *fs, struct limefs_node *directory, const char *name,
+                         const struct stat *st, struct fuse_entry_param *entry)
 {
-    struct limefile_identity stamp = limefile_identity_of(st);
-    struct limefs_found found = {.st = *st, .kind = LIMEFS_OTHER};
-    limefs_node_unfile(fs, &stamp);
+    struct limefile_identity stamp = limefile_identify(st);
+    struct limefs_tree_entry found = {.st = *st, .kind = LIMEFS_OTHER};
+    limefs_node_forget_file(fs, &stamp);
     return limefs_entry_node(fs, directory, name, &found, entry);
 }
 
-int limefs_entry(struct limefs *fs, uint64_t parent, const char *name,
-                 struct fuse_entry_param *entry)
+int limefs_entry_lookup(struct limefs *fs, uint64_t parent, const char *name,
+                        struct fuse_entry_param *entry)
 {
-    struct limefs_face_entry file;
-    struct limefs_inode inode = limefs_inode_now(fs, parent);
-    if (inode.face)
-        return fill_export(fs,
-                           limefs_face_lookup_in(fs, inode.face, inode.ordinal, name, &file),
-                           &file, entry);
+    struct limefs_export_entry file;
+    struct limefs_inode inode = limefs_inode_find_current(fs, parent);
+    if (inode.export)
+        return fill_export(
+            fs, limefs_export_lookup_child(fs, inode.export, inode.ordinal, name, &file), &file,
+            entry);
     if (!inode.node || inode.node->kind == LIMEFS_OTHER)
         return -ENOTDIR;
     return inode.node->kind == LIMEFS_CONTAINER
@@ -194,29 +194,29 @@ void limefs_forget(struct limefs *fs, uint64_t id, uint64_t n)
     struct limefs_inode inode = limefs_inode_find(fs, id);
     if (inode.node)
         limefs_node_forget(fs, inode.node, n);
-    if (inode.view)
-        limefs_view_forget(fs, inode.view, n);
-    if (inode.face)
-        limefs_face_forget(fs, inode.face, n);
+    if (inode.snap)
+        limefs_snapshot_forget(fs, inode.snap, n);
+    if (inode.export)
+        limefs_export_forget(fs, inode.export, n);
 }
 
-static int get_record_attr(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+static int get_record_attr(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                            struct stat *out)
 {
     struct limefile_record record;
-    int err = limefs_view_pin(fs, snap);
+    int err = limefs_snapshot_pin(fs, snap);
     if (err)
         return err;
-    struct limefile_index *index = limefs_view_index(fs, snap);
+    struct limefile_index *index = limefs_snapshot_index(fs, snap);
     err = limefile_index_get(index, ordinal, &record);
     if (!err)
-        err = limefs_view_check(fs, snap, &record, NULL);
+        err = limefs_snapshot_check_record(fs, snap, &record, NULL);
     if (!err) { /* a new mtime, as after an append, makes the kernel drop its cached pages */
-        *out = limefs_view_stat_now(fs, snap);
+        *out = limefs_snapshot_stat_now(fs, snap);
         fill_record_stat(fs, snap, &record, out);
     }
     limefile_index_free(index);
-    limefs_view_unpin(fs, snap);
+    limefs_snapshot_unpin(fs, snap);
     return err;
 }
 
@@ -226,14 +226,14 @@ static int stat_node(struct limefs *fs, struct limefs_node *node, struct stat *s
     int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
     if (fd < 0) {
         int err = limefs_tree_stat(fs, node, st);
-        if (!err && !limefs_node_stands(fs, node, st))
+        if (!err && !limefs_node_is_current(fs, node, st))
             err = -ESTALE; /* makes the kernel look it up again */
         return err;
     }
     int err = fstat(fd, st) == 0 ? 0 : -errno;
     if (!err && fs->options.rw) {
-        limefs_follow(fs, node, fd, st);
-        limefs_follow_bytes(fs, node, st);
+        limefs_notify_growth(fs, node, fd, st);
+        limefs_notify_change(fs, node, st);
     }
     close(fd);
     return err;
@@ -246,16 +246,16 @@ static int get_node_attr(struct limefs *fs, struct limefs_node *node, struct sta
     if (err)
         return err == -ENOENT ? -ESTALE : err;
     if (node->kind == LIMEFS_CONTAINER)
-        limefs_node_touched(fs, node, &st);
+        limefs_node_note_attributes(fs, node, &st);
     limefs_attr_node(fs, node, &st, out);
     return 0;
 }
 
-int limefs_attr(struct limefs *fs, uint64_t id, struct stat *out)
+int limefs_attr_get(struct limefs *fs, uint64_t id, struct stat *out)
 {
-    struct limefs_inode inode = limefs_inode_now(fs, id);
-    return inode.node   ? get_node_attr(fs, inode.node, out)
-           : inode.view ? get_record_attr(fs, inode.view, inode.ordinal, out)
-           : inode.face ? limefs_face_attr(fs, inode.face, inode.ordinal, out)
-                        : -ESTALE;
+    struct limefs_inode inode = limefs_inode_find_current(fs, id);
+    return inode.node     ? get_node_attr(fs, inode.node, out)
+           : inode.snap   ? get_record_attr(fs, inode.snap, inode.ordinal, out)
+           : inode.export ? limefs_export_getattr(fs, inode.export, inode.ordinal, out)
+                          : -ESTALE;
 }

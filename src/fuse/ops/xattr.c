@@ -1,16 +1,16 @@
 /* xattr.c - reads and sets user.lime.*; locates the bytes of files with user.limefs.* */
 #define _GNU_SOURCE
 #include "xattr.h"
-#include "caller.h"
+#include "credentials.h"
 #include "descriptor.h"
-#include "faces.h"
+#include "exports.h"
 #include "file.h"
 #include "job.h"
 #include "limeoutput.h"
 #include "limerange.h"
 #include "tree.h"
 #include "verify.h"
-#include "view.h"
+#include "snapshot.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -52,21 +52,21 @@ static int format_number(char *value, uint64_t n)
 
 /* Reads the record's header from the container, for programs that examine it. A record that is
  * being written may be in another file. */
-static int read_record_header(const struct limefs_view *snap,
+static int read_record_header(const struct limefs_snapshot *snap,
                               const struct limefile_record *record, char *value)
 {
     struct limefile_fd file;
     if (snap->writer)
         return -ENODATA;
-    ssize_t got = limefile_read_full(limefs_view_source(snap, &file), value,
+    ssize_t got = limefile_read_full(limefs_snapshot_source(snap, &file), value,
                                      LIMEFILE_HEADER_BYTES, record->header_offset);
     return got == LIMEFILE_HEADER_BYTES ? (int)got : got < 0 ? (int)got : -ESTALE;
 }
 
 /* Returns the value's length or -ENODATA. A file in another format that is shown as a container
  * does not have the data at that offset. */
-static int format_record(const struct limefs_view *snap, const struct limefile_record *record,
-                         const char *key, char *value)
+static int format_record(const struct limefs_snapshot *snap,
+                         const struct limefile_record *record, const char *key, char *value)
 {
     if (strcmp(key, "type") == 0) {
         memcpy(value, record->type, record->type_len);
@@ -82,7 +82,7 @@ static int format_record(const struct limefs_view *snap, const struct limefile_r
         return format_number(value, record->me);
     if (strcmp(key, "header") == 0)
         return read_record_header(snap, record, value);
-    if (strcmp(key, "offset") == 0 && !snap->guise)
+    if (strcmp(key, "offset") == 0 && !snap->adapter)
         return format_number(value, record->data_offset);
     return -ENODATA;
 }
@@ -105,19 +105,19 @@ static int format_container(const struct limefile_index *index, const char *key,
 }
 
 /* Pins the snapshot of the node id of a container, record or export. Returns 0 or -errno. */
-static int pin_snapshot(struct limefs *fs, uint64_t id, struct limefs_view **snap)
+static int pin_snapshot(struct limefs *fs, uint64_t id, struct limefs_snapshot **snap)
 {
-    struct limefs_inode inode = limefs_inode_now(fs, id);
+    struct limefs_inode inode = limefs_inode_find_current(fs, id);
     if (inode.node)
-        return limefs_view_current(fs, inode.node, snap);
-    *snap = inode.face ? limefs_face_view(inode.face) : inode.view;
-    return *snap ? limefs_view_pin(fs, *snap) : -ESTALE;
+        return limefs_snapshot_get_current(fs, inode.node, snap);
+    *snap = inode.export ? limefs_export_snapshot(inode.export) : inode.snap;
+    return *snap ? limefs_snapshot_pin(fs, *snap) : -ESTALE;
 }
 
 /* Gets the container's ACL, with which the kernel checks permissions: the mode's group bits,
  * which are the ACL's mask, would allow more. The permissions are limited to those in
  * `allowed`; for a directory, read permission implies search permission. */
-static ssize_t read_acl(const struct limefs_view *snap, bool is_directory, int allowed,
+static ssize_t read_acl(const struct limefs_snapshot *snap, bool is_directory, int allowed,
                         char *buf, size_t cap)
 {
     ssize_t len = fgetxattr(snap->fd, ACL_ACCESS, buf, cap);
@@ -132,34 +132,34 @@ static ssize_t read_acl(const struct limefs_view *snap, bool is_directory, int a
 
 static ssize_t get_acl(struct limefs *fs, uint64_t id, bool is_directory, char *buf, size_t cap)
 {
-    struct limefs_view *snap;
+    struct limefs_snapshot *snap;
     ssize_t len = pin_snapshot(fs, id, &snap);
     if (len)
         return len;
     len = read_acl(snap, is_directory, 6, buf, cap);
-    limefs_view_unpin(fs, snap);
+    limefs_snapshot_unpin(fs, snap);
     return len;
 }
 
 /* An export has no attribute but the container's ACL, limited to read permission. */
-static ssize_t get_export_xattr(struct limefs *fs, struct limefs_face *export, uint64_t ordinal,
-                                const char *name, char *buf, size_t cap)
+static ssize_t get_export_xattr(struct limefs *fs, struct limefs_export *export,
+                                uint64_t ordinal, const char *name, char *buf, size_t cap)
 {
-    struct limefile_face_entry entry;
+    struct limefile_export_entry entry;
     if (strcmp(name, ACL_ACCESS) != 0)
         return strncmp(name, "user.", 5) == 0 || limefs_xattr_is_acl(name) ? -ENODATA
                                                                            : -EOPNOTSUPP;
-    ssize_t len = limefs_face_use(fs, export);
+    ssize_t len = limefs_export_acquire(fs, export);
     if (len < 0)
         return len;
-    bool is_directory = limefs_face_entry_of(export, ordinal, &entry) && entry.is_dir;
-    len = read_acl(limefs_face_view(export), is_directory, 4, buf, cap);
-    limefs_face_leave(fs, export);
+    bool is_directory = limefs_export_get_entry(export, ordinal, &entry) && entry.is_dir;
+    len = read_acl(limefs_export_snapshot(export), is_directory, 4, buf, cap);
+    limefs_export_release(fs, export);
     return len;
 }
 
 /* Formats an attribute that a record has only if it holds the data of a field. */
-static int format_verdict(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+static int format_verdict(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                           const char *key, char *value)
 {
     enum limefile_verdict verdict;
@@ -177,15 +177,15 @@ static int format_verdict(struct limefs *fs, struct limefs_view *snap, uint64_t 
     return *reason ? snprintf(value, VALUE_MAX, "%s", reason) : -ENODATA;
 }
 
-static int get_record_value(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+static int get_record_value(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                             const char *key, char *value)
 {
     struct limefile_record record;
-    int len = limefs_view_pin(fs, snap);
+    int len = limefs_snapshot_pin(fs, snap);
     if (len)
         return len;
-    len = limefs_caller_may(snap->fd, R_OK);
-    struct limefile_index *index = limefs_view_index(fs, snap);
+    len = limefs_creds_check_access(snap->fd, R_OK);
+    struct limefile_index *index = limefs_snapshot_index(fs, snap);
     if (len == 0)
         len = limefile_index_get(index, ordinal, &record);
     if (len == 0)
@@ -193,21 +193,21 @@ static int get_record_value(struct limefs *fs, struct limefs_view *snap, uint64_
     limefile_index_free(index);
     if (len == -ENODATA)
         len = format_verdict(fs, snap, ordinal, key, value);
-    limefs_view_unpin(fs, snap);
+    limefs_snapshot_unpin(fs, snap);
     return len;
 }
 
 static int get_container_value(struct limefs *fs, struct limefs_node *node, const char *key,
                                char *value)
 {
-    struct limefs_view *snap;
-    int len = limefs_view_current(fs, node, &snap);
+    struct limefs_snapshot *snap;
+    int len = limefs_snapshot_get_current(fs, node, &snap);
     if (len)
         return len;
-    struct limefile_index *index = limefs_view_index(fs, snap);
+    struct limefile_index *index = limefs_snapshot_index(fs, snap);
     len = format_container(index, key, value);
     limefile_index_free(index);
-    limefs_view_unpin(fs, snap);
+    limefs_snapshot_unpin(fs, snap);
     return len;
 }
 
@@ -226,7 +226,7 @@ static ssize_t copy_value(const char *value, size_t len, char *buf, size_t cap)
 static int open_node_path(struct limefs *fs, struct limefs_node *node,
                           char path[LIMEFILE_FD_PATH_MAX])
 {
-    int fd = limefs_file_hold(fs, node);
+    int fd = limefs_file_get_fd(fs, node);
     if (fd >= 0)
         limefile_fd_path(fd, path);
     return fd;
@@ -268,17 +268,17 @@ static ssize_t format_dev_inode(int fd, char *buf, size_t cap)
 
 static ssize_t get_backing_file(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
-    struct limefs_view *snap;
-    struct limefs_node *node = limefs_inode_node(fs, id);
+    struct limefs_snapshot *snap;
+    struct limefs_node *node = limefs_inode_find_node(fs, id);
     bool is_plain = node && node->kind != LIMEFS_CONTAINER;
-    int fd = is_plain ? limefs_tree_hold(fs, node) : pin_snapshot(fs, id, &snap);
+    int fd = is_plain ? limefs_tree_open_node(fs, node) : pin_snapshot(fs, id, &snap);
     if (fd < 0)
         return fd;
     ssize_t len = format_dev_inode(is_plain ? fd : snap->fd, buf, cap);
     if (is_plain)
         close(fd);
     else
-        limefs_view_unpin(fs, snap);
+        limefs_snapshot_unpin(fs, snap);
     return len;
 }
 
@@ -286,23 +286,23 @@ static ssize_t get_backing_file(struct limefs *fs, uint64_t id, char *buf, size_
 
 /* True if programs may read the container themselves: not if the mount writes or must see the
  * bytes to verify them, nor if the container is a file in another format. */
-static bool can_read_directly(const struct limefs *fs, const struct limefs_view *snap)
+static bool can_read_directly(const struct limefs *fs, const struct limefs_snapshot *snap)
 {
-    return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !snap->guise;
+    return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !snap->adapter;
 }
 
 /* Limits `range`, the record's, to the bytes of it that a file of an export has as stored, and
  * sets the number of bytes before them. False if they are not in one piece. */
-static bool find_stored_part(const struct limefile_face *files, uint64_t number,
+static bool find_stored_part(const struct limefile_export *files, uint64_t number,
                              struct limefile_range *range)
 {
-    struct limefile_face_piece piece;
-    limefile_face_piece(files, number, 0, &piece);
-    if (piece.source == LIMEFILE_FACE_OWN) {
+    struct limefile_export_range piece;
+    limefile_export_range(files, number, 0, &piece);
+    if (piece.source == LIMEFILE_EXPORT_OWN) {
         range->prefix = piece.bytes;
-        limefile_face_piece(files, number, range->prefix, &piece);
+        limefile_export_range(files, number, range->prefix, &piece);
     }
-    if (piece.source != LIMEFILE_FACE_STORED || piece.at > range->bytes ||
+    if (piece.source != LIMEFILE_EXPORT_STORED || piece.at > range->bytes ||
         piece.bytes > range->bytes - piece.at)
         return false;
     range->offset += piece.at;
@@ -313,14 +313,14 @@ static bool find_stored_part(const struct limefile_face *files, uint64_t number,
 /* Formats the value for a record of a pinned snapshot, or for a file of its export if `files`
  * is set. -ENODATA if the container changed so recently that its times might not show the next
  * change: programs compare them. */
-static int encode_range(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
-                        const struct limefile_face *files, uint64_t number,
+static int encode_range(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
+                        const struct limefile_export *files, uint64_t number,
                         char text[LIMEFILE_RANGE_TEXT_MAX])
 {
     struct limefile_record record;
     char path[LIMEFILE_RANGE_PATH_MAX]; /* of the container: absolute, as the daemon sees it */
     size_t root;
-    struct limefile_index *index = limefs_view_index(fs, snap);
+    struct limefile_index *index = limefs_snapshot_index(fs, snap);
     int err = limefile_index_get(index, ordinal, &record);
     limefile_index_free(index);
     if (err)
@@ -329,43 +329,44 @@ static int encode_range(struct limefs *fs, struct limefs_view *snap, uint64_t or
                                    .bytes = record.bytes,
                                    .has_job = fs->job != NULL,
                                    .path = path};
-    struct stat st = limefs_view_stat(fs, snap);
-    range.container = limefile_identity_of(&st);
+    struct stat st = limefs_snapshot_stat(fs, snap);
+    range.container = limefile_identify(&st);
     if (files && !find_stored_part(files, number, &range))
         return -ENODATA;
-    if (!limefs_job_name(fs, snap, path, sizeof path, &root) ||
-        !limefs_view_is_unchanged(fs, snap))
+    if (!limefs_job_container_path(fs, snap, path, sizeof path, &root) ||
+        !limefs_snapshot_is_unchanged(fs, snap))
         return -ENODATA;
     return limefile_range_encode(&range, text);
 }
 
-static int get_record_range(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+static int get_record_range(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                             char text[LIMEFILE_RANGE_TEXT_MAX])
 {
-    int len = limefs_view_pin(fs, snap);
+    int len = limefs_snapshot_pin(fs, snap);
     if (len)
         return len;
-    len = can_read_directly(fs, snap) ? limefs_caller_may(snap->fd, R_OK) : -ENODATA;
+    len = can_read_directly(fs, snap) ? limefs_creds_check_access(snap->fd, R_OK) : -ENODATA;
     if (len == 0)
         len = encode_range(fs, snap, ordinal, NULL, 0, text);
-    limefs_view_unpin(fs, snap);
+    limefs_snapshot_unpin(fs, snap);
     return len;
 }
 
-static int get_export_range(struct limefs *fs, struct limefs_face *export, uint64_t ordinal,
+static int get_export_range(struct limefs *fs, struct limefs_export *export, uint64_t ordinal,
                             char text[LIMEFILE_RANGE_TEXT_MAX])
 {
-    struct limefile_face_entry entry;
-    int len = limefs_face_enter(fs, export, ordinal, &entry);
+    struct limefile_export_entry entry;
+    int len = limefs_export_acquire_entry(fs, export, ordinal, &entry);
     if (len)
         return len;
-    struct limefs_view *snap = limefs_face_view(export);
-    len = !entry.is_dir && can_read_directly(fs, snap) ? limefs_caller_may(snap->fd, R_OK)
-                                                          : -ENODATA;
+    struct limefs_snapshot *snap = limefs_export_snapshot(export);
+    len = !entry.is_dir && can_read_directly(fs, snap)
+              ? limefs_creds_check_access(snap->fd, R_OK)
+              : -ENODATA;
     if (len == 0)
-        len = encode_range(fs, snap, limefs_face_record(export), limefs_face_files(export),
+        len = encode_range(fs, snap, limefs_export_record(export), limefs_export_files(export),
                            ordinal - 1, text);
-    limefs_face_leave(fs, export);
+    limefs_export_release(fs, export);
     return len;
 }
 
@@ -373,9 +374,9 @@ static int get_export_range(struct limefs *fs, struct limefs_face *export, uint6
 static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
-    struct limefs_inode inode = limefs_inode_now(fs, id);
-    int len = inode.face   ? get_export_range(fs, inode.face, inode.ordinal, text)
-              : inode.view ? get_record_range(fs, inode.view, inode.ordinal, text)
+    struct limefs_inode inode = limefs_inode_find_current(fs, id);
+    int len = inode.export ? get_export_range(fs, inode.export, inode.ordinal, text)
+              : inode.snap ? get_record_range(fs, inode.snap, inode.ordinal, text)
                            : -ENODATA;
     return len < 0 ? len : copy_value(text, (size_t)len, buf, cap);
 }
@@ -384,23 +385,23 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
                          size_t cap)
 {
     char value[VALUE_MAX];
-    struct limefs_inode inode = limefs_inode_now(fs, id);
+    struct limefs_inode inode = limefs_inode_find_current(fs, id);
     /* The mount serves one user, so an ACL decides nothing; this error makes ls(1) stop. */
-    if (!fs->options.shared && limefs_xattr_is_acl(name))
+    if (!fs->options.serves_others && limefs_xattr_is_acl(name))
         return -EOPNOTSUPP;
-    if (inode.node == fs->inodes.root && strcmp(name, LIMEFS_STATS) == 0) {
+    if (inode.node == fs->inodes.root && strcmp(name, LIMEFS_STATS_XATTR) == 0) {
         char stats[2048];
-        int n = limefs_job_stats(fs, stats, sizeof stats);
+        int n = limefs_job_format_stats(fs, stats, sizeof stats);
         return n < 0 ? n : copy_value(stats, (size_t)n, buf, cap);
     }
-    if (strcmp(name, LIMEFILE_OUTPUT_FILES) == 0)
+    if (strcmp(name, LIMEFILE_FILES_XATTR) == 0)
         return get_backing_file(fs, id, buf, cap);
     if (inode.node && inode.node->kind != LIMEFS_CONTAINER)
         return get_node_xattr(fs, inode.node, name, buf, cap);
     if (!inode.node && strcmp(name, LIMEFILE_RANGE_XATTR) == 0)
         return get_range(fs, id, buf, cap);
-    if (inode.face)
-        return get_export_xattr(fs, inode.face, inode.ordinal, name, buf, cap);
+    if (inode.export)
+        return get_export_xattr(fs, inode.export, inode.ordinal, name, buf, cap);
     if (strcmp(name, ACL_ACCESS) == 0)
         return get_acl(fs, id, inode.node != NULL, buf, cap);
     if (limefs_xattr_is_acl(name))
@@ -412,7 +413,7 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
         return -ENODATA;
     const char *key = name + strlen(PREFIX);
     int len = inode.node   ? get_container_value(fs, inode.node, key, value)
-              : inode.view ? get_record_value(fs, inode.view, inode.ordinal, key, value)
+              : inode.snap ? get_record_value(fs, inode.snap, inode.ordinal, key, value)
                            : -ESTALE;
     return len < 0 ? len : copy_value(value, (size_t)len, buf, cap);
 }
@@ -421,24 +422,24 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char list[256], value[VALUE_MAX];
     size_t used = 0;
-    struct limefs_inode inode = limefs_inode_now(fs, id);
+    struct limefs_inode inode = limefs_inode_find_current(fs, id);
     struct limefs_node *node = inode.node;
     if (node && node->kind != LIMEFS_CONTAINER)
         return get_node_xattr(fs, node, NULL, buf, cap);
-    if (inode.face)
+    if (inode.export)
         return 0;
     const char *const *names = node ? container_names : record_names;
     size_t count = node ? COUNT(container_names) : COUNT(record_names);
     for (size_t i = 0; i < count; i++) {
         if (node && get_container_value(fs, node, names[i], value) < 0)
             continue; /* a container without a fault has no "fault" */
-        if (inode.view &&
-            get_record_value(fs, inode.view, inode.ordinal, names[i], value) == -ENODATA)
+        if (inode.snap &&
+            get_record_value(fs, inode.snap, inode.ordinal, names[i], value) == -ENODATA)
             continue; /* a record of a file in another format has no "offset" */
         used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s", names[i]) + 1;
     }
-    for (size_t i = 0; inode.view && i < COUNT(verdict_names); i++)
-        if (get_record_value(fs, inode.view, inode.ordinal, verdict_names[i], value) > 0)
+    for (size_t i = 0; inode.snap && i < COUNT(verdict_names); i++)
+        if (get_record_value(fs, inode.snap, inode.ordinal, verdict_names[i], value) > 0)
             used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s",
                                      verdict_names[i]) +
                     1;
@@ -447,7 +448,7 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 
 /* ---- set ---- */
 
-static int set_record_xattr(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+static int set_record_xattr(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                             const char *name, const char *value, size_t len, int flags)
 {
     char path[PATH_MAX];
@@ -457,17 +458,17 @@ static int set_record_xattr(struct limefs *fs, struct limefs_view *snap, uint64_
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0 ||
         (strcmp(key, "type") && strcmp(key, "mb") && strcmp(key, "me"))) {
         limefs_log(LOG_ERR, "%s: record %llu: set %s: only %stype, %smb and %sme can be set",
-                   limefs_tree_label(fs, snap->node, path, sizeof path),
+                   limefs_tree_display_path(fs, snap->node, path, sizeof path),
                    (unsigned long long)ordinal, name, PREFIX, PREFIX, PREFIX);
         return -EPERM;
     }
     if (flags & XATTR_CREATE)
         return -EEXIST; /* every record has them */
-    int err = limefs_view_pin(fs, snap);
+    int err = limefs_snapshot_pin(fs, snap);
     if (err)
         return err;
-    err = limefs_record_set(fs, snap, ordinal, key, value, len);
-    limefs_view_unpin(fs, snap);
+    err = limefs_record_set_header(fs, snap, ordinal, key, value, len);
+    limefs_snapshot_unpin(fs, snap);
     return err;
 }
 
@@ -475,10 +476,10 @@ int limefs_xattr_set(struct limefs *fs, uint64_t id, const char *name, const cha
                      size_t len, int flags)
 {
     char path[LIMEFILE_FD_PATH_MAX];
-    struct limefs_inode inode = limefs_inode_now(fs, id);
+    struct limefs_inode inode = limefs_inode_find_current(fs, id);
     struct limefs_node *node = inode.node;
-    if (inode.view)
-        return set_record_xattr(fs, inode.view, inode.ordinal, name, value, len, flags);
+    if (inode.snap)
+        return set_record_xattr(fs, inode.snap, inode.ordinal, name, value, len, flags);
     if (!node)
         return -ESTALE;
     if (node->kind == LIMEFS_CONTAINER)

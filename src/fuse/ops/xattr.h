@@ -10,10 +10,10 @@
 
 /* Reading this attribute verifies the record and returns the verdict. listxattr() omits it, so
  * that no program starts a verification by accident. */
-#define LIMEFS_VERIFY "user.lime.verify"
+#define LIMEFS_VERIFY_XATTR "user.lime.verify"
 
 /* Reading this attribute reads the whole record and returns its sum as cksum(1) prints it. */
-#define LIMEFS_CKSUM "user.lime.cksum"
+#define LIMEFS_CKSUM_XATTR "user.lime.cksum"
 
 /* Like getxattr(2) and listxattr(2). Return the length, also if cap is 0, or a negative code
  * for limefs_errno(): -ERANGE, -ENODATA ... */

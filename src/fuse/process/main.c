@@ -1,16 +1,16 @@
 /* main.c - the limefs process: set up, mount, serve requests, clean up */
 #define _GNU_SOURCE
-#include "ahead.h"
+#include "readahead.h"
 #include "dir.h"
-#include "errand.h"
-#include "faces.h"
+#include "work.h"
+#include "exports.h"
 #include "file.h"
 #include "job.h"
 #include "launch.h"
 #include "ops.h"
 #include "options.h"
-#include "buffer.h"
-#include "caller.h"
+#include "thread_buffer.h"
+#include "credentials.h"
 #include "session.h"
 #include "status.h"
 #include "verify.h"
@@ -111,21 +111,22 @@ static void report_ready(int exit_code)
 /* Opens a single container before it is mounted, to report at once what is wrong with it. */
 static int try_container(struct limefs *fs)
 {
-    struct limefs_view *snap;
-    int err = limefs_view_current(fs, fs->inodes.root, &snap);
+    struct limefs_snapshot *snap;
+    int err = limefs_snapshot_get_current(fs, fs->inodes.root, &snap);
     if (err)
-        return limefs_view_has_told(err) ? err : log_error(fs->source, "open", err);
+        return limefs_snapshot_error_is_logged(err) ? err : log_error(fs->source, "open", err);
     if (fs->options.rw)
-        err = limefs_writer_hold(fs, snap);
+        err = limefs_writer_lock_mounted(fs, snap);
     if (err) {
-        limefs_view_unpin(fs, snap);
+        limefs_snapshot_unpin(fs, snap);
         return log_error(fs->source, "open for writing", err);
     }
-    struct limefile_index *index = limefs_view_index(fs, snap);
+    struct limefile_index *index = limefs_snapshot_index(fs, snap);
     if (!limefile_index_is_container(index))
-        err = limefile_index_fault(index)->code; /* limefs_view_current() has logged it */
+        err =
+            limefile_index_fault(index)->code; /* limefs_snapshot_get_current() has logged it */
     limefile_index_free(index);
-    limefs_view_unpin(fs, snap);
+    limefs_snapshot_unpin(fs, snap);
     return err;
 }
 
@@ -153,9 +154,9 @@ static int open_source_path(struct limefs *fs, const char *source)
         is_tree ? open(fs->source, O_PATH | O_DIRECTORY | O_CLOEXEC) : open_parent(fs);
     if (fs->source_fd < 0)
         return log_error(source, "open", -errno);
-    limefs_writers_begin(fs);
-    limefs_verify_begin(fs);
-    int err = limefs_faces_begin(fs);
+    limefs_writers_init(fs);
+    limefs_verify_init(fs);
+    int err = limefs_exports_init(fs);
     if (!err)
         err = limefs_inodes_init(fs, is_tree ? LIMEFS_DIRECTORY : LIMEFS_CONTAINER, &st);
     if (err)
@@ -174,9 +175,9 @@ static void release_fs(struct limefs *fs)
 {
     limefs_files_release(fs);
     limefs_dirs_release(fs);
-    limefs_writer_let_go(fs);
-    limefs_faces_release(fs);
-    limefs_views_release(fs);
+    limefs_writer_unlock_mounted(fs);
+    limefs_exports_release(fs);
+    limefs_snapshots_release(fs);
     limefs_inodes_release(fs);
     if (fs->source_fd >= 0)
         close(fs->source_fd);
@@ -246,7 +247,7 @@ static void set_kernel_cache(struct limefs *fs, const struct statx *root)
 {
     uint64_t ahead = fs->options.readahead;
     if (ahead > 0 && write_bdi_setting(root, "read_ahead_kb", ahead / 1024))
-        fs->reads_far = ahead >= LIMEFILE_DIRECT_MIN;
+        fs->has_large_readahead = ahead >= LIMEFILE_DIRECT_MIN;
     if (fs->options.rw)
         write_bdi_setting(root, "max_ratio", DIRTY_PERCENT);
 }
@@ -280,7 +281,7 @@ static void *announce_mount(void *data)
     const struct mount_watch *watch = data;
     if (!wait_for_mount(watch))
         return NULL;
-    limefs_job_watch_start(watch->fs);
+    limefs_job_wait_start(watch->fs);
     if (!watch->fs->foreground)
         limefs_log_open(false);
     report_ready(0);
@@ -318,12 +319,12 @@ static int run_session_loop(struct fuse_session *session, struct limefs *fs,
     if (!err) {
         err = opts->singlethread ? fuse_session_loop(session)
                                  : fuse_session_loop_mt(session, config);
-        limefs_ahead_end(fs);
-        limefs_errands_end(fs);        /* it replies by the descriptor that unmounting closes */
+        limefs_readahead_stop(fs);
+        limefs_work_stop(fs);          /* it replies by the descriptor that unmounting closes */
         fuse_session_unmount(session); /* wakes the thread if it still waits */
         pthread_join(thread, NULL);
     }
-    limefs_caller_release();
+    limefs_creds_release();
     fuse_loop_cfg_destroy(config);
     return err > 0 ? 0 : err; /* > 0: a signal, the usual way to end it */
 }
@@ -331,10 +332,10 @@ static int run_session_loop(struct fuse_session *session, struct limefs *fs,
 /* libfuse may run fusermount3 or mount, which print the mount point unchanged. */
 static int mount_session(struct fuse_session *session, const char *mountpoint)
 {
-    limefs_log_catch();
+    limefs_log_capture_stderr();
     int err = fuse_session_mount(session, mountpoint);
     /* Keep the lines of their output, unless the mount point itself contains a newline. */
-    limefs_log_release(strchr(mountpoint, '\n') ? "" : "\n");
+    limefs_log_restore_stderr(strchr(mountpoint, '\n') ? "" : "\n");
     return err;
 }
 
@@ -348,21 +349,21 @@ static int serve_requests(struct limefs *fs, struct fuse_session *session,
     if (mount_session(session, opts->mountpoint) == 0) {
         fs->threads = max_thread_count(fs, opts);
         fs->session = session;
-        err = limefs_session_adjust(session);
+        err = limefs_session_setup(session);
         if (!err)
-            err = limefs_errands_begin(fs);
+            err = limefs_work_start(fs);
         if (!err)
             err = limefs_job_start(fs);
         if (!err) {
-            limefs_ahead_begin(fs);
+            limefs_readahead_start(fs);
             err = run_session_loop(session, fs, opts);
-            limefs_ahead_end(fs); /* if the loop did not run or failed */
+            limefs_readahead_stop(fs); /* if the loop did not run or failed */
         }
         if (err)
             limefs_log(LOG_ERR, "%s: serve: %s", opts->mountpoint, limefile_strerror(err));
         fuse_session_unmount(session);
     }
-    limefs_errands_end(fs);
+    limefs_work_stop(fs);
     limefs_job_stop(fs);
     fs->session = NULL;
     fuse_remove_signal_handlers(session);
@@ -373,17 +374,17 @@ static int serve_requests(struct limefs *fs, struct fuse_session *session,
 static struct fuse_session *create_session(struct limefs *fs, struct limefs_command *command)
 {
     char message[512] = "";
-    int err = limefs_options_finish(command, fs->options.rw, fs->source);
+    int err = limefs_options_add_source(command, fs->options.rw, fs->source);
     if (err) {
         log_error(command->source, "mount", err);
         return NULL;
     }
-    limefs_log_collect(message, sizeof message);
+    limefs_log_capture_libfuse(message, sizeof message);
     struct fuse_session *session =
         fuse_session_new(&command->args, &limefs_ops, sizeof limefs_ops, fs);
-    limefs_log_collect(NULL, 0);
+    limefs_log_capture_libfuse(NULL, 0);
     if (!session)
-        limefs_options_complain(message);
+        limefs_options_report_error(message);
     return session;
 }
 
@@ -423,7 +424,7 @@ int main(int argc, char *argv[])
     static struct limefs fs;
     struct limefs_command command;
     if (argc > 1 && strcmp(argv[1], "--supervisor") == 0)
-        return limefs_keeper_main(argc, argv);
+        return limefs_supervisor_main(argc, argv);
     int exit_code = limefs_status_main(argc, argv);
     if (exit_code >= 0)
         return flush_stdout(exit_code);
@@ -431,18 +432,18 @@ int main(int argc, char *argv[])
     init_fs(&fs);
     signal(SIGXFSZ, SIG_IGN); /* lets a write beyond the limit fail with EFBIG */
     signal(SIGIO, SIG_IGN);   /* sent when a lease breaks: see limefile_is_being_written() */
-    int parsed = limefs_options_read(argc, argv, &command, &fs.options);
+    int parsed = limefs_options_parse(argc, argv, &command, &fs.options);
     if (parsed != 0) {
         exit_code = parsed < 0 ? 2 : flush_stdout(0);
     } else {
-        limefs_caller_init(&fs);
+        limefs_creds_init(&fs);
         fs.foreground = command.fuse.foreground || command.fuse.debug;
         raise_open_file_limit(&fs);
         exit_code = run_mount(&fs, &command);
     }
     report_ready(exit_code ? exit_code : 1); /* does nothing after "mounted" */
     release_fs(&fs);
-    limefs_buffer_release();
+    limefs_thread_buffers_release();
     limefs_options_release(&command, &fs.options);
     return exit_code;
 }

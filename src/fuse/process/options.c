@@ -102,12 +102,12 @@ static const struct mount_option {
     [MKDIR] = {{"mkdir", 0, OPTION_WORD, .words = mkdir_words}, SETS(mkdir_container)},
     [JOB] = {{.name = "job"}, .kind = KIND_PATH},
     [MPIRUN] = {{.name = "mpirun"}, .kind = KIND_PATH},
-    {{.name = "faces"}, SETS(faces), KIND_FLAG},
+    {{.name = "faces"}, SETS(list_exports), KIND_FLAG},
     {{.name = "formats"}, SETS(formats), KIND_FLAG},
     {{.name = "direct_io"}, SETS(direct_io), KIND_FLAG},
     {{.name = "ino32"}, SETS(ino32), KIND_FLAG},
-    {{.name = "allow_other"}, SETS(shared), KIND_FLAG, FOR_LIBFUSE},
-    {{.name = "allow_root"}, SETS(shared), KIND_FLAG, FOR_LIBFUSE},
+    {{.name = "allow_other"}, SETS(serves_others), KIND_FLAG, FOR_LIBFUSE},
+    {{.name = "allow_root"}, SETS(serves_others), KIND_FLAG, FOR_LIBFUSE},
     {{.name = "rw"}, .kind = KIND_RW},
     {{.name = "ro"}, .kind = KIND_RO},
     {{.name = "writable"}, .kind = KIND_WRITABLE},
@@ -150,11 +150,11 @@ __attribute__((format(printf, 2, 3))) static int set_error(char error[ERROR_MAX]
 static int parse_value(const struct mount_option *option, const char *text,
                        struct limefs_options *options, char error[ERROR_MAX])
 {
-    char reason[OPTION_WHY_BYTES];
+    char reason[OPTION_ERROR_BYTES];
     int64_t ignored;
     struct option_rule rule = option->rule;
     rule.value = option->offset ? (char *)options + option->offset - 1 : (void *)&ignored;
-    if (limefile_option_value(&rule, rule.name, text, reason))
+    if (limefile_option_parse(&rule, rule.name, text, reason))
         return 0;
     return set_error(error, "%s", reason);
 }
@@ -393,7 +393,7 @@ static int log_usage_error(const char *problem)
     return -1;
 }
 
-int limefs_options_complain(const char *libfuse_message)
+int limefs_options_report_error(const char *libfuse_message)
 {
     static const struct {
         const char *prefix, *before, *after;
@@ -425,20 +425,21 @@ static int parse_arguments(struct parse_state *state)
 {
     struct limefs_command *command = state->command;
     char message[ERROR_MAX] = "";
-    limefs_log_collect(message, sizeof message);
+    limefs_log_capture_libfuse(message, sizeof message);
     int err = fuse_opt_parse(&command->args, state, NULL, handle_argument);
     if (!err)
         err = parse_values(state->text, state->options, state->error);
     if (!err)
         err = fuse_parse_cmdline(&command->args, &command->fuse);
-    limefs_log_collect(NULL, 0);
+    limefs_log_capture_libfuse(NULL, 0);
     if (!err)
         return 0;
-    return state->error[0] ? log_usage_error(state->error) : limefs_options_complain(message);
+    return state->error[0] ? log_usage_error(state->error)
+                           : limefs_options_report_error(message);
 }
 
-int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
-                        struct limefs_options *options)
+int limefs_options_parse(int argc, char *argv[], struct limefs_command *command,
+                         struct limefs_options *options)
 {
     struct parse_state state = {.options = options, .command = command};
     *options = (struct limefs_options){
@@ -469,7 +470,7 @@ int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
     return 0;
 }
 
-int limefs_options_finish(struct limefs_command *command, bool rw, const char *source)
+int limefs_options_add_source(struct limefs_command *command, bool rw, const char *source)
 {
     char *options = NULL, *name = NULL;
     /* The kernel checks modes, so allow_other grants other users no more than the files do. */

@@ -14,14 +14,14 @@ struct limefs_command {
 
 /* Parses the command line into *command and *options. Returns 0 to continue, 1 after --help or
  * --version, -1 after it logged what is wrong. The caller releases both in any case. */
-int limefs_options_read(int argc, char *argv[], struct limefs_command *command,
-                        struct limefs_options *options);
+int limefs_options_parse(int argc, char *argv[], struct limefs_command *command,
+                         struct limefs_options *options);
 
 /* Logs libfuse's message about a wrong command line in the wording of limefs. Returns -1. */
-int limefs_options_complain(const char *libfuse_message);
+int limefs_options_report_error(const char *libfuse_message);
 
 /* Adds the mount options that depend on the source's absolute path. Returns 0 or -ENOMEM. */
-int limefs_options_finish(struct limefs_command *command, bool rw, const char *source);
+int limefs_options_add_source(struct limefs_command *command, bool rw, const char *source);
 
 void limefs_options_release(struct limefs_command *command, struct limefs_options *options);
 

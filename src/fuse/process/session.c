@@ -11,7 +11,7 @@
  * "security.capability" before each write(2), to drop it: one request for each 4 KiB. The flag
  * states that the file system drops such privileges itself. libfuse supports it from 3.17 on.
  * Records have no privileges; files of a tree lose them because their bytes are written with
- * the rights of the user that opened them (caller.h).
+ * the rights of the user that opened them (credentials.h).
  *
  * FUSE_PARALLEL_DIROPS: without it the kernel looks up names of one directory one after
  * another. libfuse 3.14 knows this flag but does not pass it on.
@@ -143,7 +143,7 @@ static int set_custom_io(struct fuse_session *session, struct fuse_custom_io *io
 
 #endif
 
-int limefs_session_adjust(struct fuse_session *session)
+int limefs_session_setup(struct fuse_session *session)
 {
     struct fuse_custom_io io = {.writev = write_reply, .read = read_request};
     state = INIT_EXPECTED;

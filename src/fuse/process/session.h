@@ -7,6 +7,6 @@
 /* Call it after mounting and before the loop. A request then wakes the thread that began to
  * wait last; where containers may be written to, the kernel asks for no privileges before each
  * write. Returns 0 or -errno. */
-int limefs_session_adjust(struct fuse_session *);
+int limefs_session_setup(struct fuse_session *);
 
 #endif

@@ -30,7 +30,7 @@ static void print_stats(const json_t *stats)
     const char *value = json_string_value(json_object_get(job, "state"));
     char state[64];
     snprintf(state, sizeof state, "%s", value ? value : "?");
-    limefile_text_defuse(state, ""); /* another file system may have such an attribute */
+    limefile_text_sanitize(state, ""); /* another file system may have such an attribute */
     printf("%-18s %s", "job", state);
     if (get_number(job, "ranks") > 0)
         printf(", %.0f ranks on %.0f host%s", get_number(job, "ranks"),
@@ -38,7 +38,7 @@ static void print_stats(const json_t *stats)
     const char *reason = json_string_value(json_object_get(job, "reason"));
     char reason_text[256];
     snprintf(reason_text, sizeof reason_text, "%s", reason ? reason : "");
-    limefile_text_defuse(reason_text, "");
+    limefile_text_sanitize(reason_text, "");
     printf("%s%s\n", *reason_text ? ": " : "", reason_text);
     print_size("read by the job", get_number(stats, "forwarded_bytes"));
     print_size("read locally", get_number(stats, "local_bytes"));
@@ -77,7 +77,7 @@ int limefs_status_main(int argc, char *argv[])
     }
     if (!mountpoint)
         return usage_error("no mount point after", "--status");
-    ssize_t n = getxattr(mountpoint, LIMEFS_STATS, text, sizeof text - 1);
+    ssize_t n = getxattr(mountpoint, LIMEFS_STATS_XATTR, text, sizeof text - 1);
     if (n < 0) {
         limefs_log(LOG_ERR, "%s: status: %s", mountpoint,
                    errno == ENODATA || errno == EOPNOTSUPP ? "not a limefs mount point"
@@ -90,7 +90,7 @@ int limefs_status_main(int argc, char *argv[])
         limefs_log(LOG_ERR, "%s: status: invalid JSON in reply", mountpoint);
         return 1;
     }
-    limefile_text_defuse(text, ""); /* a limefs sends no control characters */
+    limefile_text_sanitize(text, ""); /* a limefs sends no control characters */
     if (as_json)
         puts(text);
     else

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "limeildg.h"
 #include "verify.h"
-#include "view.h"
+#include "snapshot.h"
 
 #include <errno.h>
 
@@ -13,22 +13,22 @@ static bool should_continue(void *context, uint64_t more)
     return !atomic_load(stop);
 }
 
-int limefs_verify_cksum(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+int limefs_verify_cksum(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                         const atomic_bool *stop, uint32_t *out)
 {
     struct limefile_record record;
     struct limefile_fd file;
-    uint64_t changes = limefs_view_changes(fs, snap);
-    struct limefile_index *index = limefs_view_index(fs, snap);
+    uint64_t changes = limefs_snapshot_change_count(fs, snap);
+    struct limefile_index *index = limefs_snapshot_index(fs, snap);
     int err = limefile_index_get(index, ordinal, &record);
     if (!err)
-        err = limefs_verify_settle(fs, snap, &record);
+        err = limefs_verify_flush(fs, snap, &record);
     if (!err)
-        err = limefile_record_cksum(limefs_view_source(snap, &file), &record, 0,
+        err = limefile_record_cksum(limefs_snapshot_source(snap, &file), &record, 0,
                                     should_continue, (void *)stop, out);
     if (!err)
-        err = limefs_view_check(fs, snap, &record, NULL);
-    if (!err && changes != limefs_view_changes(fs, snap))
+        err = limefs_snapshot_check_record(fs, snap, &record, NULL);
+    if (!err && changes != limefs_snapshot_change_count(fs, snap))
         err = -ESTALE;
     if (!err)
         atomic_fetch_add_explicit(&fs->stats.verified_bytes, record.bytes,

@@ -1,6 +1,6 @@
 /* tally.c - computes the sum of a record from its parts */
 #include "tally.h"
-#include "spans.h"
+#include "range_set.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +17,8 @@ struct partial_site {
 
 struct limefs_tally {
     struct limefile_field field;
-    struct limefs_spans ranges; /* claimed; too many show that programs read at random */
-    uint64_t claimed, merged;   /* bytes */
+    struct limefs_range_set ranges; /* claimed; too many show that programs read at random */
+    uint64_t claimed, merged;       /* bytes */
     struct partial_site *partial_sites;
     uint64_t partial_bytes;
     bool is_abandoned;
@@ -65,9 +65,9 @@ bool limefs_tally_claim(struct limefs_tally *tally, uint64_t *from, uint64_t *to
     uint64_t end = tally->field.record.bytes;
     if (*to > end)
         *to = end;
-    if (tally->is_abandoned || !limefs_spans_gap(&tally->ranges, from, to))
+    if (tally->is_abandoned || !limefs_range_set_find_gap(&tally->ranges, from, to))
         return false;
-    if (!limefs_spans_add(&tally->ranges, *from, *to))
+    if (!limefs_range_set_add(&tally->ranges, *from, *to))
         return abandon_tally(tally);
     tally->claimed += *to - *from;
     return true;
@@ -76,18 +76,18 @@ bool limefs_tally_claim(struct limefs_tally *tally, uint64_t *from, uint64_t *to
 /* ---- sums ---- */
 
 void limefs_tally_sum(const struct limefs_tally *tally, uint64_t from, const void *data,
-                      size_t n, struct limefs_part *out)
+                      size_t n, struct limefs_tally_part *out)
 {
     uint64_t site_bytes = tally->field.site_bytes, into = from % site_bytes;
-    *out = (struct limefs_part){.from = from, .data = data, .n = n};
+    *out = (struct limefs_tally_part){.from = from, .data = data, .n = n};
     out->head = into ? (size_t)(site_bytes - into) : 0;
     if (out->head > n)
         out->head = n;
     out->tail = (size_t)((n - out->head) % site_bytes);
     uint64_t whole = (n - out->head - out->tail) / site_bytes;
     if (whole)
-        limefile_field_add(&tally->field, &out->sum, out->data + out->head,
-                           (from + out->head) / site_bytes, whole);
+        limefile_field_add_sites(&tally->field, &out->sum, out->data + out->head,
+                                 (from + out->head) / site_bytes, whole);
 }
 
 static struct partial_site **get_partial_site(struct limefs_tally *tally, uint64_t site)
@@ -123,13 +123,13 @@ static void merge_piece(struct limefs_tally *tally, uint64_t from, const char *d
     partial->bytes_merged += n;
     if (partial->bytes_merged < bytes)
         return;
-    limefile_field_add(&tally->field, &tally->sum, partial->data, partial->site, 1);
+    limefile_field_add_sites(&tally->field, &tally->sum, partial->data, partial->site, 1);
     *at = partial->next;
     tally->partial_bytes -= bytes;
     free(partial);
 }
 
-void limefs_tally_merge(struct limefs_tally *tally, const struct limefs_part *part)
+void limefs_tally_merge(struct limefs_tally *tally, const struct limefs_tally_part *part)
 {
     tally->sum.suma ^= part->sum.suma;
     tally->sum.sumb ^= part->sum.sumb;
@@ -141,17 +141,17 @@ void limefs_tally_merge(struct limefs_tally *tally, const struct limefs_part *pa
     tally->merged += part->n;
 }
 
-uint64_t limefs_tally_left(const struct limefs_tally *tally)
+uint64_t limefs_tally_unclaimed(const struct limefs_tally *tally)
 {
     return tally->field.record.bytes - tally->claimed;
 }
 
-bool limefs_tally_is_hopeless(const struct limefs_tally *tally)
+bool limefs_tally_is_abandoned(const struct limefs_tally *tally)
 {
     return tally->is_abandoned;
 }
 
-bool limefs_tally_done(const struct limefs_tally *tally, struct limefile_checksum *sum)
+bool limefs_tally_result(const struct limefs_tally *tally, struct limefile_checksum *sum)
 {
     *sum = tally->sum;
     return !tally->is_abandoned && tally->merged == tally->field.record.bytes;

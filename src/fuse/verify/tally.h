@@ -21,7 +21,7 @@ void limefs_tally_free(struct limefs_tally *);
 bool limefs_tally_claim(struct limefs_tally *, uint64_t *from, uint64_t *to);
 
 /* A part that was summed. */
-struct limefs_part {
+struct limefs_tally_part {
     uint64_t from;
     const char *data;
     size_t n, head, tail; /* bytes: all, and of partial sites at both ends; one alone is head */
@@ -29,14 +29,14 @@ struct limefs_part {
 };
 
 void limefs_tally_sum(const struct limefs_tally *, uint64_t from, const void *data, size_t n,
-                      struct limefs_part *out);
-void limefs_tally_merge(struct limefs_tally *, const struct limefs_part *);
+                      struct limefs_tally_part *out);
+void limefs_tally_merge(struct limefs_tally *, const struct limefs_tally_part *);
 
 /* Returns the number of unclaimed bytes; true if the sum cannot be computed any more. */
-uint64_t limefs_tally_left(const struct limefs_tally *);
-bool limefs_tally_is_hopeless(const struct limefs_tally *);
+uint64_t limefs_tally_unclaimed(const struct limefs_tally *);
+bool limefs_tally_is_abandoned(const struct limefs_tally *);
 
 /* Gets the sum. True once all bytes are merged. */
-bool limefs_tally_done(const struct limefs_tally *, struct limefile_checksum *);
+bool limefs_tally_result(const struct limefs_tally *, struct limefile_checksum *);
 
 #endif

@@ -1,6 +1,6 @@
 /* verify.c - verifies records by reading them, and describes the verdicts */
 #define _GNU_SOURCE
-#include "proofs.h"
+#include "checks.h"
 #include "writer.h"
 
 #include <errno.h>
@@ -13,15 +13,14 @@ enum {
 
 /* ---- verdicts ---- */
 
-bool limefs_proof_is_right(const struct limefs_proof *check,
-                           const struct limefile_checksum *sum)
+bool limefs_check_matches(const struct limefs_check *check, const struct limefile_checksum *sum)
 {
-    return limefile_field_matches(&check->field, sum);
+    return limefile_field_sum_matches(&check->field, sum);
 }
 
 /* Sets the verdict. Called with checks->lock held. */
-static void set_verdict(struct limefs *fs, struct limefs_proofs *checks,
-                        struct limefs_proof *check, bool is_right)
+static void set_verdict(struct limefs *fs, struct limefs_checks *checks,
+                        struct limefs_check *check, bool is_right)
 {
     check->error = 0;
     check->verdict = is_right ? LIMEFILE_GOOD : LIMEFILE_BAD;
@@ -30,14 +29,14 @@ static void set_verdict(struct limefs *fs, struct limefs_proofs *checks,
                               memory_order_relaxed);
 }
 
-void limefs_proof_judge(struct limefs *fs, struct limefs_proofs *checks,
-                        struct limefs_proof *check, const struct limefile_checksum *sum)
+void limefs_check_set_verdict(struct limefs *fs, struct limefs_checks *checks,
+                              struct limefs_check *check, const struct limefile_checksum *sum)
 {
     check->sum = *sum;
-    set_verdict(fs, checks, check, limefs_proof_is_right(check, sum));
+    set_verdict(fs, checks, check, limefs_check_matches(check, sum));
 }
 
-static void explain_sum(const struct limefs_proof *check, const struct limefile_checksum *sum,
+static void explain_sum(const struct limefs_check *check, const struct limefile_checksum *sum,
                         char reason[LIMEFS_REASON_MAX])
 {
     const struct limefile_checksum *expected = &check->field.checksum;
@@ -45,30 +44,31 @@ static void explain_sum(const struct limefs_proof *check, const struct limefile_
              sum->sumb, expected->suma, expected->sumb);
 }
 
-void limefs_proof_report(struct limefs *fs, const struct limefs_view *snap,
-                         const struct limefs_proof *check, const struct limefile_checksum *sum)
+void limefs_check_report_sum(struct limefs *fs, const struct limefs_snapshot *snap,
+                             const struct limefs_check *check,
+                             const struct limefile_checksum *sum)
 {
     char reason[LIMEFS_REASON_MAX];
-    if (limefs_proof_is_right(check, sum))
+    if (limefs_check_matches(check, sum))
         return;
     explain_sum(check, sum, reason);
-    limefs_proof_report_bad(fs, snap, check, reason);
+    limefs_check_report_bad(fs, snap, check, reason);
 }
 
-int limefs_verify_ask(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
-                      enum limefile_verdict *verdict)
+int limefs_verify_lookup(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
+                         enum limefile_verdict *verdict)
 {
-    struct limefs_proofs *checks;
-    struct limefs_proof *check;
-    int err = limefs_proof_of(fs, snap, ordinal, &checks, &check);
+    struct limefs_checks *checks;
+    struct limefs_check *check;
+    int err = limefs_check_get(fs, snap, ordinal, &checks, &check);
     if (err)
         return err;
-    err = limefs_view_check(fs, snap, &check->field.record, NULL);
+    err = limefs_snapshot_check_record(fs, snap, &check->field.record, NULL);
     limefs_lock(&checks->lock);
     *verdict = err || checks->is_stale ? LIMEFILE_UNVERIFIED : check->verdict;
     err = *verdict == LIMEFILE_UNVERIFIED && check->reason ? -ENODATA : 0;
     limefs_unlock(&checks->lock);
-    limefs_proofs_release(checks);
+    limefs_checks_release(checks);
     return err;
 }
 
@@ -76,26 +76,26 @@ int limefs_verify_ask(struct limefs *fs, struct limefs_view *snap, uint64_t ordi
 
 /* Gets the reason why an unchecked record is unverified. -ENODATA: the record does not
  * hold the data of a field. */
-static int describe_unchecked(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+static int describe_unchecked(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                               bool too_many, char reason[LIMEFS_REASON_MAX])
 {
     struct limefile_record record;
-    struct limefile_index *index = limefs_view_index(fs, snap);
+    struct limefile_index *index = limefs_snapshot_index(fs, snap);
     int err = limefile_index_get(index, ordinal, &record);
     if (!err && !limefile_record_is_data(&record))
         err = -ENODATA;
     limefile_index_free(index);
     if (too_many)
         snprintf(reason, LIMEFS_REASON_MAX, "more than %d records have a checksum",
-                 LIMEFS_PROOFS_MAX);
+                 LIMEFS_CHECKS_MAX);
     else
         snprintf(reason, LIMEFS_REASON_MAX, "no checksum");
     return err;
 }
 
 /* Called with checks->lock held. */
-static enum limefile_verdict describe_check(const struct limefs_proofs *checks,
-                                            const struct limefs_proof *check,
+static enum limefile_verdict describe_check(const struct limefs_checks *checks,
+                                            const struct limefs_check *check,
                                             char reason[LIMEFS_REASON_MAX])
 {
     bool is_bad = check->verdict == LIMEFILE_BAD;
@@ -112,43 +112,44 @@ static enum limefile_verdict describe_check(const struct limefs_proofs *checks,
     return is_unverified && check->error ? LIMEFILE_UNREADABLE : check->verdict;
 }
 
-int limefs_verify_describe(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+int limefs_verify_describe(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                            enum limefile_verdict *verdict, char reason[LIMEFS_REASON_MAX])
 {
-    struct limefs_proofs *checks;
+    struct limefs_checks *checks;
     *verdict = LIMEFILE_UNVERIFIED;
     *reason = '\0';
-    int err = limefs_proofs_of(fs, snap, &checks);
+    int err = limefs_checks_get(fs, snap, &checks);
     if (err)
         return err;
-    const struct limefs_proof *check = limefs_proof_find(checks, ordinal);
+    const struct limefs_check *check = limefs_check_find(checks, ordinal);
     if (!check) {
         err = describe_unchecked(fs, snap, ordinal, checks->too_many, reason);
-    } else if (limefs_view_check(fs, snap, &check->field.record, NULL) == 0) {
+    } else if (limefs_snapshot_check_record(fs, snap, &check->field.record, NULL) == 0) {
         limefs_lock(&checks->lock);
         if (!checks->is_stale)
             *verdict = describe_check(checks, check, reason);
         limefs_unlock(&checks->lock);
     }
-    limefs_proofs_release(checks);
+    limefs_checks_release(checks);
     return err;
 }
 
-uint64_t limefs_verify_progress(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal)
+uint64_t limefs_verify_progress(struct limefs *fs, struct limefs_snapshot *snap,
+                                uint64_t ordinal)
 {
-    struct limefs_proofs *checks;
-    struct limefs_proof *check;
-    if (limefs_proof_of(fs, snap, ordinal, &checks, &check) != 0)
+    struct limefs_checks *checks;
+    struct limefs_check *check;
+    if (limefs_check_get(fs, snap, ordinal, &checks, &check) != 0)
         return 0;
     uint64_t done = atomic_load(&check->bytes_read);
-    limefs_proofs_release(checks);
+    limefs_checks_release(checks);
     return done;
 }
 
 /* ---- reading a whole record ---- */
 
 struct verification {
-    struct limefs_proof *check;
+    struct limefs_check *check;
     struct limefile_field field;
     const atomic_bool *stop;
 };
@@ -160,45 +161,45 @@ static bool add_progress(void *context, uint64_t more)
     return !atomic_load(run->stop);
 }
 
-int limefs_verify_settle(struct limefs *fs, struct limefs_view *snap,
-                         const struct limefile_record *record)
+int limefs_verify_flush(struct limefs *fs, struct limefs_snapshot *snap,
+                        const struct limefile_record *record)
 {
-    struct limefs_place place;
+    struct limefs_location place;
     if (!snap->writer)
         return 0;
-    int err = limefs_place_enter(fs, snap, record->ordinal, &place);
+    int err = limefs_location_lock(fs, snap, record->ordinal, &place);
     if (err)
         return err;
     bool is_in_container =
         place.fd == snap->fd && place.at == record->data_offset && place.bytes == record->bytes;
     if (is_in_container)
-        limefs_place_gather(fs, snap, place.at, (size_t)place.bytes);
-    limefs_place_leave(snap);
+        limefs_location_flush(fs, snap, place.at, (size_t)place.bytes);
+    limefs_location_unlock(snap);
     return is_in_container ? 0 : -EBUSY;
 }
 
-static int sum_record(const struct limefs_view *snap, struct verification *run,
+static int sum_record(const struct limefs_snapshot *snap, struct verification *run,
                       struct limefile_checksum *sum)
 {
     struct limefile_fd file;
     atomic_store(&run->check->bytes_read, 0);
-    return limefile_field_sum_source(limefs_view_source(snap, &file), &run->field, 0,
+    return limefile_field_sum_source(limefs_snapshot_source(snap, &file), &run->field, 0,
                                      add_progress, run, sum);
 }
 
 /* Reads the data in each way until a sum is right. *sum is that, or that of the first way. */
-static int sum_all_readings(const struct limefs_view *snap, struct verification *run,
+static int sum_all_readings(const struct limefs_snapshot *snap, struct verification *run,
                             struct limefile_checksum *sum)
 {
-    const struct limefs_proof *check = run->check;
+    const struct limefs_check *check = run->check;
     struct limefile_checksum another;
-    limefile_field_reading(&check->field, 0, &run->field);
+    limefile_field_layout(&check->field, 0, &run->field);
     int err = sum_record(snap, run, sum);
-    for (unsigned i = 1; !err && !limefs_proof_is_right(check, sum) &&
-                         limefile_field_reading(&check->field, i, &run->field);
+    for (unsigned i = 1; !err && !limefs_check_matches(check, sum) &&
+                         limefile_field_layout(&check->field, i, &run->field);
          i++) {
         err = sum_record(snap, run, &another);
-        if (!err && limefs_proof_is_right(check, &another))
+        if (!err && limefs_check_matches(check, &another))
             *sum = another;
     }
     return err;
@@ -206,8 +207,8 @@ static int sum_all_readings(const struct limefs_view *snap, struct verification 
 
 /* True if all data were read from an unchanged container; else *err is the reason. Called with
  * checks->lock held. */
-static bool finish_read(struct limefs *fs, struct limefs_proofs *checks,
-                        struct limefs_proof *check, int *err)
+static bool finish_read(struct limefs *fs, struct limefs_checks *checks,
+                        struct limefs_check *check, int *err)
 {
     if (!*err && checks->is_stale)
         *err = -ESTALE;
@@ -219,22 +220,23 @@ static bool finish_read(struct limefs *fs, struct limefs_proofs *checks,
     return !*err;
 }
 
-static int verify_sum(struct limefs *fs, struct limefs_view *snap, struct limefs_proofs *checks,
-                      struct limefs_proof *check, const atomic_bool *stop)
+static int verify_sum(struct limefs *fs, struct limefs_snapshot *snap,
+                      struct limefs_checks *checks, struct limefs_check *check,
+                      const atomic_bool *stop)
 {
     struct limefile_checksum sum = {0};
     struct verification run = {.check = check, .stop = stop};
-    int err = limefs_verify_settle(fs, snap, &check->field.record);
+    int err = limefs_verify_flush(fs, snap, &check->field.record);
     if (!err)
         err = sum_all_readings(snap, &run, &sum);
     if (!err)
-        err = limefs_view_check(fs, snap, &check->field.record, NULL);
+        err = limefs_snapshot_check_record(fs, snap, &check->field.record, NULL);
     limefs_lock(&checks->lock);
     if (finish_read(fs, checks, check, &err))
-        limefs_proof_judge(fs, checks, check, &sum);
+        limefs_check_set_verdict(fs, checks, check, &sum);
     limefs_unlock(&checks->lock);
     if (!err)
-        limefs_proof_report(fs, snap, check, &sum);
+        limefs_check_report_sum(fs, snap, check, &sum);
     return err;
 }
 
@@ -246,11 +248,11 @@ static bool add_site_progress(void *context, uint64_t more)
     return add_progress(context, more * run->check->field.site_bytes);
 }
 
-static int verify_header(struct limefs *fs, struct limefs_view *snap,
-                         struct limefs_proofs *checks, struct limefs_proof *check,
+static int verify_header(struct limefs *fs, struct limefs_snapshot *snap,
+                         struct limefs_checks *checks, struct limefs_check *check,
                          const atomic_bool *stop)
 {
-    const struct limefile_gauge *gauge = limefile_gauge_guise_file(snap->guise);
+    const struct limefile_gauge *gauge = limefile_gauge_adapter_file(snap->adapter);
     struct limefile_gauge_totals totals;
     struct verification run = {.check = check, .stop = stop};
     char text[LIMEFILE_GAUGE_DIFFERENCE_MAX] = "";
@@ -265,7 +267,7 @@ static int verify_header(struct limefs *fs, struct limefs_view *snap,
     int err = limefile_gauge_run(&pass, &totals);
     bool agrees = !err && limefile_gauge_compare(gauge, &totals, text) == 0;
     if (!err)
-        err = limefs_view_check(fs, snap, &check->field.record, NULL);
+        err = limefs_snapshot_check_record(fs, snap, &check->field.record, NULL);
     limefs_lock(&checks->lock);
     if (finish_read(fs, checks, check, &err)) {
         memcpy(checks->difference, text, sizeof text);
@@ -273,16 +275,16 @@ static int verify_header(struct limefs *fs, struct limefs_view *snap,
     }
     limefs_unlock(&checks->lock);
     if (!err && !agrees)
-        limefs_proof_report_bad(fs, snap, check, text);
+        limefs_check_report_bad(fs, snap, check, text);
     return err;
 }
 
-int limefs_verify_now(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
-                      const atomic_bool *stop, enum limefile_verdict *verdict)
+int limefs_verify_record(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
+                         const atomic_bool *stop, enum limefile_verdict *verdict)
 {
-    struct limefs_proofs *checks;
-    struct limefs_proof *check;
-    int err = limefs_proof_of(fs, snap, ordinal, &checks, &check);
+    struct limefs_checks *checks;
+    struct limefs_check *check;
+    int err = limefs_check_get(fs, snap, ordinal, &checks, &check);
     if (err)
         return err;
     if (!check->reason)
@@ -291,6 +293,6 @@ int limefs_verify_now(struct limefs *fs, struct limefs_view *snap, uint64_t ordi
     *verdict = check->verdict;
     atomic_store(&check->bytes_read, 0);
     limefs_unlock(&checks->lock);
-    limefs_proofs_release(checks);
+    limefs_checks_release(checks);
     return err;
 }

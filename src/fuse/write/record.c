@@ -1,10 +1,10 @@
 /* record.c - append, remove and replace records, and change their headers and lengths */
 #define _GNU_SOURCE
-#include "caller.h"
+#include "credentials.h"
 #include "descriptor.h"
 #include "job.h"
-#include "store.h"
-#include "writing.h"
+#include "write_buffers.h"
+#include "writer_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,63 +24,65 @@ enum {
 
 int limefs_writer_commit(struct limefs_writer *writer)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     int err = limefile_editor_last(writer->editor, &last);
     if (!err)
-        err = limefs_writer_sync_store(writer); /* the data before their length */
+        err = limefs_writer_sync_ranks(writer); /* the data before their length */
     if (!err)
         err = limefs_last_error(&writer->last);
     if (!err)
         err = limefile_commit(writer->editor, writer->last_bytes);
     if (err)
         return err;
-    limefs_last_commits(&writer->last);
-    return limefs_writer_show_last(writer);
+    limefs_last_commit(&writer->last);
+    return limefs_writer_publish_last(writer);
 }
 
 /* Removes the last record. After an error with *gone set, a power failure may bring it back. */
 static int remove_last_record(struct limefs_writer *writer, uint64_t ordinal, bool *gone)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     int err = limefile_remove_last(writer->editor);
     *gone = !err || limefile_editor_last(writer->editor, &last) != 0 || last.ordinal != ordinal;
     if (*gone)
-        limefs_writer_take_last(writer);
+        limefs_writer_reset_last(writer);
     return err;
 }
 
-static int remove_and_publish(struct limefs_writer *writer, const struct limefile_last *dropped)
+static int remove_and_publish(struct limefs_writer *writer,
+                              const struct limefile_last_record *dropped)
 {
     struct limefile_index *old, *index;
     bool gone;
     int err = remove_last_record(writer, dropped->ordinal, &gone);
     if (!gone)
         return err;
-    old = limefs_view_index(writer->fs, writer->snap);
+    old = limefs_snapshot_index(writer->fs, writer->snap);
     int result = limefile_index_without_last(old, &index);
     limefile_index_free(old);
     if (!result)
-        result = limefs_view_renew(writer->fs, writer->snap, dropped->ordinal);
+        result = limefs_snapshot_renew_record(writer->fs, writer->snap, dropped->ordinal);
     if (!result)
-        limefs_view_show(writer->fs, writer->snap, index);
+        limefs_snapshot_replace_index(writer->fs, writer->snap, index);
     return err ? err : result;
 }
 
 static int discard_last(struct limefs_writer *writer)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     struct limefs_change change;
     int err = limefile_editor_last(writer->editor, &last);
     if (err)
         return err;
-    limefs_job_change(writer->fs, writer->snap, &change, last.header_offset, UINT64_MAX, true);
+    limefs_change_begin(writer->fs, writer->snap, &change, last.header_offset, UINT64_MAX,
+                        true);
     err = remove_and_publish(writer, &last);
-    limefs_job_changed(writer->fs, writer->snap, &change);
+    limefs_change_end(writer->fs, writer->snap, &change);
     return err;
 }
 
-int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefile_last *last,
-                               bool forced)
+int limefs_writer_finish_last(struct limefs_writer *writer,
+                              const struct limefile_last_record *last, bool forced)
 {
     char path[PATH_MAX];
     const char *label = limefs_writer_label(writer, path, sizeof path);
@@ -98,16 +100,16 @@ int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefi
         limefs_log(LOG_WARNING, "%s: record %llu (%s) keeps its old length of %llu bytes",
                    label, (unsigned long long)last->ordinal, last->type,
                    (unsigned long long)last->bytes);
-        limefs_job_change(writer->fs, writer->snap, &change, last->data_offset, UINT64_MAX,
-                          true);
+        limefs_change_begin(writer->fs, writer->snap, &change, last->data_offset, UINT64_MAX,
+                            true);
         err = limefile_commit(writer->editor, last->bytes);
         writer->last_bytes = last->bytes;
-        limefs_job_changed(writer->fs, writer->snap, &change);
-        limefs_view_renew(writer->fs, writer->snap, last->ordinal);
+        limefs_change_end(writer->fs, writer->snap, &change);
+        limefs_snapshot_renew_record(writer->fs, writer->snap, last->ordinal);
     } else if (grows)
         err = limefs_writer_commit(writer);
     if (!err)
-        limefs_last_settles(&writer->last);
+        limefs_last_reset(&writer->last);
     else
         limefs_log(LOG_ERR, "%s: record %llu: close: %s", label,
                    (unsigned long long)last->ordinal, limefile_strerror(err));
@@ -115,10 +117,10 @@ int limefs_writer_give_up_last(struct limefs_writer *writer, const struct limefi
 }
 
 /* Each user of a target is also a user of the writer, and holds the snapshot. */
-int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
-                         struct limefs_target **out)
+int limefs_target_acquire(struct limefs_writer *writer, uint64_t ordinal,
+                          struct limefs_target **out)
 {
-    struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    struct limefs_target *target = limefs_writer_find_target(writer, ordinal);
     if (!target && !(target = calloc(1, sizeof *target)))
         return -ENOMEM;
     if (target->users++ == 0) {
@@ -130,7 +132,7 @@ int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
         writer->targets = target;
     }
     writer->users++; /* not the first: the caller is a user */
-    limefs_view_hold(writer->fs, writer->snap);
+    limefs_snapshot_add_pin(writer->fs, writer->snap);
     *out = target;
     return 0;
 }
@@ -139,7 +141,7 @@ int limefs_target_attach(struct limefs_writer *writer, uint64_t ordinal,
 
 static bool is_last_committed(const struct limefs_writer *writer, uint64_t ordinal)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     (void)ordinal;
     if (limefile_editor_last(writer->editor, &last) != 0)
         return true;
@@ -149,15 +151,15 @@ static bool is_last_committed(const struct limefs_writer *writer, uint64_t ordin
 /* Returns true if the last record is settled, and not an empty one that will be filled. */
 static bool is_last_complete(const struct limefs_writer *writer, uint64_t ordinal)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     bool empty = limefile_editor_last(writer->editor, &last) == 0 && writer->last_bytes == 0;
     return is_last_committed(writer, ordinal) &&
-           !(empty && limefs_writer_target(writer, last.ordinal));
+           !(empty && limefs_writer_find_target(writer, last.ordinal));
 }
 
 static bool is_record_closed(const struct limefs_writer *writer, uint64_t ordinal)
 {
-    return !limefs_writer_target(writer, ordinal);
+    return !limefs_writer_find_target(writer, ordinal);
 }
 
 /* Waits for the release of a file, which comes soon after its close. A single thread cannot
@@ -165,13 +167,14 @@ static bool is_record_closed(const struct limefs_writer *writer, uint64_t ordina
 static bool wait_for_close(struct limefs_writer *writer, uint64_t ordinal,
                            bool (*is_done)(const struct limefs_writer *, uint64_t))
 {
-    struct timespec until = limefs_clock_time(limefs_seconds() + CLOSE_TIMEOUT_S);
+    struct timespec until = limefs_clock_timespec(limefs_clock_seconds() + CLOSE_TIMEOUT_S);
     for (bool timed_out = writer->fs->threads < 2; !is_done(writer, ordinal) && !timed_out;) {
         limefs_lock(&writer->close_lock);
-        limefs_leave(&writer->lock);
-        timed_out = !limefs_wait_until(&writer->target_closed, &writer->close_lock, &until);
+        limefs_rwlock_unlock(&writer->lock);
+        timed_out =
+            !limefs_cond_wait_until(&writer->target_closed, &writer->close_lock, &until);
         limefs_unlock(&writer->close_lock);
-        limefs_take(&writer->lock);
+        limefs_lock_exclusive(&writer->lock);
     }
     return is_done(writer, ordinal);
 }
@@ -182,11 +185,11 @@ static int wait_until_finished(struct limefs_writer *writer, const char *action,
                                bool (*is_done)(const struct limefs_writer *, uint64_t))
 {
     char path[PATH_MAX];
-    struct limefile_last last;
+    struct limefile_last_record last;
     int err = 0;
     if (!is_last_committed(writer, 0) && limefile_editor_last(writer->editor, &last) == 0 &&
-        !limefs_writer_target(writer, last.ordinal))
-        err = limefs_writer_give_up_last(writer, &last, false);
+        !limefs_writer_find_target(writer, last.ordinal))
+        err = limefs_writer_finish_last(writer, &last, false);
     if (err && !is_last_committed(writer, 0))
         return err;
     if (wait_for_close(writer, 0, is_done))
@@ -196,13 +199,13 @@ static int wait_until_finished(struct limefs_writer *writer, const char *action,
     return -EBUSY;
 }
 
-int limefs_writer_make_ready(struct limefs_writer *writer)
+int limefs_writer_prepare_rewrite(struct limefs_writer *writer)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     int err = 0;
     if (limefile_editor_last(writer->editor, &last) == 0 && last.committed &&
         limefs_last_is_growing(&writer->last) && !limefs_last_error(&writer->last)) {
-        err = limefs_writer_flush_store(writer);
+        err = limefs_writer_flush_buffers(writer);
         if (!err)
             err = limefs_writer_commit(writer); /* it may continue to grow */
     }
@@ -219,7 +222,7 @@ static int parse_new_type(struct limefs_writer *writer, const char *name, char *
     const char *label = limefs_writer_label(writer, path, sizeof path), *plain = name;
     struct limefile_record first;
     uint64_t count = 0;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
+    struct limefile_index *index = limefs_snapshot_index(writer->fs, writer->snap);
     uint64_t next = limefile_index_count(index) + 1;
     int err = 0;
     if (name[0] >= '0' && name[0] <= '9') {
@@ -267,7 +270,7 @@ static int append_record(struct limefs_writer *writer, const char *name)
 {
     char type[LIMEFILE_TYPE_BYTES + 1];
     size_t type_len;
-    struct limefile_last last;
+    struct limefile_last_record last;
     struct limefs_change change;
     uint64_t end = 0;
     bool gone;
@@ -278,16 +281,16 @@ static int append_record(struct limefs_writer *writer, const char *name)
         return err;
     if (limefile_editor_last(writer->editor, &last) == 0)
         end = last.data_offset + last.bytes;
-    limefs_job_change(writer->fs, writer->snap, &change, end, UINT64_MAX, true);
+    limefs_change_begin(writer->fs, writer->snap, &change, end, UINT64_MAX, true);
     err = limefile_append_begin(writer->editor, type, type_len);
-    limefs_job_changed(writer->fs, writer->snap, &change);
+    limefs_change_end(writer->fs, writer->snap, &change);
     if (err)
         return err == LIMEFILE_E_TYPE ? -EINVAL : err;
     writer->last_bytes = 0;
-    limefs_last_settles(&writer->last); /* forget errors of the record before */
-    limefs_last_grows(&writer->last);
+    limefs_last_reset(&writer->last); /* forget errors of the record before */
+    limefs_last_begin_growth(&writer->last);
     limefile_editor_last(writer->editor, &last);
-    err = limefs_writer_show_last(writer);
+    err = limefs_writer_publish_last(writer);
     if (err)
         remove_last_record(writer, last.ordinal, &gone);
     else
@@ -295,36 +298,36 @@ static int append_record(struct limefs_writer *writer, const char *name)
     return err;
 }
 
-int limefs_record_append(struct limefs *fs, struct limefs_view *snap, const char *name,
+int limefs_record_append(struct limefs *fs, struct limefs_snapshot *snap, const char *name,
                          struct limefs_target **target)
 {
     struct limefs_writer *writer;
-    struct limefile_last last = {0};
-    int err = limefs_writer_enter(fs, snap, &writer);
+    struct limefile_last_record last = {0};
+    int err = limefs_writer_lock(fs, snap, &writer);
     if (err)
         return err;
     err = append_record(writer, name);
     if (!err)
         err = limefile_editor_last(writer->editor, &last);
     if (!err) {
-        err = limefs_target_attach(writer, last.ordinal, target);
+        err = limefs_target_acquire(writer, last.ordinal, target);
         if (err)
             discard_last(writer);
     }
-    limefs_writer_leave(writer);
+    limefs_writer_unlock(writer);
     return err;
 }
 
-bool limefs_record_is_new(struct limefs_view *snap, uint64_t ordinal)
+bool limefs_record_is_new(struct limefs_snapshot *snap, uint64_t ordinal)
 {
     struct limefs_writer *writer = snap->writer;
-    struct limefile_last last;
+    struct limefile_last_record last;
     if (!writer)
         return false;
-    limefs_share(&writer->lock);
+    limefs_lock_shared(&writer->lock);
     bool is_new =
         writer->editor && limefs_writer_is_last(writer, ordinal, &last) && !last.committed;
-    limefs_leave(&writer->lock);
+    limefs_rwlock_unlock(&writer->lock);
     return is_new;
 }
 
@@ -332,16 +335,18 @@ bool limefs_record_is_new(struct limefs_view *snap, uint64_t ordinal)
 
 /* Waits for the file's release, without the lock. The release may discard an unfinished record,
  * and another record may get its number. */
-static int remove_when_closed(struct limefs_writer *writer, const struct limefile_last *last)
+static int remove_when_closed(struct limefs_writer *writer,
+                              const struct limefile_last_record *last)
 {
     struct limefs *fs = writer->fs;
-    struct limefs_view *snap = writer->snap;
+    struct limefs_snapshot *snap = writer->snap;
     char path[PATH_MAX];
-    struct limefile_last now;
-    uint64_t ordinal = last->ordinal, generation = limefs_view_generation(fs, snap, ordinal);
+    struct limefile_last_record now;
+    uint64_t ordinal = last->ordinal,
+             generation = limefs_snapshot_generation(fs, snap, ordinal);
     bool closed = wait_for_close(writer, ordinal, is_record_closed);
     if (!limefs_writer_is_last(writer, ordinal, &now) ||
-        limefs_view_generation(fs, snap, ordinal) != generation)
+        limefs_snapshot_generation(fs, snap, ordinal) != generation)
         return -ENOENT;
     if (closed)
         return discard_last(writer);
@@ -354,8 +359,8 @@ static int remove_by_name(struct limefs_writer *writer, const char *name)
 {
     char path[PATH_MAX];
     struct limefile_record record;
-    struct limefile_last last;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
+    struct limefile_last_record last;
+    struct limefile_index *index = limefs_snapshot_index(writer->fs, writer->snap);
     int err = limefile_name_find(index, name, &record);
     limefile_index_free(index);
     if (err)
@@ -368,14 +373,14 @@ static int remove_by_name(struct limefs_writer *writer, const char *name)
     return -EPERM;
 }
 
-int limefs_record_remove(struct limefs *fs, struct limefs_view *snap, const char *name)
+int limefs_record_remove(struct limefs *fs, struct limefs_snapshot *snap, const char *name)
 {
     struct limefs_writer *writer;
-    int err = limefs_writer_enter(fs, snap, &writer);
+    int err = limefs_writer_lock(fs, snap, &writer);
     if (err)
         return err;
     err = remove_by_name(writer, name);
-    limefs_writer_leave(writer);
+    limefs_writer_unlock(writer);
     return err;
 }
 
@@ -384,17 +389,17 @@ int limefs_record_remove(struct limefs *fs, struct limefs_view *snap, const char
 /* Updates the snapshot after a change of headers. A scan may not find the last record. */
 static int publish_all(struct limefs_writer *writer)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     int err = limefs_writer_reindex(writer);
     if (!err && limefile_editor_last(writer->editor, &last) == 0)
-        err = limefs_writer_show_last(writer);
+        err = limefs_writer_publish_last(writer);
     return err;
 }
 
 static int set_record_type(struct limefs_writer *writer, const struct limefile_record *record,
                            const char *type, size_t len)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     int err = limefs_writer_is_last(writer, record->ordinal, &last)
                   ? limefile_editor_set_type(writer->editor, type, len)
                   : limefile_set_type(&writer->file.source, record->header_offset, type, len);
@@ -406,15 +411,15 @@ static int set_record_type(struct limefs_writer *writer, const struct limefile_r
 /* Sets whether a message begins with the record of that ordinal. */
 static int set_message_boundary(struct limefs_writer *writer, uint64_t ordinal, bool begins)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     struct limefile_record before, record;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
+    struct limefile_index *index = limefs_snapshot_index(writer->fs, writer->snap);
     int err = 0;
     if (limefile_index_get(index, ordinal - 1, &before) != 0 ||
         limefile_index_get(index, ordinal, &record) != 0)
         err = begins ? 0 : -EINVAL; /* the container's ends are also ends of messages */
     else if (limefs_writer_is_last(writer, ordinal, &last))
-        err = limefile_append_message(writer->editor, begins);
+        err = limefile_editor_set_mb(writer->editor, begins);
     else
         err = limefile_set_boundary(&writer->file.source, before.header_offset,
                                     record.header_offset, begins);
@@ -427,7 +432,7 @@ static int set_header_field(struct limefs_writer *writer, uint64_t ordinal, cons
 {
     struct limefile_record record;
     struct limefile_index *index;
-    int err = limefs_writer_record(writer, ordinal, &record, &index);
+    int err = limefs_writer_get_record(writer, ordinal, &record, &index);
     if (err)
         return err;
     bool flag = len == 1 && (value[0] == '0' || value[0] == '1');
@@ -443,15 +448,15 @@ static int set_header_field(struct limefs_writer *writer, uint64_t ordinal, cons
     return err ? err : publish_all(writer);
 }
 
-int limefs_record_set(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
-                      const char *key, const char *value, size_t len)
+int limefs_record_set_header(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
+                             const char *key, const char *value, size_t len)
 {
     struct limefs_writer *writer;
-    int err = limefs_writer_enter(fs, snap, &writer);
+    int err = limefs_writer_lock(fs, snap, &writer);
     if (err)
         return err;
     err = set_header_field(writer, ordinal, key, value, len);
-    limefs_writer_leave(writer);
+    limefs_writer_unlock(writer);
     return err;
 }
 
@@ -477,8 +482,8 @@ static int create_shadow_file(const struct limefs_writer *writer)
 {
     struct stat st;
     const char *name;
-    limefs_own_begin();
-    int dir = limefs_writer_folder(writer, &name);
+    limefs_daemon_creds_enter();
+    int dir = limefs_writer_directory(writer, &name);
     int fd = dir < 0 ? dir : create_unlinked_file(dir);
     if (fd >= 0 && geteuid() == 0 &&
         (fstat(writer->written.fd, &st) != 0 || fchown(fd, st.st_uid, st.st_gid) != 0)) {
@@ -488,7 +493,7 @@ static int create_shadow_file(const struct limefs_writer *writer)
     }
     if (dir >= 0)
         close(dir);
-    limefs_own_end();
+    limefs_daemon_creds_leave();
     return fd;
 }
 
@@ -497,8 +502,8 @@ static void clear_deferred_times(struct limefs_target *target)
     target->times[0].tv_nsec = target->times[1].tv_nsec = UTIME_OMIT;
 }
 
-int limefs_aside_begin(struct limefs_target *target, const struct limefile_record *record,
-                       uint64_t bytes, bool emptied)
+int limefs_shadow_create(struct limefs_target *target, const struct limefile_record *record,
+                         uint64_t bytes, bool emptied)
 {
     struct limefs_writer *writer = target->writer;
     struct limefs_change change;
@@ -515,12 +520,12 @@ int limefs_aside_begin(struct limefs_target *target, const struct limefile_recor
         close(fd);
         return err;
     }
-    limefs_job_change(writer->fs, writer->snap, &change, 0, 0, true);
+    limefs_change_begin(writer->fs, writer->snap, &change, 0, 0, true);
     target->fd = fd;
     target->bytes = bytes;
-    limefs_collected_begins(&target->staging, bytes, emptied);
+    limefs_staging_begin(&target->staging, bytes, emptied);
     clear_deferred_times(target);
-    limefs_job_changed(writer->fs, writer->snap, &change);
+    limefs_change_end(writer->fs, writer->snap, &change);
     return 0;
 }
 
@@ -528,7 +533,7 @@ static int resize_shadow(struct limefs_target *target, uint64_t bytes)
 {
     if (ftruncate(target->fd, (off_t)bytes) != 0)
         return -errno;
-    limefs_collected_cut(&target->staging, target->bytes, bytes);
+    limefs_staging_truncate(&target->staging, target->bytes, bytes);
     target->bytes = bytes;
     return 0;
 }
@@ -540,36 +545,36 @@ static int switch_to_file(struct limefs_writer *writer, int fd)
 {
     int err = dup3(fd, writer->written.fd, O_CLOEXEC) < 0 ? -errno : 0;
     if (!err)
-        err = limefs_view_move(writer->fs, writer->snap, fd);
+        err = limefs_snapshot_replace_file(writer->fs, writer->snap, fd);
     close(fd);
     if (err)
         return err;
     limefs_container_rewritten(&writer->state);
-    return limefs_writer_catch_up(writer);
+    return limefs_writer_refresh(writer);
 }
 
 static int rewrite_container(struct limefs_writer *writer, const struct limefile_record *record,
-                             const struct limefile_piece *pieces, size_t count)
+                             const struct limefile_chunk *pieces, size_t count)
 {
     const char *name;
-    struct limefile_last last;
+    struct limefile_last_record last;
     struct limefs_change change;
     int fd = -1;
     if (limefile_editor_last(writer->editor, &last) == 0 &&
         (!last.committed || limefs_last_is_growing(&writer->last)))
         return -EBUSY;
-    int err = limefs_writer_sync_store(writer); /* this host will read what ranks wrote */
+    int err = limefs_writer_sync_ranks(writer); /* this host will read what ranks wrote */
     if (err)
         return err;
-    limefs_own_begin();
-    int dir = limefs_writer_folder(writer, &name);
-    limefs_own_end();
+    limefs_daemon_creds_enter();
+    int dir = limefs_writer_directory(writer, &name);
+    limefs_daemon_creds_leave();
     if (dir < 0)
         return dir;
-    limefs_job_change(writer->fs, writer->snap, &change, 0, UINT64_MAX, true);
-    limefs_view_set_moving(writer->fs, writer->snap, true);
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
-    limefs_own_begin();
+    limefs_change_begin(writer->fs, writer->snap, &change, 0, UINT64_MAX, true);
+    limefs_snapshot_set_replacing(writer->fs, writer->snap, true);
+    struct limefile_index *index = limefs_snapshot_index(writer->fs, writer->snap);
+    limefs_daemon_creds_enter();
     const struct limefile_rewrite to = {
         .dir_fd = dir,
         .name = name,
@@ -580,39 +585,39 @@ static int rewrite_container(struct limefs_writer *writer, const struct limefile
         .count = count,
     };
     err = limefile_rewrite(&to, &fd);
-    limefs_own_end();
+    limefs_daemon_creds_leave();
     limefile_index_free(index);
     close(dir);
     int moved = fd < 0 ? err : switch_to_file(writer, fd);
     if (fd >= 0)
-        limefs_store_moved(writer->fs, writer->snap);
-    limefs_view_set_moving(writer->fs, writer->snap, false);
-    limefs_job_changed(writer->fs, writer->snap, &change);
+        limefs_job_container_replaced(writer->fs, writer->snap);
+    limefs_snapshot_set_replacing(writer->fs, writer->snap, false);
+    limefs_change_end(writer->fs, writer->snap, &change);
     return moved ? moved : err;
 }
 
-int limefs_aside_finish(struct limefs_target *target)
+int limefs_shadow_commit(struct limefs_target *target)
 {
     struct limefile_record record;
     struct limefile_index *index;
-    if (!limefs_collected_is_news(&target->staging))
+    if (!limefs_staging_is_dirty(&target->staging))
         return 0;
-    int err = limefs_collected_error(&target->staging);
+    int err = limefs_staging_error(&target->staging);
     if (!err)
-        err = limefs_writer_catch_up(target->writer);
+        err = limefs_writer_refresh(target->writer);
     if (!err)
-        err = limefs_writer_record(target->writer, target->ordinal, &record, &index);
+        err = limefs_writer_get_record(target->writer, target->ordinal, &record, &index);
     if (err)
         return err;
-    const struct limefile_piece piece = {.fd = target->fd, .bytes = target->bytes};
+    const struct limefile_chunk piece = {.fd = target->fd, .bytes = target->bytes};
     err = rewrite_container(target->writer, &record, &piece, 1);
     limefile_index_free(index);
     if (err)
         return err;
-    limefs_collected_puts(&target->staging);
-    limefs_own_begin(); /* permission was checked when they were set */
-    limefs_times_set(target->writer->fs, target->writer->snap, target->times);
-    limefs_own_end();
+    limefs_staging_store(&target->staging);
+    limefs_daemon_creds_enter(); /* permission was checked when they were set */
+    limefs_set_times(target->writer->fs, target->writer->snap, target->times);
+    limefs_daemon_creds_leave();
     clear_deferred_times(target);
     return 0;
 }
@@ -622,7 +627,7 @@ int limefs_aside_finish(struct limefs_target *target)
 /* After a failed write behind the end, the kernel requests the length that the record has. */
 static int resize_last_data(struct limefs_writer *writer, uint64_t bytes)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     if (limefs_last_is_growing(&writer->last) && bytes == writer->last_bytes &&
         limefile_editor_last(writer->editor, &last) == 0 && last.committed &&
         last.bytes == bytes)
@@ -632,32 +637,32 @@ static int resize_last_data(struct limefs_writer *writer, uint64_t bytes)
 
 static int resize_last_record(struct limefs_writer *writer, uint64_t bytes)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     struct limefs_change change;
     int err = limefile_editor_last(writer->editor, &last);
     if (err)
         return err;
-    limefs_job_change(writer->fs, writer->snap, &change, last.data_offset, UINT64_MAX, true);
+    limefs_change_begin(writer->fs, writer->snap, &change, last.data_offset, UINT64_MAX, true);
     err = resize_last_data(writer, bytes);
     uint64_t before = writer->last_bytes;
     if (!err)
         writer->last_bytes = bytes;
-    limefs_job_changed(writer->fs, writer->snap, &change);
+    limefs_change_end(writer->fs, writer->snap, &change);
     if (err) { /* the record may have the new length anyway */
         limefile_editor_last(writer->editor, &last);
         if (last.committed && !limefs_last_is_growing(&writer->last) &&
             writer->last_bytes != last.bytes) {
             writer->last_bytes = last.bytes;
-            limefs_writer_show_last(writer);
+            limefs_writer_publish_last(writer);
         }
         return err;
     }
-    limefs_sync_due(&writer->written);
+    limefs_sync_mark_due(&writer->written);
     limefile_editor_last(writer->editor, &last);
     /* If it was empty before, the kernel may send this after a failure: the gap remains. */
-    limefs_last_cut(&writer->last, !last.committed || last.bytes != bytes,
-                    bytes == 0 && before != 0);
-    return limefs_writer_show_last(writer);
+    limefs_last_truncate(&writer->last, !last.committed || last.bytes != bytes,
+                         bytes == 0 && before != 0);
+    return limefs_writer_publish_last(writer);
 }
 
 /* Changes the length of a record that is not open, at once. */
@@ -665,7 +670,7 @@ static int resize_closed_record(struct limefs_writer *writer,
                                 const struct limefile_record *record, uint64_t bytes)
 {
     uint64_t n = record->bytes < bytes ? record->bytes : bytes;
-    const struct limefile_piece pieces[] = {
+    const struct limefile_chunk pieces[] = {
         {.fd = writer->written.fd, .offset = record->data_offset, .bytes = n},
         {.fd = -1, .bytes = bytes - n},
     };
@@ -675,42 +680,42 @@ static int resize_closed_record(struct limefs_writer *writer,
 int limefs_writer_resize(struct limefs_writer *writer, uint64_t ordinal, uint64_t bytes,
                          bool emptied)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     struct limefile_record record;
     struct limefile_index *index;
-    struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    if (target && limefs_collected_is(&target->staging))
+    struct limefs_target *target = limefs_writer_find_target(writer, ordinal);
+    if (target && limefs_is_staged(&target->staging))
         return resize_shadow(target, bytes);
     if (limefs_writer_is_last(writer, ordinal, &last))
         return resize_last_record(writer, bytes);
-    int err = limefs_writer_record(writer, ordinal, &record, &index);
+    int err = limefs_writer_get_record(writer, ordinal, &record, &index);
     if (err)
         return err;
     if (bytes != record.bytes || (target && emptied))
-        err = target ? limefs_aside_begin(target, &record, bytes, emptied)
+        err = target ? limefs_shadow_create(target, &record, bytes, emptied)
                      : resize_closed_record(writer, &record, bytes);
     limefile_index_free(index);
     return err;
 }
 
-int limefs_record_resize(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+int limefs_record_resize(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                          uint64_t bytes, bool emptied)
 {
     struct limefs_writer *writer;
     if (bytes > LIMEFILE_BYTES_MAX)
         return -EFBIG;
-    int err = limefs_writer_enter(fs, snap, &writer);
+    int err = limefs_writer_lock(fs, snap, &writer);
     if (err)
         return err;
-    struct limefile_last last;
-    bool closed = !limefs_writer_target(writer, ordinal);
+    struct limefile_last_record last;
+    bool closed = !limefs_writer_find_target(writer, ordinal);
     if (closed && !limefs_writer_is_last(writer, ordinal, &last))
-        err = limefs_writer_make_ready(writer);
+        err = limefs_writer_prepare_rewrite(writer);
     if (!err)
         err = limefs_writer_resize(writer, ordinal, bytes, emptied);
     if (!err && closed && limefs_writer_is_last(writer, ordinal, &last) &&
         limefs_last_is_growing(&writer->last))
         err = limefs_writer_commit(writer); /* no close will follow */
-    limefs_writer_leave(writer);
+    limefs_writer_unlock(writer);
     return err == LIMEFILE_E_LENGTH ? -EFBIG : err;
 }

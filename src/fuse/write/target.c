@@ -1,9 +1,9 @@
 /* target.c - records that are open for writing: write data, set times, sync and close */
 #define _GNU_SOURCE
-#include "caller.h"
+#include "credentials.h"
 #include "job.h"
-#include "store.h"
-#include "writing.h"
+#include "write_buffers.h"
+#include "writer_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,66 +17,68 @@
 /* ---- the location of a record, for readers ---- */
 
 static int locate_record(struct limefs_writer *writer, uint64_t ordinal,
-                         struct limefs_place *place)
+                         struct limefs_location *place)
 {
     struct limefile_record record;
     struct limefile_index *index;
-    struct limefile_last last;
-    const struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    struct limefile_last_record last;
+    const struct limefs_target *target = limefs_writer_find_target(writer, ordinal);
     uint64_t layout = writer->written.layout;
-    if (target && limefs_collected_is(&target->staging)) {
-        *place = (struct limefs_place){target->fd, 0, target->bytes, layout};
+    if (target && limefs_is_staged(&target->staging)) {
+        *place = (struct limefs_location){target->fd, 0, target->bytes, layout};
         return 0;
     }
-    int err = limefs_writer_record(writer, ordinal, &record, &index);
+    int err = limefs_writer_get_record(writer, ordinal, &record, &index);
     if (err)
         return err;
-    *place = (struct limefs_place){writer->snap->fd, record.data_offset, record.bytes, layout};
+    *place =
+        (struct limefs_location){writer->snap->fd, record.data_offset, record.bytes, layout};
     if (writer->editor && limefs_writer_is_last(writer, ordinal, &last))
         place->bytes = writer->last_bytes;
     limefile_index_free(index);
     return 0;
 }
 
-void limefs_place_gather(struct limefs *fs, struct limefs_view *snap, uint64_t at, size_t n)
+void limefs_location_flush(struct limefs *fs, struct limefs_snapshot *snap, uint64_t at,
+                           size_t n)
 {
-    limefs_writer_tell(snap->writer,
-                       limefs_store_flush(fs, &snap->writer->written, at, at + n));
+    limefs_writer_report_error(
+        snap->writer, limefs_write_buffers_flush(fs, &snap->writer->written, at, at + n));
 }
 
-int limefs_place_enter(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
-                       struct limefs_place *place)
+int limefs_location_lock(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
+                         struct limefs_location *place)
 {
     struct limefs_writer *writer = snap->writer;
     (void)fs;
-    limefs_share(&writer->lock);
-    if (limefs_container_is_behind(&writer->state))
-        limefs_writer_share_anew(writer);
+    limefs_lock_shared(&writer->lock);
+    if (limefs_container_is_unindexed(&writer->state))
+        limefs_writer_relock_shared(writer);
     int err = 0;
-    if (limefs_container_is_left(&writer->state))
+    if (limefs_container_is_abandoned(&writer->state))
         err = -ESTALE;
-    else if (limefs_container_is_behind(&writer->state))
+    else if (limefs_container_is_unindexed(&writer->state))
         err = -EIO;
     else
         err = locate_record(writer, ordinal, place);
     if (err)
-        limefs_leave(&writer->lock);
+        limefs_rwlock_unlock(&writer->lock);
     return err;
 }
 
-void limefs_place_leave(struct limefs_view *snap)
+void limefs_location_unlock(struct limefs_snapshot *snap)
 {
-    limefs_leave(&snap->writer->lock);
+    limefs_rwlock_unlock(&snap->writer->lock);
 }
 
-uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *snap,
+uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_snapshot *snap,
                              const struct limefile_record *record)
 {
-    struct limefs_place place;
+    struct limefs_location place;
     uint64_t bytes = record->bytes;
-    if (snap->writer && limefs_place_enter(fs, snap, record->ordinal, &place) == 0) {
+    if (snap->writer && limefs_location_lock(fs, snap, record->ordinal, &place) == 0) {
         bytes = place.bytes;
-        limefs_place_leave(snap);
+        limefs_location_unlock(snap);
     }
     return bytes;
 }
@@ -89,8 +91,8 @@ uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_view *snap,
  * that have the old container open would consider it changed. */
 static bool defer_times(struct limefs_target *target, const struct timespec times[2])
 {
-    if (!target || !limefs_collected_is_news(&target->staging) ||
-        limefs_collected_error(&target->staging))
+    if (!target || !limefs_staging_is_dirty(&target->staging) ||
+        limefs_staging_error(&target->staging))
         return false;
     for (int i = 0; i < 2; i++)
         if (times[i].tv_nsec != UTIME_OMIT)
@@ -105,7 +107,7 @@ static void clear_deferred_mtimes(const struct limefs_writer *writer)
         target->deferred_mtime = LIMEFS_NO_MTIME;
 }
 
-bool limefs_target_note_mtime(struct limefs_target *target, const struct timespec *time)
+bool limefs_target_defer_mtime(struct limefs_target *target, const struct timespec *time)
 {
     int64_t ns;
     if (__builtin_mul_overflow((int64_t)time->tv_sec, SECOND, &ns) ||
@@ -119,27 +121,27 @@ bool limefs_target_note_mtime(struct limefs_target *target, const struct timespe
 static void defer_mtime_to_close(struct limefs_target *target, const struct timespec *mtime)
 {
     struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
+    struct limefile_last_record last;
     bool sets = mtime->tv_nsec != UTIME_OMIT && mtime->tv_nsec != UTIME_NOW;
     if (sets && limefs_last_is_growing(&writer->last) &&
         limefs_writer_is_last(writer, target->ordinal, &last))
-        limefs_target_note_mtime(target, mtime);
+        limefs_target_defer_mtime(target, mtime);
 }
 
-int limefs_record_set_times(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+int limefs_record_set_times(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                             const struct timespec times[2])
 {
     struct limefs_writer *writer = snap->writer;
     if (!writer)
-        return limefs_times_set(fs, snap, times);
-    limefs_take(&writer->lock);
+        return limefs_set_times(fs, snap, times);
+    limefs_lock_exclusive(&writer->lock);
     if (times[1].tv_nsec != UTIME_OMIT)
         clear_deferred_mtimes(writer);
-    struct limefs_target *target = limefs_writer_target(writer, ordinal);
-    int err = defer_times(target, times) ? 0 : limefs_times_set(fs, snap, times);
+    struct limefs_target *target = limefs_writer_find_target(writer, ordinal);
+    int err = defer_times(target, times) ? 0 : limefs_set_times(fs, snap, times);
     if (!err && target)
         defer_mtime_to_close(target, &times[1]);
-    limefs_leave(&writer->lock);
+    limefs_rwlock_unlock(&writer->lock);
     return err;
 }
 
@@ -150,9 +152,9 @@ static void set_deferred_mtime(struct limefs_target *target)
     const struct timespec times[2] = {{0, UTIME_OMIT}, {ns / SECOND, ns % SECOND}};
     if (ns == LIMEFS_NO_MTIME)
         return;
-    limefs_own_begin(); /* a process that may write need not own it */
-    limefs_times_set(writer->fs, writer->snap, times);
-    limefs_own_end();
+    limefs_daemon_creds_enter(); /* a process that may write need not own it */
+    limefs_set_times(writer->fs, writer->snap, times);
+    limefs_daemon_creds_leave();
 }
 
 /* ---- open and close ---- */
@@ -160,10 +162,10 @@ static void set_deferred_mtime(struct limefs_target *target)
 static int check_may_append(const struct limefs_writer *writer, uint64_t ordinal)
 {
     char path[PATH_MAX];
-    struct limefile_last last;
-    const struct limefs_target *target = limefs_writer_target(writer, ordinal);
+    struct limefile_last_record last;
+    const struct limefs_target *target = limefs_writer_find_target(writer, ordinal);
     if (limefs_writer_is_last(writer, ordinal, &last) ||
-        (target && limefs_collected_is(&target->staging)))
+        (target && limefs_is_staged(&target->staging)))
         return 0;
     limefs_log(LOG_ERR,
                "%s: record %llu: append: only the last record can grow in place; write "
@@ -172,23 +174,23 @@ static int check_may_append(const struct limefs_writer *writer, uint64_t ordinal
     return -EPERM;
 }
 
-int limefs_target_open(struct limefs *fs, struct limefs_view *snap, uint64_t ordinal,
+int limefs_target_open(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                        bool appends, struct limefs_target **out)
 {
     struct limefs_writer *writer;
-    int err = limefs_writer_use(fs, snap, &writer);
+    int err = limefs_writer_get(fs, snap, &writer);
     if (err)
         return err;
-    limefs_take(&writer->lock);
-    err = limefs_writer_catch_up(writer);
+    limefs_lock_exclusive(&writer->lock);
+    err = limefs_writer_refresh(writer);
     if (!err)
         err = limefs_writer_check(writer);
     if (!err && appends)
         err = check_may_append(writer, ordinal);
     if (!err)
-        err = limefs_target_attach(writer, ordinal, out);
-    limefs_leave(&writer->lock);
-    limefs_writer_give_up(writer);
+        err = limefs_target_acquire(writer, ordinal, out);
+    limefs_rwlock_unlock(&writer->lock);
+    limefs_writer_put(writer);
     return err;
 }
 
@@ -213,46 +215,46 @@ static void end_staging(struct limefs_target *target, int err, bool forced)
 {
     struct limefs_writer *writer = target->writer;
     char path[PATH_MAX];
-    if (!limefs_collected_is_news(&target->staging))
+    if (!limefs_staging_is_dirty(&target->staging))
         return;
     if (!err)
-        err = limefs_collected_error(&target->staging);
+        err = limefs_staging_error(&target->staging);
     if (!err && !forced)
-        err = limefs_aside_finish(target);
+        err = limefs_shadow_commit(target);
     if (!err && !forced)
         return;
     limefs_log(err ? LOG_ERR : LOG_WARNING, "%s: record %llu keeps its old data: %s",
                limefs_writer_label(writer, path, sizeof path),
                (unsigned long long)target->ordinal,
                err ? limefile_strerror(err) : "the new data are incomplete");
-    limefs_view_renew(writer->fs, writer->snap, target->ordinal);
+    limefs_snapshot_renew_record(writer->fs, writer->snap, target->ordinal);
 }
 
 void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool forced)
 {
     struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
-    limefs_take(&writer->lock);
-    limefs_writer_flush_store(writer);
-    int err = limefs_writer_catch_up(writer);
-    if (!err && limefs_collected_is_news(&target->staging) &&
-        !limefs_collected_error(&target->staging) && !forced)
-        err = limefs_writer_make_ready(writer); /* releases the lock in the meantime */
+    struct limefile_last_record last;
+    limefs_lock_exclusive(&writer->lock);
+    limefs_writer_flush_buffers(writer);
+    int err = limefs_writer_refresh(writer);
+    if (!err && limefs_staging_is_dirty(&target->staging) &&
+        !limefs_staging_error(&target->staging) && !forced)
+        err = limefs_writer_prepare_rewrite(writer); /* releases the lock in the meantime */
     if (--target->users == 0) {
-        if (limefs_collected_is(&target->staging))
+        if (limefs_is_staged(&target->staging))
             end_staging(target, err, forced);
         else if (!err && limefs_writer_is_last(writer, target->ordinal, &last))
-            limefs_writer_give_up_last(writer, &last, forced);
+            limefs_writer_finish_last(writer, &last, forced);
         if (!err)
             set_deferred_mtime(target);
         free_target(writer, target);
-        limefs_job_touched(fs, writer->snap);
+        limefs_change_note(fs, writer->snap);
     }
-    limefs_leave(&writer->lock);
+    limefs_rwlock_unlock(&writer->lock);
     limefs_lock(&writer->close_lock);
     pthread_cond_broadcast(&writer->target_closed);
     limefs_unlock(&writer->close_lock);
-    limefs_writer_give_up(writer);
+    limefs_writer_put(writer);
 }
 
 /* ---- sync ---- */
@@ -261,9 +263,9 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
 static bool has_no_data(const struct limefs_target *target)
 {
     const struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
-    if (limefs_collected_is(&target->staging))
-        return limefs_collected_is_empty(&target->staging);
+    struct limefile_last_record last;
+    if (limefs_is_staged(&target->staging))
+        return limefs_staging_is_empty(&target->staging);
     return writer->editor && limefs_writer_is_last(writer, target->ordinal, &last) &&
            !last.committed && writer->last_bytes == 0 && !limefs_last_error(&writer->last);
 }
@@ -272,14 +274,14 @@ static bool has_no_data(const struct limefs_target *target)
 static int finish_target(struct limefs_target *target, bool has_copy)
 {
     struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
+    struct limefile_last_record last;
     if (has_copy && target->users == 1 && has_no_data(target))
         return 0;
-    if (limefs_collected_is(&target->staging)) {
-        int err = limefs_collected_error(&target->staging);
-        if (!err && limefs_collected_is_news(&target->staging))
-            err = limefs_writer_make_ready(writer);
-        return err ? err : limefs_aside_finish(target);
+    if (limefs_is_staged(&target->staging)) {
+        int err = limefs_staging_error(&target->staging);
+        if (!err && limefs_staging_is_dirty(&target->staging))
+            err = limefs_writer_prepare_rewrite(writer);
+        return err ? err : limefs_shadow_commit(target);
     }
     if (!limefs_writer_is_last(writer, target->ordinal, &last) ||
         !limefs_last_is_growing(&writer->last))
@@ -290,19 +292,19 @@ static int finish_target(struct limefs_target *target, bool has_copy)
 int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool closing)
 {
     struct limefs_writer *writer = target->writer;
-    int err = limefs_writer_share(writer);
+    int err = limefs_writer_lock_shared(writer);
     if (!err)
-        err = limefs_writer_sync_store(writer);
+        err = limefs_writer_sync_ranks(writer);
     if (!err) { /* most of the data, while others continue */
-        if (limefs_sync_begins(&writer->written))
+        if (limefs_sync_begin(&writer->written))
             err = limefs_writer_fsync(writer);
-        limefs_sync_ends(&writer->written);
+        limefs_sync_end(&writer->written);
     }
     /* Another user has another open file, whose descriptor /proc might show instead. */
     bool has_copy = closing && !err && target->users == 1 && has_no_data(target);
-    limefs_leave(&writer->lock);
-    has_copy = has_copy && limefs_record_is_held(fs, writer->snap, target->ordinal);
-    limefs_take(&writer->lock);
+    limefs_rwlock_unlock(&writer->lock);
+    has_copy = has_copy && limefs_record_has_writer(fs, writer->snap, target->ordinal);
+    limefs_lock_exclusive(&writer->lock);
     int pending_error = atomic_exchange(&target->error, 0);
     if (!err)
         err = pending_error;
@@ -310,8 +312,8 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
         err = finish_target(target, has_copy);
     if (!err)
         set_deferred_mtime(target);
-    limefs_job_touched(writer->fs, writer->snap);
-    limefs_leave(&writer->lock);
+    limefs_change_note(writer->fs, writer->snap);
+    limefs_rwlock_unlock(&writer->lock);
     return err;
 }
 
@@ -324,13 +326,14 @@ static void raise_length(_Atomic uint64_t *length, uint64_t end)
 
 /* ---- the three kinds ---- */
 
-static int stage_data(struct limefs_target *target, const char *buf, size_t n, uint64_t offset)
+static int stage_data_sum(struct limefs_target *target, const char *buf, size_t n,
+                          uint64_t offset)
 {
     int err = limefile_fd_write(target->fd, buf, n, offset);
     if (err)
         return err;
     raise_length(&target->bytes, offset + n);
-    limefs_collected_wrote(&target->staging);
+    limefs_staging_write(&target->staging);
     return 0;
 }
 
@@ -338,7 +341,8 @@ static int stage_data(struct limefs_target *target, const char *buf, size_t n, u
 static int write_bytes(struct limefs_target *target, const char *buf, size_t n, uint64_t at)
 {
     struct limefs_writer *writer = target->writer;
-    int stored = limefs_store_put(writer->fs, &writer->written, &target->stream, buf, n, at);
+    int stored =
+        limefs_write_buffers_add(writer->fs, &writer->written, &target->stream, buf, n, at);
     if (stored)
         return stored < 0 ? stored : 0;
     return limefile_fd_stream(writer->written.fd, buf, n, at);
@@ -348,14 +352,15 @@ static int write_in_place(struct limefs_target *target, const char *buf, size_t 
 {
     struct limefs_writer *writer = target->writer;
     struct limefs_change change;
-    limefs_job_change(writer->fs, writer->snap, &change, at, at + n, false);
+    limefs_change_begin(writer->fs, writer->snap, &change, at, at + n, false);
     int err = write_bytes(target, buf, n, at);
-    limefs_job_changed(writer->fs, writer->snap, &change);
+    limefs_change_end(writer->fs, writer->snap, &change);
     return err;
 }
 
-static int write_last_record(struct limefs_target *target, const struct limefile_last *last,
-                             const char *buf, size_t n, uint64_t offset)
+static int write_last_record(struct limefs_target *target,
+                             const struct limefile_last_record *last, const char *buf, size_t n,
+                             uint64_t offset)
 {
     struct limefs_writer *writer = target->writer;
     int err = write_in_place(target, buf, n, last->data_offset + offset);
@@ -372,7 +377,7 @@ static int write_inner(struct limefs_target *target, const char *buf, size_t n, 
     struct limefs_writer *writer = target->writer;
     struct limefile_record record;
     struct limefile_index *index;
-    int err = limefs_writer_record(writer, target->ordinal, &record, &index);
+    int err = limefs_writer_get_record(writer, target->ordinal, &record, &index);
     if (err)
         return err;
     err = offset + n > record.bytes
@@ -390,17 +395,17 @@ static int stage_growth(struct limefs_target *target, uint64_t end)
     struct limefs_writer *writer = target->writer;
     struct limefile_record record;
     struct limefile_index *index;
-    int err = limefs_collected_error(&target->staging); /* further data would hide the gap */
+    int err = limefs_staging_error(&target->staging); /* further data would hide the gap */
     if (!err)
         err = limefs_writer_check(writer);
     if (!err)
-        err = limefs_writer_sync_store(writer); /* this host will read what ranks wrote */
+        err = limefs_writer_sync_ranks(writer); /* this host will read what ranks wrote */
     if (!err)
-        err = limefs_writer_record(writer, target->ordinal, &record, &index);
+        err = limefs_writer_get_record(writer, target->ordinal, &record, &index);
     if (err)
         return err;
     if (end > record.bytes)
-        err = limefs_aside_begin(target, &record, record.bytes, false);
+        err = limefs_shadow_create(target, &record, record.bytes, false);
     limefile_index_free(index);
     if (err) {
         char path[PATH_MAX];
@@ -410,7 +415,7 @@ static int stage_growth(struct limefs_target *target, uint64_t end)
                    limefs_writer_label(writer, path, sizeof path),
                    (unsigned long long)target->ordinal, limefile_strerror(err));
         /* The kernel may show a longer record. */
-        limefs_view_renew(writer->fs, writer->snap, target->ordinal);
+        limefs_snapshot_renew_record(writer->fs, writer->snap, target->ordinal);
     }
     return err;
 }
@@ -420,11 +425,11 @@ static int stage_growth(struct limefs_target *target, uint64_t end)
 static int begin_growth(struct limefs_target *target, uint64_t end)
 {
     struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
+    struct limefile_last_record last;
     int err = 0;
-    limefs_leave(&writer->lock);
-    limefs_take(&writer->lock);
-    if (limefs_collected_is(&target->staging)) {
+    limefs_rwlock_unlock(&writer->lock);
+    limefs_lock_exclusive(&writer->lock);
+    if (limefs_is_staged(&target->staging)) {
         /* Another thread was faster. */
     } else if (!limefs_writer_is_last(writer, target->ordinal, &last)) {
         err = stage_growth(target, end);
@@ -433,10 +438,10 @@ static int begin_growth(struct limefs_target *target, uint64_t end)
     } else if (!limefs_last_is_growing(&writer->last) && end > last.bytes) {
         err = limefile_growth_begin(writer->editor);
         if (!err)
-            limefs_last_grows(&writer->last);
+            limefs_last_begin_growth(&writer->last);
     }
-    limefs_leave(&writer->lock);
-    limefs_share(&writer->lock);
+    limefs_rwlock_unlock(&writer->lock);
+    limefs_lock_shared(&writer->lock);
     return err;
 }
 
@@ -445,10 +450,10 @@ static int write_by_kind(struct limefs_target *target, const char *buf, size_t n
                          uint64_t offset)
 {
     struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
+    struct limefile_last_record last;
     int err;
-    if (limefs_collected_is(&target->staging))
-        return stage_data(target, buf, n, offset);
+    if (limefs_is_staged(&target->staging))
+        return stage_data_sum(target, buf, n, offset);
     if (!limefs_writer_is_last(writer, target->ordinal, &last))
         err = write_inner(target, buf, n, offset);
     else if ((err = limefs_last_error(&writer->last)) != 0)
@@ -459,7 +464,7 @@ static int write_by_kind(struct limefs_target *target, const char *buf, size_t n
     else
         err = write_last_record(target, &last, buf, n, offset);
     if (err != MUST_GROW)
-        limefs_sync_due(&writer->written);
+        limefs_sync_mark_due(&writer->written);
     return err;
 }
 
@@ -479,16 +484,16 @@ static int write_locked(struct limefs_target *target, const char *buf, size_t n,
 static void mark_gap(struct limefs_target *target, uint64_t end, int err)
 {
     struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
+    struct limefile_last_record last;
     struct limefile_record record;
     struct limefile_index *index;
-    if (limefs_collected_is(&target->staging)) {
-        limefs_collected_fails(&target->staging, err, false);
+    if (limefs_is_staged(&target->staging)) {
+        limefs_staging_fail(&target->staging, err, false);
     } else if (writer->editor && limefs_writer_is_last(writer, target->ordinal, &last)) {
         if (end > last.bytes)
-            limefs_last_fails(&writer->last, err, true);
-    } else if (limefs_writer_record(writer, target->ordinal, &record, &index) == 0) {
-        limefs_collected_fails(&target->staging, err, end > record.bytes);
+            limefs_last_fail(&writer->last, err, true);
+    } else if (limefs_writer_get_record(writer, target->ordinal, &record, &index) == 0) {
+        limefs_staging_fail(&target->staging, err, end > record.bytes);
         limefile_index_free(index);
     }
 }
@@ -499,12 +504,12 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     struct limefs_writer *writer = target->writer;
     if (offset > LIMEFILE_BYTES_MAX || n > LIMEFILE_BYTES_MAX - offset)
         return -EFBIG;
-    int err = limefs_writer_share(writer);
+    int err = limefs_writer_lock_shared(writer);
     if (!err)
         err = write_locked(target, buf, n, offset);
     if (err)
         mark_gap(target, offset + n, err);
-    limefs_leave(&writer->lock);
+    limefs_rwlock_unlock(&writer->lock);
     /* A write overrides an mtime that was set before. With direct_io the kernel sends none. */
     if (fs->options.direct_io)
         target->deferred_mtime = LIMEFS_NO_MTIME;
@@ -531,14 +536,14 @@ static int allocate_range(struct limefs_writer *writer, int fd, int mode, uint64
 {
     struct limefs_change change;
     int err = 0;
-    limefs_sync_due(&writer->written);
-    limefs_job_change(writer->fs, writer->snap, &change, at, at + limit, true);
+    limefs_sync_mark_due(&writer->written);
+    limefs_change_begin(writer->fs, writer->snap, &change, at, at + limit, true);
     if (limit > offset && fallocate(fd, mode | FALLOC_FL_KEEP_SIZE, (off_t)(at + offset),
                                     (off_t)(limit - offset)) != 0) {
         err = -errno;
         free_blocks_behind_end(fd);
     }
-    limefs_job_changed(writer->fs, writer->snap, &change);
+    limefs_change_end(writer->fs, writer->snap, &change);
     return err;
 }
 
@@ -546,21 +551,21 @@ static int allocate_in_record(struct limefs_target *target, int mode, uint64_t o
                               uint64_t bytes)
 {
     struct limefs_writer *writer = target->writer;
-    struct limefile_last last;
-    struct limefs_place place;
+    struct limefile_last_record last;
+    struct limefs_location place;
     uint64_t end = offset + bytes;
     bool grows = !(mode & FALLOC_FL_KEEP_SIZE);
     int err = 0;
     if (mode & ~(FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE | FALLOC_FL_ZERO_RANGE))
         return -EOPNOTSUPP;
-    if (grows && !limefs_collected_is(&target->staging) &&
+    if (grows && !limefs_is_staged(&target->staging) &&
         !limefs_writer_is_last(writer, target->ordinal, &last))
         err = stage_growth(target, end);
     if (!err)
         err = locate_record(writer, target->ordinal, &place);
     if (err)
         return err;
-    bool staged = limefs_collected_is(&target->staging);
+    bool staged = limefs_is_staged(&target->staging);
     bool longer = end > place.bytes;
     /* Cut off what ranks allocated ahead. To do it later would cut off the new blocks, too. */
     if (longer && grows && !staged && limefs_last_is_growing(&writer->last))
@@ -572,7 +577,7 @@ static int allocate_in_record(struct limefs_target *target, int mode, uint64_t o
     if (err)
         return err; /* the length has not changed */
     if (staged)
-        limefs_collected_wrote(&target->staging);
+        limefs_staging_write(&target->staging);
     return grows && longer ? limefs_writer_resize(writer, target->ordinal, end, false) : 0;
 }
 
@@ -583,14 +588,14 @@ int limefs_target_allocate(struct limefs *fs, struct limefs_target *target, int 
     (void)fs;
     if (offset > LIMEFILE_BYTES_MAX || bytes > LIMEFILE_BYTES_MAX - offset)
         return -EFBIG;
-    limefs_take(&writer->lock);
-    int err = limefs_writer_catch_up(writer);
+    limefs_lock_exclusive(&writer->lock);
+    int err = limefs_writer_refresh(writer);
     if (!err)
         err = limefs_writer_check(writer);
     if (!err)
-        err = limefs_writer_flush_store(writer);
+        err = limefs_writer_flush_buffers(writer);
     if (!err)
         err = allocate_in_record(target, mode, offset, bytes);
-    limefs_leave(&writer->lock);
+    limefs_rwlock_unlock(&writer->lock);
     return err;
 }

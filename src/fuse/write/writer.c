@@ -1,10 +1,10 @@
 /* writer.c - lock, recover, open and close a container that is written to */
 #define _GNU_SOURCE
-#include "caller.h"
+#include "credentials.h"
 #include "descriptor.h"
 #include "job.h"
 #include "tree.h"
-#include "writing.h"
+#include "writer_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,15 +23,15 @@ enum {
 
 const char *limefs_writer_label(const struct limefs_writer *writer, char *buf, size_t cap)
 {
-    return limefs_tree_label(writer->fs, writer->snap->node, buf, cap);
+    return limefs_tree_display_path(writer->fs, writer->snap->node, buf, cap);
 }
 
-int limefs_writer_folder(const struct limefs_writer *writer, const char **name)
+int limefs_writer_directory(const struct limefs_writer *writer, const char **name)
 {
     struct limefs *fs = writer->fs;
     const struct limefs_node *node = writer->snap->node;
     *name = fs->container ? fs->container : node->name;
-    int dir = limefs_tree_parent(fs, node);
+    int dir = limefs_tree_open_parent(fs, node);
     if (dir < 0)
         return dir;
     int fd = limefile_reopen(dir, O_RDONLY | O_DIRECTORY);
@@ -48,36 +48,38 @@ static void set_target_errors(struct limefs_writer *writer, int err)
         target->error = err;
 }
 
-int limefs_writer_tell(struct limefs_writer *writer, int err)
+int limefs_writer_report_error(struct limefs_writer *writer, int err)
 {
     if (err) {
-        limefs_last_fails(&writer->last, err, false);
+        limefs_last_fail(&writer->last, err, false);
         set_target_errors(writer, err);
     }
     return err;
 }
 
-int limefs_writer_flush_store(struct limefs_writer *writer)
+int limefs_writer_flush_buffers(struct limefs_writer *writer)
 {
-    return limefs_writer_tell(writer,
-                              limefs_store_flush(writer->fs, &writer->written, 0, UINT64_MAX));
+    return limefs_writer_report_error(
+        writer, limefs_write_buffers_flush(writer->fs, &writer->written, 0, UINT64_MAX));
 }
 
-int limefs_writer_sync_store(struct limefs_writer *writer)
+int limefs_writer_sync_ranks(struct limefs_writer *writer)
 {
-    return limefs_writer_tell(writer, limefs_store_sync(writer->fs, &writer->written));
+    return limefs_writer_report_error(writer,
+                                      limefs_write_buffers_sync(writer->fs, &writer->written));
 }
 
 int limefs_writer_fsync(struct limefs_writer *writer)
 {
     struct limefile_fd file;
     limefile_fd_init(&file, writer->written.fd);
-    return limefs_writer_tell(writer, file.source.ops->sync(&file.source));
+    return limefs_writer_report_error(writer, file.source.ops->sync(&file.source));
 }
 
 /* ---- the records ---- */
 
-struct limefs_target *limefs_writer_target(const struct limefs_writer *writer, uint64_t ordinal)
+struct limefs_target *limefs_writer_find_target(const struct limefs_writer *writer,
+                                                uint64_t ordinal)
 {
     struct limefs_target *target = writer->targets;
     while (target && target->ordinal != ordinal)
@@ -86,33 +88,33 @@ struct limefs_target *limefs_writer_target(const struct limefs_writer *writer, u
 }
 
 bool limefs_writer_is_last(const struct limefs_writer *writer, uint64_t ordinal,
-                           struct limefile_last *last)
+                           struct limefile_last_record *last)
 {
     return limefile_editor_last(writer->editor, last) == 0 && last->ordinal == ordinal;
 }
 
-int limefs_writer_record(struct limefs_writer *writer, uint64_t ordinal,
-                         struct limefile_record *record, struct limefile_index **index)
+int limefs_writer_get_record(struct limefs_writer *writer, uint64_t ordinal,
+                             struct limefile_record *record, struct limefile_index **index)
 {
-    *index = limefs_view_index(writer->fs, writer->snap);
+    *index = limefs_snapshot_index(writer->fs, writer->snap);
     int err = limefile_index_get(*index, ordinal, record);
     if (err)
         limefile_index_free(*index);
     return err ? -ESTALE : 0;
 }
 
-void limefs_writer_take_last(struct limefs_writer *writer)
+void limefs_writer_reset_last(struct limefs_writer *writer)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     writer->last_bytes = limefile_editor_last(writer->editor, &last) == 0 ? last.bytes : 0;
-    limefs_last_settles(&writer->last);
+    limefs_last_reset(&writer->last);
 }
 
-int limefs_writer_show_last(struct limefs_writer *writer)
+int limefs_writer_publish_last(struct limefs_writer *writer)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     struct limefile_record before, record;
-    struct limefile_index *old = limefs_view_index(writer->fs, writer->snap), *index;
+    struct limefile_index *old = limefs_snapshot_index(writer->fs, writer->snap), *index;
     int err = limefile_editor_last(writer->editor, &last);
     if (!err) {
         bool first = limefile_index_get(old, last.ordinal - 1, &before) != 0;
@@ -132,16 +134,16 @@ int limefs_writer_show_last(struct limefs_writer *writer)
         err = limefile_index_with(old, &record, &index);
     }
     if (!err)
-        limefs_view_show(writer->fs, writer->snap, index);
+        limefs_snapshot_replace_index(writer->fs, writer->snap, index);
     limefile_index_free(old);
     return err;
 }
 
-int limefs_times_set(struct limefs *fs, struct limefs_view *snap,
+int limefs_set_times(struct limefs *fs, struct limefs_snapshot *snap,
                      const struct timespec times[2])
 {
     int err = futimens(snap->fd, times) == 0 ? 0 : -errno;
-    limefs_view_touched(fs, snap);
+    limefs_snapshot_refresh_stat(fs, snap);
     return err;
 }
 
@@ -153,9 +155,9 @@ int limefs_writer_reindex(struct limefs_writer *writer)
     int err = limefile_index_build(&writer->file.source, &index);
     if (err)
         return err;
-    err = limefs_index_unread(index);
+    err = limefs_index_read_error(index);
     if (!err)
-        limefs_view_show(writer->fs, writer->snap, index);
+        limefs_snapshot_replace_index(writer->fs, writer->snap, index);
     else
         limefile_index_free(index);
     return err;
@@ -164,14 +166,14 @@ int limefs_writer_reindex(struct limefs_writer *writer)
 static int reopen_editor(struct limefs_writer *writer)
 {
     struct limefile_editor *editor;
-    struct limefile_index *index = limefs_view_index(writer->fs, writer->snap);
+    struct limefile_index *index = limefs_snapshot_index(writer->fs, writer->snap);
     int err = limefile_editor_new(&writer->file.source, index, &editor);
     limefile_index_free(index);
     if (err)
         return err;
     limefile_editor_free(writer->editor);
     writer->editor = editor;
-    limefs_writer_take_last(writer);
+    limefs_writer_reset_last(writer);
     return 0;
 }
 
@@ -190,10 +192,10 @@ static uint64_t count_foreign(const struct limefs_writer *writer)
     return fstat(writer->written.fd, &st) ? 0 : count_extra_bytes(writer, (uint64_t)st.st_size);
 }
 
-int limefs_writer_catch_up(struct limefs_writer *writer)
+int limefs_writer_refresh(struct limefs_writer *writer)
 {
     char path[PATH_MAX];
-    bool behind = limefs_container_is_behind(&writer->state);
+    bool behind = limefs_container_is_unindexed(&writer->state);
     uint64_t foreign = behind ? 0 : count_foreign(writer);
     if (!behind && !foreign)
         return 0;
@@ -216,8 +218,8 @@ int limefs_writer_check(struct limefs_writer *writer)
 {
     struct stat st;
     char path[PATH_MAX];
-    struct limefile_last last;
-    if (limefs_container_is_behind(&writer->state))
+    struct limefile_last_record last;
+    if (limefs_container_is_unindexed(&writer->state))
         return -EIO;
     if (fstat(writer->written.fd, &st) != 0)
         return -errno;
@@ -232,22 +234,22 @@ int limefs_writer_check(struct limefs_writer *writer)
     return -ESTALE;
 }
 
-void limefs_writer_share_anew(struct limefs_writer *writer)
+void limefs_writer_relock_shared(struct limefs_writer *writer)
 {
-    limefs_leave(&writer->lock);
-    limefs_take(&writer->lock);
-    limefs_writer_catch_up(writer);
-    limefs_leave(&writer->lock);
-    limefs_share(&writer->lock);
+    limefs_rwlock_unlock(&writer->lock);
+    limefs_lock_exclusive(&writer->lock);
+    limefs_writer_refresh(writer);
+    limefs_rwlock_unlock(&writer->lock);
+    limefs_lock_shared(&writer->lock);
 }
 
-int limefs_writer_share(struct limefs_writer *writer)
+int limefs_writer_lock_shared(struct limefs_writer *writer)
 {
-    limefs_share(&writer->lock);
+    limefs_lock_shared(&writer->lock);
     int err = limefs_writer_check(writer);
-    if (!err || (!limefs_container_is_behind(&writer->state) && !count_foreign(writer)))
+    if (!err || (!limefs_container_is_unindexed(&writer->state) && !count_foreign(writer)))
         return err;
-    limefs_writer_share_anew(writer);
+    limefs_writer_relock_shared(writer);
     return limefs_writer_check(writer);
 }
 
@@ -276,20 +278,21 @@ static int save_tail(void *context, uint64_t from, uint64_t size)
     struct limefs_writer *writer = context;
     char *name = NULL, path[PATH_MAX];
     const char *container;
-    limefs_own_begin();
-    int dir = limefs_writer_folder(writer, &container);
-    int fd =
-        dir < 0 ? dir : limefile_create_kept(dir, container, from, writer->written.fd, &name);
-    limefs_own_end();
+    limefs_daemon_creds_enter();
+    int dir = limefs_writer_directory(writer, &container);
+    int fd = dir < 0
+                 ? dir
+                 : limefile_create_cut_file(dir, container, from, writer->written.fd, &name);
+    limefs_daemon_creds_leave();
     if (dir < 0)
         return dir;
     int err = fd < 0 ? fd : copy_tail(writer, dir, fd, from, size);
     if (fd >= 0)
         close(fd);
     if (err && fd >= 0) {
-        limefs_own_begin();
+        limefs_daemon_creds_enter();
         unlinkat(dir, name, 0);
-        limefs_own_end();
+        limefs_daemon_creds_leave();
     }
     close(dir);
     limefs_log(err ? LOG_ERR : LOG_NOTICE, "%s: recover: %s %s%s%s",
@@ -363,29 +366,29 @@ static void init_source(struct limefs_writer *writer)
 /* Checks that the container did not change before it was locked, and still has its name. */
 static int check_unchanged(const struct limefs_writer *writer)
 {
-    struct stat now, named, then = limefs_view_stat(writer->fs, writer->snap);
+    struct stat now, named, then = limefs_snapshot_stat(writer->fs, writer->snap);
     if (fstat(writer->written.fd, &now) != 0)
         return -errno;
     int err = limefs_tree_stat(writer->fs, writer->snap->node, &named);
     if (err)
         return err == -ENOENT ? -ESTALE : err;
-    struct limefile_identity is = limefile_identity_of(&now), was = limefile_identity_of(&then),
-                             by_name = limefile_identity_of(&named);
+    struct limefile_identity is = limefile_identify(&now), was = limefile_identify(&then),
+                             by_name = limefile_identify(&named);
     bool same = limefile_identity_same_data(&is, &was) &&
                 limefile_identity_same_file(&is, &by_name) &&
-                limefs_view_settle(writer->fs, writer->snap);
+                limefs_snapshot_revalidate(writer->fs, writer->snap);
     return same ? 0 : -ESTALE;
 }
 
 static int open_for_writing(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
-    struct limefs_view *snap = writer->snap;
-    if (limefs_container_is_left(&writer->state))
+    struct limefs_snapshot *snap = writer->snap;
+    if (limefs_container_is_abandoned(&writer->state))
         return -ESTALE;
-    limefs_own_begin(); /* for all users; the caller's permission was checked before */
+    limefs_daemon_creds_enter(); /* for all users; the caller's permission was checked before */
     writer->written.fd = limefile_reopen(snap->fd, O_RDWR | O_NONBLOCK); /* a lease: -EAGAIN */
-    limefs_own_end();
+    limefs_daemon_creds_leave();
     if (writer->written.fd < 0)
         return writer->written.fd;
     init_source(writer);
@@ -394,8 +397,8 @@ static int open_for_writing(struct limefs_writer *writer)
         err = check_unchanged(writer);
     if (err)
         return err;
-    limefs_view_set_written(fs, snap, true);
-    struct limefile_index *index = limefs_view_index(fs, snap);
+    limefs_snapshot_set_written(fs, snap, true);
+    struct limefile_index *index = limefs_snapshot_index(fs, snap);
     bool good = !limefile_index_fault(index) && !limefile_index_deviations(index);
     limefile_index_free(index);
     if (!good) {
@@ -416,15 +419,15 @@ static void close_for_writing(struct limefs_writer *writer)
         return;
     limefile_editor_free(writer->editor);
     writer->editor = NULL;
-    limefs_view_set_written(writer->fs, writer->snap, false);
+    limefs_snapshot_set_written(writer->fs, writer->snap, false);
     limefs_container_closed(&writer->state);
-    if (limefs_container_is_left(&writer->state))
-        limefs_view_distrust(writer->fs, writer->snap);
+    if (limefs_container_is_abandoned(&writer->state))
+        limefs_snapshot_invalidate(writer->fs, writer->snap);
     close(writer->written.fd);
     writer->written.fd = -1;
 }
 
-static struct limefs_writer *get_writer(struct limefs *fs, struct limefs_view *snap)
+static struct limefs_writer *get_writer(struct limefs *fs, struct limefs_snapshot *snap)
 {
     limefs_lock(&fs->lock);
     struct limefs_writer *writer = snap->writer;
@@ -432,9 +435,9 @@ static struct limefs_writer *get_writer(struct limefs *fs, struct limefs_view *s
         writer->fs = fs;
         writer->snap = writer->written.snap = snap;
         writer->written.fd = -1;
-        limefs_lock_init(&writer->open_lock, LIMEFS_LOCK_LIFE);
-        limefs_lock_init(&writer->close_lock, LIMEFS_LOCK_PARTING);
-        limefs_condition_init(&writer->target_closed);
+        limefs_lock_init(&writer->open_lock, LIMEFS_LOCK_WRITER_USERS);
+        limefs_lock_init(&writer->close_lock, LIMEFS_LOCK_CLOSE);
+        limefs_cond_init(&writer->target_closed);
         limefs_rwlock_init(&writer->lock, LIMEFS_LOCK_WRITER);
         snap->job = &writer->written;
         snap->writer = writer;
@@ -457,45 +460,45 @@ static void free_writer(struct limefs_writer *writer)
     free(writer);
 }
 
-static void free_snapshot_writer(struct limefs_view *snap)
+static void free_snapshot_writer(struct limefs_snapshot *snap)
 {
     free_writer(snap->writer);
 }
 
-void limefs_writers_begin(struct limefs *fs)
+void limefs_writers_init(struct limefs *fs)
 {
-    static const struct limefs_view_watch watch = {.freed = free_snapshot_writer};
-    limefs_view_watch(fs, &watch);
+    static const struct limefs_snapshot_watch watch = {.freed = free_snapshot_writer};
+    limefs_snapshot_add_watch(fs, &watch);
 }
 
-void limefs_writer_give_up(struct limefs_writer *writer)
+void limefs_writer_put(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
-    struct limefs_view *snap = writer->snap;
+    struct limefs_snapshot *snap = writer->snap;
     limefs_lock(&writer->open_lock);
     if (--writer->users == 0) {
-        limefs_take(&writer->lock);
+        limefs_lock_exclusive(&writer->lock);
         close_for_writing(writer);
-        limefs_leave(&writer->lock);
+        limefs_rwlock_unlock(&writer->lock);
     }
     limefs_unlock(&writer->open_lock);
-    limefs_view_unpin(fs, snap); /* may free the snapshot and its writer */
+    limefs_snapshot_unpin(fs, snap); /* may free the snapshot and its writer */
 }
 
 /* ---- hold the container while it is mounted ---- */
 
 /* Releases a container that was replaced or absent for a while, if `snap` is current. */
-static void release_previous_container(struct limefs *fs, struct limefs_view *snap)
+static void release_previous_container(struct limefs *fs, struct limefs_snapshot *snap)
 {
-    struct limefs_view *previous = NULL;
+    struct limefs_snapshot *previous = NULL;
     limefs_lock(&fs->lock);
-    if (fs->snapshots.held != snap && snap->node->container.view == snap) {
-        previous = fs->snapshots.held;
-        fs->snapshots.held = NULL;
+    if (fs->snapshots.mount_snap != snap && snap->node->container.snap == snap) {
+        previous = fs->snapshots.mount_snap;
+        fs->snapshots.mount_snap = NULL;
     }
     limefs_unlock(&fs->lock);
     if (previous)
-        limefs_writer_give_up(previous->writer);
+        limefs_writer_put(previous->writer);
 }
 
 /* Makes the mount a user, until it ends. */
@@ -503,28 +506,29 @@ static void add_mount_as_user(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
     limefs_lock(&fs->lock);
-    bool first = fs->container && !fs->snapshots.held &&
-                 writer->snap->node->container.view == writer->snap;
+    bool first = fs->container && !fs->snapshots.mount_snap &&
+                 writer->snap->node->container.snap == writer->snap;
     if (first)
-        fs->snapshots.held = writer->snap;
+        fs->snapshots.mount_snap = writer->snap;
     limefs_unlock(&fs->lock);
     if (!first)
         return;
     writer->users++;
-    limefs_view_hold(fs, writer->snap);
+    limefs_snapshot_add_pin(fs, writer->snap);
 }
 
-void limefs_writer_let_go(struct limefs *fs)
+void limefs_writer_unlock_mounted(struct limefs *fs)
 {
-    if (fs->snapshots.held)
-        limefs_writer_give_up(fs->snapshots.held->writer);
-    fs->snapshots.held = NULL;
+    if (fs->snapshots.mount_snap)
+        limefs_writer_put(fs->snapshots.mount_snap->writer);
+    fs->snapshots.mount_snap = NULL;
 }
 
-int limefs_writer_use(struct limefs *fs, struct limefs_view *snap, struct limefs_writer **out)
+int limefs_writer_get(struct limefs *fs, struct limefs_snapshot *snap,
+                      struct limefs_writer **out)
 {
     struct limefs_change change;
-    int err = snap->guise ? -EROFS : limefs_caller_may(snap->fd, W_OK);
+    int err = snap->adapter ? -EROFS : limefs_creds_check_access(snap->fd, W_OK);
     if (err)
         return err;
     struct limefs_writer *writer = get_writer(fs, snap);
@@ -533,17 +537,17 @@ int limefs_writer_use(struct limefs *fs, struct limefs_view *snap, struct limefs
     release_previous_container(fs, snap);
     limefs_lock(&writer->open_lock);
     if (writer->users == 0) {
-        limefs_take(&writer->lock);
-        limefs_job_change(fs, snap, &change, 0, UINT64_MAX, true);
+        limefs_lock_exclusive(&writer->lock);
+        limefs_change_begin(fs, snap, &change, 0, UINT64_MAX, true);
         err = open_for_writing(writer);
         if (err)
             close_for_writing(writer);
-        limefs_job_changed(fs, snap, &change);
-        limefs_leave(&writer->lock);
+        limefs_change_end(fs, snap, &change);
+        limefs_rwlock_unlock(&writer->lock);
     }
     if (!err) {
         writer->users++;
-        limefs_view_hold(fs, snap);
+        limefs_snapshot_add_pin(fs, snap);
         add_mount_as_user(writer);
     }
     limefs_unlock(&writer->open_lock);
@@ -551,35 +555,36 @@ int limefs_writer_use(struct limefs *fs, struct limefs_view *snap, struct limefs
     return err;
 }
 
-int limefs_writer_enter(struct limefs *fs, struct limefs_view *snap, struct limefs_writer **out)
+int limefs_writer_lock(struct limefs *fs, struct limefs_snapshot *snap,
+                       struct limefs_writer **out)
 {
-    int err = limefs_writer_use(fs, snap, out);
+    int err = limefs_writer_get(fs, snap, out);
     if (err)
         return err;
-    limefs_take(&(*out)->lock);
-    err = limefs_writer_catch_up(*out);
+    limefs_lock_exclusive(&(*out)->lock);
+    err = limefs_writer_refresh(*out);
     if (!err)
         err = limefs_writer_check(*out);
     /* Ranks on other hosts must not write data later to a place that is no longer theirs. */
     if (!err)
-        err = limefs_writer_sync_store(*out);
+        err = limefs_writer_sync_ranks(*out);
     if (err)
-        limefs_writer_leave(*out);
+        limefs_writer_unlock(*out);
     return err;
 }
 
-void limefs_writer_leave(struct limefs_writer *writer)
+void limefs_writer_unlock(struct limefs_writer *writer)
 {
-    limefs_job_touched(writer->fs, writer->snap);
-    limefs_leave(&writer->lock);
-    limefs_writer_give_up(writer);
+    limefs_change_note(writer->fs, writer->snap);
+    limefs_rwlock_unlock(&writer->lock);
+    limefs_writer_put(writer);
 }
 
-int limefs_writer_hold(struct limefs *fs, struct limefs_view *snap)
+int limefs_writer_lock_mounted(struct limefs *fs, struct limefs_snapshot *snap)
 {
     struct limefs_writer *writer;
-    int err = limefs_writer_use(fs, snap, &writer);
+    int err = limefs_writer_get(fs, snap, &writer);
     if (!err)
-        limefs_writer_give_up(writer);
+        limefs_writer_put(writer);
     return err;
 }

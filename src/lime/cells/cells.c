@@ -90,10 +90,10 @@ static const char *check_fields(const struct limecells *c)
         if (why)
             return why;
     }
-    const struct limecells_field *position = limefile_cells_find(c, "position");
+    const struct limecells_field *position = limefile_cells_field(c, "position");
     if (!position || !is_float(position->type) || position->count != LIMECELLS_DIMS)
         return "a particle needs a position: three floating-point numbers";
-    const struct limecells_field *id = limefile_cells_find(c, "id");
+    const struct limecells_field *id = limefile_cells_field(c, "id");
     if (id && (is_float(id->type) || id->count != 1))
         return "an id must be one integer";
     return NULL;
@@ -138,7 +138,7 @@ const char *limefile_cells_check(const struct limecells *c)
 
 /* ---- sizes ---- */
 
-uint64_t limefile_cells_cells(const struct limecells *c)
+uint64_t limefile_cells_count(const struct limecells *c)
 {
     return c->cells[0] * c->cells[1] * c->cells[2];
 }
@@ -150,7 +150,7 @@ uint64_t limefile_cells_header_bytes(const struct limecells *c)
 
 uint64_t limefile_cells_index_bytes(const struct limecells *c)
 {
-    return limefile_cells_header_bytes(c) + limefile_cells_cells(c) * LIMECELLS_ENTRY_BYTES;
+    return limefile_cells_header_bytes(c) + limefile_cells_count(c) * LIMECELLS_ENTRY_BYTES;
 }
 
 uint64_t limefile_cells_data_bytes(const struct limecells *c)
@@ -158,7 +158,7 @@ uint64_t limefile_cells_data_bytes(const struct limecells *c)
     return c->particles * c->particle_bytes;
 }
 
-const struct limecells_field *limefile_cells_find(const struct limecells *c, const char *name)
+const struct limecells_field *limefile_cells_field(const struct limecells *c, const char *name)
 {
     for (uint32_t i = 0; i < c->fields; i++)
         if (strcmp(c->field[i].name, name) == 0)
@@ -166,7 +166,7 @@ const struct limecells_field *limefile_cells_find(const struct limecells *c, con
     return NULL;
 }
 
-void limefile_cells_at(const struct limecells *c, uint64_t number, uint64_t at[LIMECELLS_DIMS])
+void limefile_cells_xyz(const struct limecells *c, uint64_t number, uint64_t at[LIMECELLS_DIMS])
 {
     at[2] = number % c->cells[2];
     at[1] = number / c->cells[2] % c->cells[1];
@@ -235,7 +235,7 @@ static void print_field(struct xml_text *out, const struct limecells_field *f)
               f->name, limefile_cells_type_word(f->type), f->count, f->offset);
 }
 
-size_t limefile_cells_text(const struct limecells *c, char text[LIMECELLS_TEXT_MAX])
+size_t limefile_cells_format_text(const struct limecells *c, char text[LIMECELLS_TEXT_MAX])
 {
     struct xml_text out = {text, 0};
     print_xml(&out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<lemonCells>\n"

@@ -1,8 +1,8 @@
 /* checkpoint.c - find the records of a checkpoint in a container, and check them */
 #define _GNU_SOURCE
 #include "limecheckpoint.h"
-#include "bytes.h"
-#include "entries.h"
+#include "header_bytes.h"
+#include "cell_entries.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -38,8 +38,8 @@ static void add_finding(struct limecheckpoint *p, int code,
 static void add_index_finding(struct limecheckpoint *p, const char *why, uint64_t cell)
 {
     uint64_t at[LIMECELLS_DIMS];
-    if (p->has_header && cell < limefile_cells_cells(&p->cells)) {
-        limefile_cells_at(&p->cells, cell, at);
+    if (p->has_header && cell < limefile_cells_count(&p->cells)) {
+        limefile_cells_xyz(&p->cells, cell, at);
         snprintf(p->why, sizeof p->why, "cell (%" PRIu64 ", %" PRIu64 ", %" PRIu64 "): %s",
                  at[0], at[1], at[2], why);
     } else {
@@ -118,7 +118,7 @@ static int check_text(struct limefile_source *source, struct limecheckpoint *p)
         if (!err && !expected)
             err = -ENOMEM;
         if (!err) {
-            limefile_cells_text(&p->cells, expected);
+            limefile_cells_format_text(&p->cells, expected);
             why = is_same_text(text, expected) ? NULL : "it has different contents";
         }
         free(text);

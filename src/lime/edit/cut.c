@@ -7,7 +7,7 @@
  * a mark, and the header at the cut, if there is one, loses its magic.
  */
 #include "cut.h"
-#include "bytes.h"
+#include "header_bytes.h"
 
 #include <errno.h>
 #include <string.h>

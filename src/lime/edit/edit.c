@@ -1,8 +1,8 @@
 /* edit.c - append, resize and remove the last record of a container in place */
 #include "array.h"
-#include "bytes.h"
+#include "header_bytes.h"
 #include "cut.h"
-#include "put.h"
+#include "edit_io.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,10 +23,10 @@ static int push_header(struct limefile_editor *editor, uint64_t header)
 static int load_last(struct limefile_editor *editor, uint64_t ordinal, uint64_t header)
 {
     struct limefile_header h;
-    int err = limefile_put_read_header(editor->source, header, &h);
+    int err = limefile_edit_read_header(editor->source, header, &h);
     if (err)
         return err;
-    editor->last = (struct limefile_last){
+    editor->last = (struct limefile_last_record){
         .ordinal = ordinal,
         .header_offset = header,
         .data_offset = header + LIMEFILE_HEADER_BYTES,
@@ -61,7 +61,7 @@ static int load_headers(struct limefile_editor *editor, const struct limefile_in
     if (!err && editor->last.bytes != record.bytes)
         err = LIMEFILE_E_STATE;
     if (!err && size < record.data_offset + record.bytes + record.padding)
-        err = limefile_put_end(editor, record.bytes);
+        err = limefile_set_end(editor, record.bytes);
     return err;
 }
 
@@ -89,7 +89,7 @@ void limefile_editor_free(struct limefile_editor *editor)
     free(editor);
 }
 
-int limefile_editor_last(const struct limefile_editor *editor, struct limefile_last *out)
+int limefile_editor_last(const struct limefile_editor *editor, struct limefile_last_record *out)
 {
     if (editor->count == 0)
         return LIMEFILE_E_NO_RECORD;
@@ -105,7 +105,7 @@ int limefile_editor_end(const struct limefile_editor *editor, uint64_t *end)
         return 0;
     if (!editor->last.committed || editor->uncertain || editor->marked)
         return LIMEFILE_E_STATE;
-    return limefile_extent_of(editor->last.header_offset, editor->last.bytes, &data_end, end);
+    return limefile_record_end(editor->last.header_offset, editor->last.bytes, &data_end, end);
 }
 
 /* ---- append ---- */
@@ -117,7 +117,7 @@ static int find_end(const struct limefile_editor *editor, uint64_t *end)
     *end = 0;
     int err = editor->source->ops->size(editor->source, &size);
     if (!err && editor->count)
-        err = limefile_extent_of(editor->last.header_offset, editor->claimed, &data_end, end);
+        err = limefile_record_end(editor->last.header_offset, editor->claimed, &data_end, end);
     return err ? err : size == *end ? 0 : LIMEFILE_E_STATE;
 }
 
@@ -132,9 +132,9 @@ static int write_unfinished(struct limefile_editor *editor,
     err = limefile_write_full(editor->source, raw, sizeof raw, at);
     /* Recovery recognises a tail by this header, so it must be on the disk before any data. */
     if (!err)
-        err = limefile_put_sync(editor->source);
+        err = limefile_sync(editor->source);
     if (err)
-        limefile_put_size(editor->source, at);
+        limefile_set_size(editor->source, at);
     return err;
 }
 
@@ -154,7 +154,7 @@ int limefile_append_begin(struct limefile_editor *editor, const char *type, size
     if (!err)
         err = find_end(editor, &at);
     if (!err)
-        err = limefile_extent_of(at, 0, &data_end, &next);
+        err = limefile_record_end(at, 0, &data_end, &next);
     if (!err)
         err = push_header(editor, at);
     if (err)
@@ -164,7 +164,7 @@ int limefile_append_begin(struct limefile_editor *editor, const char *type, size
         editor->count--;
         return err;
     }
-    editor->last = (struct limefile_last){
+    editor->last = (struct limefile_last_record){
         .ordinal = editor->count,
         .header_offset = at,
         .data_offset = at + LIMEFILE_HEADER_BYTES,
@@ -177,7 +177,7 @@ int limefile_append_begin(struct limefile_editor *editor, const char *type, size
     return 0;
 }
 
-int limefile_append_message(struct limefile_editor *editor, bool mb)
+int limefile_editor_set_mb(struct limefile_editor *editor, bool mb)
 {
     int err = 0;
     if (editor->count == 0 || (editor->visible && !editor->last.committed))
@@ -200,17 +200,17 @@ static int set_previous_me(struct limefile_editor *editor)
     uint64_t before = editor->count > 1 ? editor->headers[editor->count - 2] : 0;
     if (editor->count > 1 && !editor->last.mb) {
         editor->before_cleared = true;
-        return limefile_put_flags(editor->source, before, FLAG_ME, 0);
+        return limefile_set_flags(editor->source, before, FLAG_ME, 0);
     }
-    return editor->before_cleared ? limefile_put_flags(editor->source, before, 0, FLAG_ME) : 0;
+    return editor->before_cleared ? limefile_set_flags(editor->source, before, 0, FLAG_ME) : 0;
 }
 
 static int commit_first(struct limefile_editor *editor, uint64_t bytes)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
-    int err = limefile_put_encode(editor, bytes, raw);
+    int err = limefile_encode_last(editor, bytes, raw);
     if (!err)
-        err = limefile_put_end(editor, bytes);
+        err = limefile_set_end(editor, bytes);
     if (!err)
         err =
             limefile_write_full(editor->source, raw + LIMEFILE_WORD, sizeof raw - LIMEFILE_WORD,
@@ -218,7 +218,7 @@ static int commit_first(struct limefile_editor *editor, uint64_t bytes)
     if (!err)
         err = set_previous_me(editor);
     if (!err)
-        err = limefile_put_sync(editor->source);
+        err = limefile_sync(editor->source);
     if (err)
         return err;
     editor->claimed = bytes;
@@ -227,16 +227,16 @@ static int commit_first(struct limefile_editor *editor, uint64_t bytes)
 
 static int commit_same(struct limefile_editor *editor)
 {
-    int err = limefile_put_end(editor, editor->claimed);
-    return err ? err : limefile_put_sync(editor->source);
+    int err = limefile_set_end(editor, editor->claimed);
+    return err ? err : limefile_sync(editor->source);
 }
 
 static int commit_more(struct limefile_editor *editor, uint64_t bytes)
 {
-    int err = limefile_put_end(editor, bytes);
+    int err = limefile_set_end(editor, bytes);
     if (!err)
-        err = limefile_put_sync(editor->source);
-    return err ? err : limefile_put_length(editor, bytes);
+        err = limefile_sync(editor->source);
+    return err ? err : limefile_set_length(editor, bytes);
 }
 
 /* Finds the smallest allowed end of the file, which is the end that the header claims. */
@@ -246,14 +246,14 @@ static int find_floor(const struct limefile_editor *editor, uint64_t *floor)
     *floor = editor->last.data_offset;
     if (!editor->visible)
         return 0;
-    return limefile_extent_of(editor->last.header_offset, editor->claimed, &data_end, floor);
+    return limefile_record_end(editor->last.header_offset, editor->claimed, &data_end, floor);
 }
 
 static int truncate_to(struct limefile_editor *editor, uint64_t end)
 {
     uint64_t size;
     int err = editor->source->ops->size(editor->source, &size);
-    return err || size <= end ? err : limefile_put_size(editor->source, end);
+    return err || size <= end ? err : limefile_set_size(editor->source, end);
 }
 
 /* Cuts the data to `bytes` bytes, but not the file below its floor; zeros fill the rest. */
@@ -280,7 +280,7 @@ static int commit_less(struct limefile_editor *editor, uint64_t bytes)
     if (!err)
         err = truncate_to(editor, floor);
     if (!err)
-        err = limefile_put_length(editor, bytes);
+        err = limefile_set_length(editor, bytes);
     return err ? err : commit_same(editor);
 }
 
@@ -300,7 +300,7 @@ int limefile_commit(struct limefile_editor *editor, uint64_t bytes)
     uint64_t data_end, next;
     if (editor->count == 0)
         return LIMEFILE_E_NO_RECORD;
-    int err = limefile_extent_of(editor->last.header_offset, bytes, &data_end, &next);
+    int err = limefile_record_end(editor->last.header_offset, bytes, &data_end, &next);
     if (!err)
         err = commit_length(editor, bytes);
     if (err)
@@ -308,9 +308,9 @@ int limefile_commit(struct limefile_editor *editor, uint64_t bytes)
     /* Clearing the mark needs no sync: a mark that survives a crash has no bytes behind it. */
     bool first = !editor->last.committed;
     if (first || editor->marked)
-        err = limefile_put_start(editor, false);
+        err = limefile_edit_write_start(editor, false);
     if (first && !err)
-        err = limefile_put_sync(editor->source);
+        err = limefile_sync(editor->source);
     if (first && !err) {
         editor->last.committed = true;
         editor->last.bytes = bytes;
@@ -326,9 +326,9 @@ int limefile_growth_begin(struct limefile_editor *editor)
         return LIMEFILE_E_NO_RECORD;
     if (!editor->visible || (editor->marked && editor->mark_synced))
         return 0;
-    int err = limefile_put_start(editor, true);
+    int err = limefile_edit_write_start(editor, true);
     if (!err)
-        err = limefile_put_sync(editor->source);
+        err = limefile_sync(editor->source);
     if (!err)
         editor->mark_synced = true;
     return err;
@@ -342,7 +342,7 @@ static int grow_data(struct limefile_editor *editor, uint64_t now, uint64_t byte
         err = cut_data(editor, now);
     if (!err)
         err = editor->source->ops->size(editor->source, &size);
-    return err ? err : size < end ? limefile_put_size(editor->source, end) : 0;
+    return err ? err : size < end ? limefile_set_size(editor->source, end) : 0;
 }
 
 int limefile_resize(struct limefile_editor *editor, uint64_t now, uint64_t bytes)
@@ -350,7 +350,7 @@ int limefile_resize(struct limefile_editor *editor, uint64_t now, uint64_t bytes
     uint64_t data_end, next;
     if (editor->count == 0)
         return LIMEFILE_E_NO_RECORD;
-    int err = limefile_extent_of(editor->last.header_offset, bytes, &data_end, &next);
+    int err = limefile_record_end(editor->last.header_offset, bytes, &data_end, &next);
     if (err || bytes == now)
         return err;
     if (editor->visible && (now < editor->claimed || bytes <= editor->claimed))

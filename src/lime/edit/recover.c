@@ -1,9 +1,9 @@
 /* recover.c - bring a container that a crash has left back into a good state */
 #define _GNU_SOURCE
 #include "limeedit.h"
-#include "bytes.h"
+#include "header_bytes.h"
 #include "cut.h"
-#include "put.h"
+#include "edit_io.h"
 #include "redo.h"
 
 #include <errno.h>
@@ -49,7 +49,7 @@ static int is_followed(struct limefile_source *source, const struct limefile_sur
     uint64_t data_end, next;
     if (bytes == 0)
         return 0;
-    if (limefile_extent_of(survey->end, bytes, &data_end, &next) != 0)
+    if (limefile_record_end(survey->end, bytes, &data_end, &next) != 0)
         return 1;
     return is_header(source, next, &header);
 }
@@ -63,9 +63,9 @@ static int classify_open_tail(struct limefile_source *source, struct limefile_su
     if (found < 0)
         return found;
     bool whole = found &&
-                 limefile_extent_of(survey->end, header.bytes, &data_end, &next) == 0 &&
+                 limefile_record_end(survey->end, header.bytes, &data_end, &next) == 0 &&
                  data_end <= survey->size;
-    survey->tail = whole ? LIMEFILE_TAIL_OPEN_RECORD : LIMEFILE_TAIL_OPEN;
+    survey->tail = whole ? LIMEFILE_TAIL_RESIZED_RECORD : LIMEFILE_TAIL_RESIZED;
     return 0;
 }
 
@@ -175,7 +175,7 @@ static bool is_header_fault(int code)
     return code == LIMEFILE_E_MAGIC || code == LIMEFILE_E_VERSION;
 }
 
-int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *progress,
+int limefile_survey_scan(struct limefile_source *source, limefile_progress_fn *progress,
                          void *context, struct limefile_survey *out)
 {
     struct limefile_scan *scan;
@@ -197,7 +197,7 @@ int limefile_survey_take(struct limefile_source *source, limefile_progress_fn *p
     return err;
 }
 
-int limefile_survey_refusal(const struct limefile_survey *survey)
+int limefile_survey_check(const struct limefile_survey *survey)
 {
     if (survey->replacing && survey->tail != LIMEFILE_TAIL_REDO)
         return LIMEFILE_E_MIXED;
@@ -232,7 +232,7 @@ void limefile_survey_text(const struct limefile_survey *survey, char *buf, size_
         snprintf(buf, cap, "offset %" PRIu64 ": %" PRIu64 " bytes cut", survey->end, n);
 }
 
-int limefile_survey_cut(struct limefile_source *source, const struct limefile_survey *survey)
+int limefile_survey_repair(struct limefile_source *source, const struct limefile_survey *survey)
 {
     struct limefile_cut cut = {
         .end = survey->end,
@@ -249,8 +249,8 @@ int limefile_survey_cut(struct limefile_source *source, const struct limefile_su
 
 struct recovery {
     struct limefile_source *source;
-    limefile_note_fn *report;
-    limefile_keep_fn *save;
+    limefile_report_fn *report;
+    limefile_save_fn *save;
     void *context;
     bool changed;
 };
@@ -285,10 +285,10 @@ static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
     if (limefile_is_errno(survey->fault.code))
         return survey->fault.code;
     bool is_unknown =
-        survey->tail == LIMEFILE_TAIL_OTHER || survey->tail == LIMEFILE_TAIL_OPEN_RECORD;
+        survey->tail == LIMEFILE_TAIL_OTHER || survey->tail == LIMEFILE_TAIL_RESIZED_RECORD;
     int err = is_unknown ? save_tail(r, survey) : 0;
     if (!err)
-        err = limefile_survey_cut(r->source, survey);
+        err = limefile_survey_repair(r->source, survey);
     if (err)
         return err;
     limefile_survey_text(survey, text, sizeof text);
@@ -323,7 +323,7 @@ static int zero_padding(struct recovery *r, const struct limefile_survey *survey
     if (got == (ssize_t)padding && is_zero(now, padding))
         return 0;
     int err = write_repair(r, survey->records, at, zeros, padding, "padding set to zero");
-    return err ? err : limefile_put_sync(r->source);
+    return err ? err : limefile_sync(r->source);
 }
 
 /* After a crash the last record ends its message and has no mark. */
@@ -333,9 +333,9 @@ static int repair_last(struct recovery *r, const struct limefile_survey *survey)
     unsigned char word[LIMEFILE_WORD];
     if (survey->records == 0)
         return 0;
-    int err = limefile_put_read_header(r->source, survey->last, &header);
+    int err = limefile_edit_read_header(r->source, survey->last, &header);
     if (!err)
-        err = limefile_put_read_start(r->source, survey->last, word);
+        err = limefile_edit_read_start(r->source, survey->last, word);
     if (!err && (survey->fault.code || word[AT_RESERVED] == MARK_RESIZING))
         err = zero_padding(r, survey, header.bytes);
     if (err)
@@ -356,9 +356,9 @@ static int undo_removal(struct recovery *r, const struct limefile_survey *survey
     unsigned char word[LIMEFILE_WORD];
     if (survey->records < 2)
         return 0;
-    int err = limefile_put_read_start(r->source, survey->before, word);
+    int err = limefile_edit_read_start(r->source, survey->before, word);
     if (!err)
-        err = limefile_put_read_header(r->source, survey->last, &last);
+        err = limefile_edit_read_header(r->source, survey->last, &last);
     if (err || word[AT_RESERVED] != MARK_REMOVING)
         return err;
     if (!last.mb)
@@ -368,17 +368,17 @@ static int undo_removal(struct recovery *r, const struct limefile_survey *survey
                         "the mark of an interrupted change cleared");
 }
 
-int limefile_recover(struct limefile_source *source, limefile_note_fn *report,
-                     limefile_keep_fn *save, void *context)
+int limefile_recover(struct limefile_source *source, limefile_report_fn *report,
+                     limefile_save_fn *save, void *context)
 {
     struct limefile_survey survey;
     struct recovery r = {.source = source, .report = report, .save = save, .context = context};
-    int err = limefile_survey_take(source, NULL, NULL, &survey);
+    int err = limefile_survey_scan(source, NULL, NULL, &survey);
     if (err)
         return err;
     if (!survey.is_container)
         return survey.fault.code;
-    err = limefile_survey_refusal(&survey);
+    err = limefile_survey_check(&survey);
     if (!err && survey.fault.code)
         err = cut_tail(&r, &survey);
     bool was_marked = survey.resizing || survey.removing;
@@ -403,8 +403,8 @@ static int create_private(int dir_fd, const char *name, int container)
     return fd;
 }
 
-int limefile_create_kept(int dir_fd, const char *name, uint64_t from, int container,
-                         char **path)
+int limefile_create_cut_file(int dir_fd, const char *name, uint64_t from, int container,
+                             char **path)
 {
     for (unsigned n = 0;; n++) {
         char suffix[16] = "";

@@ -10,8 +10,8 @@
  * size is on the disk.
  */
 #include "redo.h"
-#include "bytes.h"
-#include "put.h"
+#include "header_bytes.h"
+#include "edit_io.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -60,20 +60,20 @@ static int write_last_end(struct limefile_source *source, uint64_t last, uint64_
 
 static int sync_mark(struct limefile_source *source, uint64_t last, int mark)
 {
-    int err = limefile_put_mark(source, last, mark);
-    return err ? err : limefile_put_sync(source);
+    int err = limefile_set_mark(source, last, mark);
+    return err ? err : limefile_sync(source);
 }
 
 static int cut_after(struct limefile_source *source, uint64_t last)
 {
     struct limefile_header header;
     uint64_t data_end, end;
-    int err = limefile_put_read_header(source, last, &header);
+    int err = limefile_edit_read_header(source, last, &header);
     if (!err)
-        err = limefile_extent_of(last, header.bytes, &data_end, &end);
+        err = limefile_record_end(last, header.bytes, &data_end, &end);
     if (!err)
-        err = limefile_put_size(source, end);
-    return err ? err : limefile_put_sync(source);
+        err = limefile_set_size(source, end);
+    return err ? err : limefile_sync(source);
 }
 
 int limefile_redo_apply(struct limefile_source *source, uint64_t last,
@@ -83,13 +83,13 @@ int limefile_redo_apply(struct limefile_source *source, uint64_t last,
     if (!err && redo->target == last + LIMEFILE_HEADER_BYTES)
         err = write_last_end(source, last, redo->bytes);
     if (!err)
-        err = limefile_put_sync(source);
+        err = limefile_sync(source);
     if (!err)
         err = sync_mark(source, last, MARK_RESIZING);
     if (!err)
         err = cut_after(source, last);
     /* Clearing the mark needs no sync: a mark that survives a crash has no bytes behind it. */
-    return err ? err : limefile_put_mark(source, last, 0);
+    return err ? err : limefile_set_mark(source, last, 0);
 }
 
 /* ---- find ---- */
@@ -101,19 +101,19 @@ static bool is_valid_redo(struct limefile_source *source, uint64_t last,
 {
     struct limefile_header header;
     uint64_t data_end, end, length;
-    if (limefile_put_read_header(source, last, &header) != 0)
+    if (limefile_edit_read_header(source, last, &header) != 0)
         return false;
     length = header.bytes;
     if (redo->target == last + LIMEFILE_HEADER_BYTES) {
         length = redo->bytes > length ? redo->bytes : length;
     } else if (redo->target < LIMEFILE_HEADER_BYTES || redo->target > last ||
                redo->bytes > last - redo->target ||
-               limefile_put_read_header(source, redo->target - LIMEFILE_HEADER_BYTES,
-                                        &header) != 0 ||
+               limefile_edit_read_header(source, redo->target - LIMEFILE_HEADER_BYTES,
+                                         &header) != 0 ||
                header.bytes != redo->bytes) {
         return false;
     }
-    return limefile_extent_of(last, length, &data_end, &end) == 0 &&
+    return limefile_record_end(last, length, &data_end, &end) == 0 &&
            redo->offset >= end + LIMEFILE_WORD;
 }
 
@@ -143,20 +143,20 @@ int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t s
 int limefile_redo_begin(struct limefile_editor *editor, const struct limefile_record *record,
                         uint64_t bytes, struct limefile_redo *redo)
 {
-    const struct limefile_last *last = &editor->last;
+    const struct limefile_last_record *last = &editor->last;
     bool is_last = record->data_offset == last->data_offset;
     uint64_t data_end, end, file_end;
     *redo = (struct limefile_redo){.target = record->data_offset, .bytes = bytes};
     if (editor->count == 0 || !last->committed || editor->uncertain ||
         (!is_last && bytes != record->bytes))
         return LIMEFILE_E_STATE;
-    int err = limefile_extent_of(last->header_offset,
-                                 is_last && bytes > last->bytes ? bytes : last->bytes,
-                                 &data_end, &end);
+    int err = limefile_record_end(last->header_offset,
+                                  is_last && bytes > last->bytes ? bytes : last->bytes,
+                                  &data_end, &end);
     if (!err && bytes > LIMEFILE_BYTES_MAX - LIMEFILE_WORD - TRAILER)
         err = LIMEFILE_E_LENGTH;
     if (!err)
-        err = limefile_extent_of(end, bytes + LIMEFILE_WORD + TRAILER, &data_end, &file_end);
+        err = limefile_record_end(end, bytes + LIMEFILE_WORD + TRAILER, &data_end, &file_end);
     if (err)
         return err;
     redo->offset = end + LIMEFILE_WORD;
@@ -173,13 +173,13 @@ static int write_trailer(struct limefile_source *source, const struct limefile_r
     put_be64(trailer + 2 * LIMEFILE_WORD, redo->bytes);
     int err = limefile_write_full(source, raw, padding + TRAILER, redo->offset + redo->bytes);
     if (!err)
-        err = limefile_put_size(source, redo->offset + padded_length(redo->bytes) + TRAILER);
-    return err ? err : limefile_put_sync(source);
+        err = limefile_set_size(source, redo->offset + padded_length(redo->bytes) + TRAILER);
+    return err ? err : limefile_sync(source);
 }
 
 int limefile_redo_commit(struct limefile_editor *editor, struct limefile_redo *redo)
 {
-    struct limefile_last *last = &editor->last;
+    struct limefile_last_record *last = &editor->last;
     int err = write_trailer(editor->source, redo);
     if (err) {
         limefile_redo_abandon(editor);

@@ -6,7 +6,7 @@
  */
 #define _GNU_SOURCE
 #include "limeedit.h"
-#include "bytes.h"
+#include "header_bytes.h"
 #include "descriptor.h"
 
 #include <errno.h>
@@ -98,7 +98,7 @@ static int new_length(const struct limefile_rewrite *plan, uint64_t *bytes)
 static int write_changed_record(struct rewrite *r, uint64_t bytes)
 {
     const struct limefile_record *record = r->plan->record;
-    const struct limefile_piece *chunks = r->plan->chunks;
+    const struct limefile_chunk *chunks = r->plan->chunks;
     unsigned char word[8];
     int err = copy_aligned(r, r->plan->fd, record->header_offset, AT_BYTES);
     put_be64(word, bytes);
@@ -145,7 +145,7 @@ static int adjust_flags(const struct rewrite *r)
 
 static int write_inserted_record(struct rewrite *r)
 {
-    const struct limefile_insert *new = r->plan->insert;
+    const struct limefile_new_record *new = r->plan->insert;
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     struct limefile_header header;
     int err = new->type_len ? 0 : LIMEFILE_E_TYPE;
@@ -166,13 +166,13 @@ static int write_inserted_record(struct rewrite *r)
 static int write_container(struct rewrite *r)
 {
     const struct limefile_record *record = r->plan->record;
-    const struct limefile_insert *new = r->plan->insert;
+    const struct limefile_new_record *new = r->plan->insert;
     uint64_t data_end = record->data_offset + record->bytes, rest = data_end + record->padding;
     uint64_t size = limefile_index_size(r->plan->index), after = size > rest ? size - rest : 0;
     uint64_t begin = new ? rest : record->header_offset, bytes, end, next;
     int err = new_length(r->plan, &bytes);
     if (!err)
-        err = limefile_extent_of(begin, bytes, &end, &next);
+        err = limefile_record_end(begin, bytes, &end, &next);
     if (!err && after > INT64_MAX - next)
         err = LIMEFILE_E_LENGTH;
     if (err)

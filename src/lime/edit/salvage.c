@@ -22,7 +22,7 @@ static int is_whole_record(struct limefile_source *source, uint64_t offset, uint
         return (int)got;
     out->offset = offset;
     return got == (ssize_t)sizeof raw && limefile_header_decode(raw, &out->header) == 0 &&
-           limefile_extent_of(offset, out->header.bytes, &data_end, &next) == 0 &&
+           limefile_record_end(offset, out->header.bytes, &data_end, &next) == 0 &&
            data_end <= size;
 }
 

@@ -21,7 +21,7 @@ const char *limefile_gauge_format_name(enum limefile_gauge_format format)
     return formats[format] ? formats[format]->name : "none";
 }
 
-enum limefile_gauge_format limefile_gauge_format_named(const char *word)
+enum limefile_gauge_format limefile_gauge_format_by_name(const char *word)
 {
     for (int i = LIMEFILE_GAUGE_ILDG; i <= LIMEFILE_GAUGE_OPENQCD; i++)
         if (strcmp(formats[i]->name, word) == 0)
@@ -29,7 +29,7 @@ enum limefile_gauge_format limefile_gauge_format_named(const char *word)
     return LIMEFILE_GAUGE_NONE;
 }
 
-bool limefile_gauge_is_damage(int err)
+bool limefile_gauge_error_is_damage(int err)
 {
     return err == LIMEFILE_E_GAUGE_HEADER || err == LIMEFILE_E_GAUGE_VALUE ||
            err == LIMEFILE_E_GAUGE_LATTICE || err == LIMEFILE_E_GAUGE_LENGTH ||
@@ -38,7 +38,7 @@ bool limefile_gauge_is_damage(int err)
 
 /* ---- opening ---- */
 
-enum limefile_gauge_format limefile_gauge_guess(const void *first, size_t n, uint64_t size)
+enum limefile_gauge_format limefile_gauge_detect(const void *first, size_t n, uint64_t size)
 {
     for (int i = LIMEFILE_GAUGE_NERSC; i <= LIMEFILE_GAUGE_OPENQCD; i++)
         if (formats[i]->matches(first, n, size))
@@ -59,14 +59,14 @@ static int open_detected(struct limefile_gauge *g, uint64_t ordinal)
                                            : LIMEFILE_E_GAUGE_UNKNOWN;
     if (ordinal)
         return LIMEFILE_E_NO_RECORD;
-    enum limefile_gauge_format format = limefile_gauge_guess(head, (size_t)n, size);
+    enum limefile_gauge_format format = limefile_gauge_detect(head, (size_t)n, size);
     return format ? formats[format]->open(g, head, size) : LIMEFILE_E_GAUGE_UNKNOWN;
 }
 
 static struct limefile_gauge *new_gauge(struct limefile_source *source)
 {
     struct limefile_gauge *g = calloc(1, sizeof *g);
-    struct limefile_gauge_kept *priv = calloc(1, sizeof *priv);
+    struct limefile_gauge_private *priv = calloc(1, sizeof *priv);
     if (!g || !priv) {
         free(g);
         free(priv);

@@ -2,12 +2,13 @@
 #ifndef LIMEFILE_GAUGE_H
 #define LIMEFILE_GAUGE_H
 
-#include "bytes.h"
+#include "header_bytes.h"
 #include "limegauge.h"
 
 #include <string.h>
 
-/* ---- links as bytes (links.c) -------------------------------------------------------- */
+/* ---- links as bytes (link_convert.c) --------------------------------------------------------
+ */
 
 /* The form in which a file stores a link. */
 struct links_form {
@@ -51,7 +52,7 @@ enum gauge_depth {
                      if the list is longer, the sites cannot be read */
 };
 
-struct limefile_gauge_kept {
+struct limefile_gauge_private {
     struct limefile_source *source;
     enum gauge_depth depth;
     char *why; /* LIMEFILE_GAUGE_WHY_MAX bytes for gauge_fail(); or NULL */
@@ -70,7 +71,7 @@ struct limefile_gauge_image {
     uint64_t data_bytes;
     unsigned char *header, *trailer;
     size_t header_bytes, trailer_bytes;
-    struct limefile_gauge_form options; /* its strings are copies, owned by `texts` */
+    struct limefile_gauge_options options; /* its strings are copies, owned by `texts` */
     char *texts[6];
 };
 
@@ -111,7 +112,7 @@ int gauge_field_open(struct limefile_gauge *, const struct limefile_field *);
 int gauge_open_depth(struct limefile_source *, uint64_t ordinal, enum gauge_depth,
                      struct limefile_gauge **out, char *why);
 
-/* ---- functions for the formats (gaugefile.c) ------------------------------------------ */
+/* ---- functions for the formats (gauge_common.c) ------------------------------------------ */
 
 /* Writes the reason into priv->why unless that is NULL. Returns the code. */
 int gauge_fail(const struct limefile_gauge *, int code, const char *format, ...)
@@ -155,7 +156,8 @@ void gauge_add_image(const struct limefile_gauge_image *, const void *data, size
 /* Adds the sums of other sites, computed by another thread. */
 void gauge_merge_sums(struct limefile_gauge_sums *, const struct limefile_gauge_sums *other);
 
-/* ---- images (image.c) ---------------------------------------------------------------- */
+/* ---- images (gauge_image.c) ----------------------------------------------------------------
+ */
 
 /* Converts `count` sites from ILDG's form to the image's. Not for openQCD. */
 void image_encode(const struct limefile_gauge_image *, const void *sites, uint64_t count,

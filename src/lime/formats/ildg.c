@@ -44,7 +44,7 @@ static int choose_field(const struct limefile_fields *fields, uint64_t ordinal,
     struct limefile_field field;
     unsigned found = 0;
     if (ordinal)
-        return limefile_fields_of(fields, ordinal, out) && is_configuration(out)
+        return limefile_fields_find(fields, ordinal, out) && is_configuration(out)
                    ? 0
                    : LIMEFILE_E_GAUGE_NONE;
     for (size_t i = 0; i < fields->count; i++) {
@@ -62,8 +62,8 @@ static int choose_field(const struct limefile_fields *fields, uint64_t ordinal,
 
 static int read_stated(struct limefile_gauge *g, const struct limefile_field *field)
 {
-    struct limefile_gauge_kept *priv = g->priv;
-    int count = limefile_physics_stated_of(priv->source, priv->index, field, priv->stated);
+    struct limefile_gauge_private *priv = g->priv;
+    int count = limefile_physics_stated_read(priv->source, priv->index, field, priv->stated);
     for (int i = 0; i < count; i++)
         if (priv->stated[i].quantity == LIMEFILE_PHYSICS_TRACE)
             g->has_trace = true;
@@ -88,7 +88,7 @@ static int read_info(struct limefile_gauge *g, const struct limefile_field *fiel
 {
     static const char *const types[] = {"xlf-info", "nersc-header", "milc-header",
                                         "openqcd-header"};
-    const struct limefile_gauge_kept *priv = g->priv;
+    const struct limefile_gauge_private *priv = g->priv;
     struct limefile_record r;
     for (size_t i = 0; i < sizeof types / sizeof types[0] && !g->text; i++) {
         if (!limefile_physics_find_text(priv->index, field, types[i], &r) || r.bytes > INFO_MAX)
@@ -108,7 +108,7 @@ static int read_info(struct limefile_gauge *g, const struct limefile_field *fiel
 
 int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
 {
-    struct limefile_gauge_kept *priv = g->priv;
+    struct limefile_gauge_private *priv = g->priv;
     struct limefile_fields fields;
     struct limefile_field field;
     int err = limefile_index_build(priv->source, &priv->index);
@@ -170,7 +170,7 @@ static int add_format(const struct limefile_gauge_image *image, struct limefile_
 
 static int add_header(struct limefile_gauge_image *image, struct limefile_memory *out)
 {
-    const struct limefile_gauge_form *opts = &image->options;
+    const struct limefile_gauge_options *opts = &image->options;
     int err = 0;
     if (opts->text && opts->text_type)
         err = add_record(out, opts->text_type, opts->text, strlen(opts->text), true, true);

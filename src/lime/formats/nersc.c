@@ -219,8 +219,8 @@ static bool is_unitary(const unsigned char *sites, unsigned precision, uint64_t 
     double link[LIMEFILE_LINK_REALS], unitarity, determinant;
     for (uint64_t i = 0; i < 4 * count; i++) {
         links_reals(sites + i * LIMEFILE_LINK_REALS * (precision / 8), precision, link);
-        if (limefile_physics_link(link, &unitarity, &determinant) >= 0 || unitarity > 0.01 ||
-            determinant > 0.01)
+        if (limefile_physics_measure_link(link, &unitarity, &determinant) >= 0 ||
+            unitarity > 0.01 || determinant > 0.01)
             return false;
     }
     return true;
@@ -346,7 +346,7 @@ static int make_nersc_header(struct limefile_gauge_image *image,
                              const struct limefile_gauge_totals *totals)
 {
     static const struct limefile_gauge_totals none;
-    const struct limefile_gauge_form *options = &image->options;
+    const struct limefile_gauge_options *options = &image->options;
     const uint64_t *l = image->sites.extent;
     char text[WRITTEN_MAX], trace[24], plaquette[24];
     const char *date = value_or(options->date, "unknown");

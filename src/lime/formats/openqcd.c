@@ -71,8 +71,8 @@ static bool is_damaged(const unsigned char *head, size_t n, uint64_t size)
         return false;
     for (unsigned i = 0; i < LIMEFILE_LINK_REALS; i++)
         link[i] = get_le_double(head + HEADER_BYTES + 8 * i);
-    return limefile_physics_link(link, &unitarity, &determinant) < 0 && unitarity < 1e-6 &&
-           determinant < 1e-6;
+    return limefile_physics_measure_link(link, &unitarity, &determinant) < 0 &&
+           unitarity < 1e-6 && determinant < 1e-6;
 }
 
 /* ---- boxes of sites ---- */

@@ -1,6 +1,6 @@
 /* volumes.c - check that a set of volumes is complete, and present it as one container */
 #include "array.h"
-#include "bytes.h"
+#include "header_bytes.h"
 #include "limevolumes.h"
 
 #include <ctype.h>
@@ -381,7 +381,7 @@ static int add_joined(struct limefile_volumes *set, const struct limefile_record
     uint64_t end;
     int err = limefile_header_init(&header, r->type, r->type_len, j->bytes, true, true);
     set->records++;
-    return err ? err : limefile_extent_of(j->offset, j->bytes, &end, &set->size);
+    return err ? err : limefile_record_end(j->offset, j->bytes, &end, &set->size);
 }
 
 static bool has_part(const struct limefile_volumes *set, uint32_t message)
@@ -682,10 +682,10 @@ struct limefile_source *limefile_volumes_source(struct limefile_volumes *set)
     return &set->source;
 }
 
-void limefile_volumes_facts(const struct limefile_volumes *set,
-                            struct limefile_volumes_facts *out)
+void limefile_volumes_info(const struct limefile_volumes *set,
+                           struct limefile_volumes_info *out)
 {
-    *out = (struct limefile_volumes_facts){
+    *out = (struct limefile_volumes_info){
         .volfmt = set->file.volfmt,
         .lattice = set->file.lattice,
         .volumes = set->count,
@@ -695,8 +695,8 @@ void limefile_volumes_facts(const struct limefile_volumes *set,
     };
 }
 
-uint64_t limefile_volumes_part(const struct limefile_volumes *set, size_t i,
-                               const struct limefile_scidac_record **stated)
+uint64_t limefile_volumes_skipped_part(const struct limefile_volumes *set, size_t i,
+                                       const struct limefile_scidac_record **stated)
 {
     *stated = &set->part[i].stated;
     return set->part[i].ordinal;
@@ -709,7 +709,7 @@ uint64_t limefile_volumes_sites(const struct limefile_volumes *set, size_t volum
 
 /* ---- names ---- */
 
-bool limefile_volumes_name(const char *name, size_t *stem, uint64_t *number)
+bool limefile_volumes_parse_name(const char *name, size_t *stem, uint64_t *number)
 {
     enum { DIGITS_MIN = 4, DIGITS_MAX = 18 };
     size_t n = strlen(name), digits = 0;

@@ -52,7 +52,7 @@ int limefile_editor_new(struct limefile_source *, const struct limefile_index *,
 void limefile_editor_free(struct limefile_editor *); /* does not write */
 
 /* The last record, committed or not. LIMEFILE_E_NO_RECORD: the container is empty. */
-struct limefile_last {
+struct limefile_last_record {
     uint64_t ordinal;
     uint64_t header_offset, data_offset;
     uint64_t bytes; /* committed length; 0 before the first commit */
@@ -61,7 +61,7 @@ struct limefile_last {
     uint8_t type_len;
     char type[LIMEFILE_TYPE_BYTES + 1];
 };
-int limefile_editor_last(const struct limefile_editor *, struct limefile_last *out);
+int limefile_editor_last(const struct limefile_editor *, struct limefile_last_record *out);
 
 /* Returns the end of the last record, which is the end of the file, in *end. LIMEFILE_E_STATE:
  * the end is undefined, as an append or a resize is in progress or has failed. */
@@ -78,7 +78,7 @@ int limefile_append_begin(struct limefile_editor *, const char *type, size_t typ
  * this writes nothing; afterwards it calls limefile_set_boundary() and updates the editor.
  * Errors: LIMEFILE_E_ORDER if `mb` is false for the first record of the container, which always
  * begins a message; LIMEFILE_E_STATE after a failed first commit, until a commit succeeds. */
-int limefile_append_message(struct limefile_editor *, bool mb);
+int limefile_editor_set_mb(struct limefile_editor *, bool mb);
 
 /* Marks a committed record as growing, in the reserved byte of its header, and syncs the mark.
  * Call it before writing after the record's end: limefile_recover() then cuts these bytes after
@@ -151,13 +151,13 @@ int limefile_set_boundary(struct limefile_source *, uint64_t header_before,
 /* ---- insert, remove or resize an inner record (rewrite.c) ------------------------------- */
 
 /* Bytes [offset, offset + bytes) of a file; fd -1: zeros. */
-struct limefile_piece {
+struct limefile_chunk {
     int fd;
     uint64_t offset, bytes;
 };
 
 /* A new record. LIMEFILE_E_TYPE: a header cannot hold the type, or the type is empty. */
-struct limefile_insert {
+struct limefile_new_record {
     const char *type;
     size_t type_len;
     const void *data;
@@ -170,10 +170,10 @@ struct limefile_rewrite {
     int fd;           /* the container, O_RDWR and locked; it stays open on the old file */
     const struct limefile_index *index;
     const struct limefile_record *record;
-    const struct limefile_insert *insert; /* record to insert after `record`; or NULL */
-    const struct limefile_piece *chunks;  /* new data of `record`; NULL removes it */
-    size_t count;                         /* of chunks */
-    limefile_progress_fn *progress;       /* or NULL */
+    const struct limefile_new_record *insert; /* record to insert after `record`; or NULL */
+    const struct limefile_chunk *chunks;      /* new data of `record`; NULL removes it */
+    size_t count;                             /* of chunks */
+    limefile_progress_fn *progress;           /* or NULL */
     void *context;
 };
 
@@ -200,11 +200,11 @@ int limefile_rewrite(const struct limefile_rewrite *, int *new_fd);
 
 /* Reports an action or a finding as text without a newline: "offset 1234: an unfinished record
  * of type 'x', 17 bytes, cut". */
-typedef void limefile_note_fn(void *context, const char *text);
+typedef void limefile_report_fn(void *context, const char *text);
 
 /* Called before bytes [from, size) are cut that are not known to be an unfinished record of
  * this project, to save them. Returns 0 to cut them, < 0 to leave the file unchanged. */
-typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
+typedef int limefile_save_fn(void *context, uint64_t from, uint64_t size);
 
 /*
  * Restores the state before or after the change that a crash has interrupted: completes a
@@ -220,11 +220,11 @@ typedef int limefile_keep_fn(void *context, uint64_t from, uint64_t size);
  *
  * Returns 0 if the container can be changed; it is synced if this call changed anything.
  * Otherwise nothing was changed, or an I/O error occurred: returns that error, the code of a
- * fault that cannot be cut, or that of limefile_survey_refusal(). LIMEFILE_E_MAGIC, _VERSION:
+ * fault that cannot be cut, or that of limefile_survey_check(). LIMEFILE_E_MAGIC, _VERSION:
  * not a container.
  */
-int limefile_recover(struct limefile_source *source, limefile_note_fn *note,
-                     limefile_keep_fn *save, void *context);
+int limefile_recover(struct limefile_source *source, limefile_report_fn *note,
+                     limefile_save_fn *save, void *context);
 
 /* Copies owner, group, attributes, access control list and mode from an open file to another.
  * Call it before anything else is done to `to`, which no other user may be able to read. */
@@ -239,19 +239,19 @@ int limefile_acl_copy(int from, int to);
  * gets the owner and mode of the open file `container`; if that is not permitted, only the
  * caller can read it. Returns a descriptor or -errno. The caller always frees the name *path
  * (or NULL). */
-int limefile_create_kept(int dir_fd, const char *name, uint64_t from, int container,
-                         char **path);
+int limefile_create_cut_file(int dir_fd, const char *name, uint64_t from, int container,
+                             char **path);
 
 /* ---- the steps of recovery, for a program that asks the user in between: lime repair ---- */
 
 enum limefile_tail {
     LIMEFILE_TAIL_NONE,
-    LIMEFILE_TAIL_UNFINISHED,  /* an unfinished record of this project, never committed */
-    LIMEFILE_TAIL_OPEN,        /* after a record that was being resized: old or new data */
-    LIMEFILE_TAIL_OPEN_RECORD, /* the same, but it begins like a whole record */
-    LIMEFILE_TAIL_REMOVED,     /* remainder of a record that was being removed */
-    LIMEFILE_TAIL_REDO,        /* new data of a record; recovery copies them into it */
-    LIMEFILE_TAIL_ZEROS,       /* zeros, at most a header long */
+    LIMEFILE_TAIL_UNFINISHED,     /* an unfinished record of this project, never committed */
+    LIMEFILE_TAIL_RESIZED,        /* after a record that was being resized: old or new data */
+    LIMEFILE_TAIL_RESIZED_RECORD, /* the same, but it begins like a whole record */
+    LIMEFILE_TAIL_REMOVED,        /* remainder of a record that was being removed */
+    LIMEFILE_TAIL_REDO,           /* new data of a record; recovery copies them into it */
+    LIMEFILE_TAIL_ZEROS,          /* zeros, at most a header long */
     LIMEFILE_TAIL_OTHER,
 };
 
@@ -268,27 +268,28 @@ struct limefile_survey {
     struct limefile_redo redo; /* if tail is LIMEFILE_TAIL_REDO */
     uint64_t contradictions;   /* contradicting message flags that recovery does not repair */
     uint64_t last, before;     /* offsets of the headers of the last two records */
-    /* The last record does not end its message; limefile_survey_cut() will set its ME flag. */
+    /* The last record does not end its message; limefile_survey_repair() will set its ME flag.
+     */
     bool cut_sets_me;
     bool is_container;                /* true also for a lone unfinished record */
     char type[LIMEFILE_NAME_MAX + 1]; /* type of the unfinished record, with %XX */
 };
 
 /* Examines the container. progress may be NULL, here and below. (recover.c) */
-int limefile_survey_take(struct limefile_source *, limefile_progress_fn *progress,
+int limefile_survey_scan(struct limefile_source *, limefile_progress_fn *progress,
                          void *context, struct limefile_survey *out);
 
 /* Returns 0, or why no program may change this container, whatever its tail is.
  * LIMEFILE_E_FLAGS: message flags contradict each other, as after a crash in the middle of
  * limefile_set_boundary(). LIMEFILE_E_MIXED: the mark of a replacement without its new data. */
-int limefile_survey_refusal(const struct limefile_survey *);
+int limefile_survey_check(const struct limefile_survey *);
 
-/* Fills buf with a text on what limefile_survey_cut() cuts or completes, for tails that need no
- * question. The text always ends with a NUL. */
+/* Fills buf with a text on what limefile_survey_repair() cuts or completes, for tails that need
+ * no question. The text always ends with a NUL. */
 void limefile_survey_text(const struct limefile_survey *, char *buf, size_t cap);
 
 /* Cuts the tail or completes the replacement, and syncs; can be repeated after a crash. */
-int limefile_survey_cut(struct limefile_source *, const struct limefile_survey *);
+int limefile_survey_repair(struct limefile_source *, const struct limefile_survey *);
 
 /* Searches for a whole record at any byte after `from`. Returns 1 if found, 0 if not, or an
  * error code. (salvage.c) */
@@ -302,8 +303,8 @@ int limefile_salvage_find(struct limefile_source *, uint64_t from, uint64_t size
 
 /* Repairs flags, reserved bits, bytes after the NUL of types, and padding, but not types or the
  * mark of a replacement. dry: only reports what it would do. note may be NULL. Does not sync.
- * (mend.c) */
-int limefile_mend(struct limefile_source *, bool dry, limefile_note_fn *note,
-                  limefile_progress_fn *progress, void *context);
+ * (repair_headers.c) */
+int limefile_repair_headers(struct limefile_source *, bool dry, limefile_report_fn *note,
+                            limefile_progress_fn *progress, void *context);
 
 #endif

@@ -21,8 +21,8 @@ enum limefile_error {
     LIMEFILE_E_DATA_CUT,       /* the file ends inside a record's data */
     LIMEFILE_E_TRAILING,       /* garbage after the last record */
     LIMEFILE_E_RECORDS,        /* more records than an ordinal can number */
-    LIMEFILE_E_ZEROS,          /* (limebeginning.h) zeros instead of the first header */
-    LIMEFILE_E_BEGINNING,      /* (limebeginning.h) a damaged first header */
+    LIMEFILE_E_ZEROS,          /* (limedetect.h) zeros instead of the first header */
+    LIMEFILE_E_BEGINNING,      /* (limedetect.h) a damaged first header */
 
     LIMEFILE_D_MB_MISSING,  /* a message begins without the MB flag */
     LIMEFILE_D_MB_INSIDE,   /* MB before the previous message has ended */
@@ -62,7 +62,7 @@ enum limefile_error {
 
     LIMEFILE_D_CHECKSUM_MISSING, /* (lime check --strict) data without a checksum */
     LIMEFILE_D_UNDESCRIBED,      /* (lime check --strict) data without a description */
-    LIMEFILE_D_EMPTY,            /* (limebeginning.h) an empty file */
+    LIMEFILE_D_EMPTY,            /* (limedetect.h) an empty file */
 
     LIMEFILE_D_CELLS_TEXT,  /* a checkpoint's text is missing or differs from its index */
     LIMEFILE_D_CELLS_INDEX, /* an index of cells that is damaged */

@@ -28,7 +28,8 @@
 #define LIMEFILE_ALIGN        8   /* the data of a record are padded to a multiple of this */
 #define LIMEFILE_BYTES_MAX    INT64_MAX /* the largest data length that a file can hold */
 
-/* ---- headers (format.c), pure functions -------------------------------------------- */
+/* ---- headers (record_header.c), pure functions --------------------------------------------
+ */
 
 /* A record header as read: the values of its fields, valid or not. */
 struct limefile_header {
@@ -65,8 +66,8 @@ unsigned limefile_padding(uint64_t bytes);
 
 /* Computes the end of the data and the offset of the next header, for a record with a header at
  * header_offset and `bytes` bytes of data. LIMEFILE_E_LENGTH: beyond the size of any file. */
-int limefile_extent_of(uint64_t header_offset, uint64_t bytes, uint64_t *data_end,
-                       uint64_t *next);
+int limefile_record_end(uint64_t header_offset, uint64_t bytes, uint64_t *data_end,
+                        uint64_t *next);
 
 /* ---- sources (source.c) -------------------------------------------------------------- */
 
@@ -106,7 +107,7 @@ struct limefile_memory {
     bool borrowed; /* data belongs to the caller: no function writes or frees it */
 };
 void limefile_memory_init(struct limefile_memory *);
-void limefile_memory_lend(struct limefile_memory *, const void *data, size_t size);
+void limefile_memory_borrow(struct limefile_memory *, const void *data, size_t size);
 void limefile_memory_release(struct limefile_memory *);
 
 /* Read or write all n bytes. read_full returns the number of bytes, less than n only at the
@@ -147,7 +148,7 @@ struct limefile_copy {
 int limefile_copy(struct limefile_copy *);
 
 /* Writes n bytes of memory, at most c->left, in the same way. Returns 0 or -errno. */
-int limefile_copy_put(struct limefile_copy *, const void *bytes, size_t n);
+int limefile_copy_write(struct limefile_copy *, const void *bytes, size_t n);
 
 /* ---- opening (source.c) ------------------------------------------------------------- */
 
@@ -158,7 +159,8 @@ int limefile_open(const char *path, int flags);
 /* Checks an open descriptor in the same way: 0, -errno, -EISDIR or LIMEFILE_E_NOT_FILE. */
 int limefile_check_fd(int fd);
 
-/* ---- direct I/O (direct.c, cached.c) ------------------------------------------------ */
+/* ---- direct I/O (direct_io.c, page_cache.c) ------------------------------------------------
+ */
 
 /* Alignment of offset, length and memory of a direct read or write; fits every device. */
 #define LIMEFILE_DIRECT_ALIGN 4096
@@ -186,13 +188,13 @@ int limefile_open_direct(int fd);
 /* Reads the whole blocks around n bytes at `offset`. `buf` is aligned and has room for n bytes
  * and two blocks; *bytes is set to the first requested byte in it. Returns how many of the n
  * bytes were read, fewer at the end of the file or where the file system stopped, or -errno. */
-ssize_t limefile_read_around(int direct, char *buf, size_t n, uint64_t offset,
+ssize_t limefile_read_direct(int direct, char *buf, size_t n, uint64_t offset,
                              const char **bytes);
 
 /* Finds the whole blocks in n bytes at `offset`, held in `data`: returns their length, and
  * in *head the number of bytes before them. 0: too few bytes, or unsuitable alignment of
  * `data`. */
-size_t limefile_blocks_inside(const void *data, size_t n, uint64_t offset, size_t *head);
+size_t limefile_direct_blocks(const void *data, size_t n, uint64_t offset, size_t *head);
 
 /* ---- findings ---------------------------------------------------------------------- */
 
@@ -265,8 +267,8 @@ typedef void limefile_progress_fn(void *context, uint64_t done, uint64_t size);
 int limefile_index_scan(struct limefile_source *, limefile_finding_fn *report,
                         limefile_progress_fn *progress, void *context,
                         struct limefile_index **out);
-void limefile_index_free(struct limefile_index *);                   /* drops a reference */
-struct limefile_index *limefile_index_hold(struct limefile_index *); /* takes a reference */
+void limefile_index_free(struct limefile_index *);                  /* drops a reference */
+struct limefile_index *limefile_index_ref(struct limefile_index *); /* takes a reference */
 
 /* Copies an index with a new last record (ordinal: the count), one more record (ordinal: the
  * count + 1), or without the last one. The copy has no fault and ends with its last record. */
@@ -297,7 +299,8 @@ int limefile_index_by_number(const struct limefile_index *, uint32_t message, ui
 int limefile_index_by_type(const struct limefile_index *, const char *type, size_t type_len,
                            struct limefile_record *first, uint64_t *count);
 
-/* ---- names (name.c): records as file names ------------------------------------------ */
+/* ---- names (record_name.c): records as file names ------------------------------------------
+ */
 
 #define LIMEFILE_NAME_MAX 255 /* without the NUL */
 
@@ -309,7 +312,7 @@ size_t limefile_name_encode(const char *type, size_t type_len, char *out, size_t
 size_t limefile_name_decode(const char *name, size_t name_len, char *out, size_t cap);
 
 /* Formats "003-ildg-binary-data". Cuts long types; the ordinal keeps names unique. */
-size_t limefile_name_of(const struct limefile_record *, char out[LIMEFILE_NAME_MAX + 1]);
+size_t limefile_name_format(const struct limefile_record *, char out[LIMEFILE_NAME_MAX + 1]);
 
 /* Finds the record with this name, or the only record with this type. Returns 0 or
  * LIMEFILE_E_NO_RECORD. */

@@ -32,7 +32,7 @@ enum {
     LIMEFILE_STATE = LIMEFILE_SIZE | LIMEFILE_MTIME | LIMEFILE_CTIME,
 };
 
-struct limefile_identity limefile_identity_of(const struct stat *);
+struct limefile_identity limefile_identify(const struct stat *);
 
 /* Returns the LIMEFILE_... flags of all differences, or 0. */
 unsigned limefile_identity_differences(const struct limefile_identity *,
@@ -54,7 +54,7 @@ bool limefile_time_equal(const struct timespec *, const struct timespec *);
 
 /* Returns true if the file can have changed again, with the same `time`, after it was `seen`:
  * two changes within a tick of the file system's clock get the same time. */
-bool limefile_time_is_racy(const struct timespec *time, const struct timespec *seen);
+bool limefile_time_is_suspect(const struct timespec *time, const struct timespec *seen);
 
 /* Returns true if a write to the file can still be in progress: it has this ctime, less than a
  * minute old, and a process has it open for writing. The kernel sets a file's times when a

@@ -158,7 +158,7 @@ struct limefile_field {
 };
 
 /* Returns false for LIMEFILE_D_FIELD_LENGTH: the length contradicts the description. */
-bool limefile_field_fits(const struct limefile_field *);
+bool limefile_field_length_fits(const struct limefile_field *);
 
 /* Returns true if sites and site_bytes are known and agree with the record's length, so that
  * limefile_field_sum() can compute a checksum. */
@@ -177,7 +177,7 @@ struct limefile_siteshape {
     bool complex;                             /* true if an element is two real numbers */
     bool known; /* false: only the number of real numbers, or of bytes, is known */
 };
-void limefile_siteshape_of(const struct limefile_field *, struct limefile_siteshape *out);
+void limefile_siteshape_find(const struct limefile_field *, struct limefile_siteshape *out);
 
 /* Returns true if the site is four square colour matrices. */
 bool limefile_siteshape_is_links(const struct limefile_siteshape *);
@@ -189,7 +189,7 @@ unsigned limefile_datatype_precision(const char *datatype);
  * list. */
 bool limefile_datatype_is_known(const char *datatype);
 
-/* ---- comparing data with their checksum (proof.c) ---- */
+/* ---- comparing data with their checksum (field_verify.c) ---- */
 
 /*
  * If a record's length contradicts its description, either the number of sites or the size of a
@@ -199,11 +199,12 @@ bool limefile_datatype_is_known(const char *datatype);
 
 /* Returns in *out the i-th way to read the data: sites and site_bytes whose product is the
  * length. There are at most two. Returns false if the i-th does not exist. */
-bool limefile_field_reading(const struct limefile_field *, unsigned i,
-                            struct limefile_field *out);
+bool limefile_field_layout(const struct limefile_field *, unsigned i,
+                           struct limefile_field *out);
 
 /* Returns true if that is the checksum in the file. */
-bool limefile_field_matches(const struct limefile_field *, const struct limefile_checksum *);
+bool limefile_field_sum_matches(const struct limefile_field *,
+                                const struct limefile_checksum *);
 
 /* Returns why the data are wrong with any checksum (a static text), or NULL if unknown. */
 const char *limefile_field_why_bad(const struct limefile_field *);
@@ -238,7 +239,7 @@ struct limefile_fields {
     char lfn[LIMEFILE_LFN_MAX]; /* the first one; "" if none */
     uint64_t by_lfn;            /* ordinal of its record, or 0 */
     bool described; /* a record is ILDG or SciDAC metadata: not a plain LIME container */
-    struct limefile_fields_kept *store; /* private to the library */
+    struct limefile_fields_store *store; /* private to the library */
 };
 int limefile_fields_build(struct limefile_source *, const struct limefile_index *,
                           struct limefile_fields *out);
@@ -248,8 +249,8 @@ void limefile_fields_release(struct limefile_fields *);
 void limefile_fields_get(const struct limefile_fields *, size_t i, struct limefile_field *out);
 
 /* Finds the field whose binary record has that ordinal. Returns false if it does not exist. */
-bool limefile_fields_of(const struct limefile_fields *, uint64_t ordinal,
-                        struct limefile_field *out);
+bool limefile_fields_find(const struct limefile_fields *, uint64_t ordinal,
+                          struct limefile_field *out);
 
 /* Returns the i-th deviation (LIMEFILE_D_XML and later), counted from 0 in file order. Returns
  * false if there are not so many. */
@@ -258,16 +259,17 @@ bool limefile_fields_finding(const struct limefile_fields *, size_t i,
 
 /* Returns the findings on the i-th field that are reported only by --strict (no checksum, no
  * description) in `out`, and how many there are. */
-unsigned limefile_fields_demand(const struct limefile_fields *, size_t i,
+unsigned limefile_fields_strict(const struct limefile_fields *, size_t i,
                                 struct limefile_finding out[2]);
 
-/* ---- the checksum of a field, with all processors (sum.c) --------------------------- */
+/* ---- the checksum of a field, with all processors (parallel_sum.c)
+ * --------------------------- */
 
 /* Adds the sites [first, first + sites) of the record to the checksum; data: their bytes, whole
  * sites. The sites of a hypercube have their rank in the whole lattice, as in QIO. Checksums of
  * disjoint parts combine by XOR. */
-void limefile_field_add(const struct limefile_field *, struct limefile_checksum *,
-                        const void *data, uint64_t first, uint64_t sites);
+void limefile_field_add_sites(const struct limefile_field *, struct limefile_checksum *,
+                              const void *data, uint64_t first, uint64_t sites);
 
 /* Computes the checksum of the whole record, read from fd by `threads` threads (0: one for each
  * processor), with direct I/O if not in the page cache. progress may be NULL; one thread at a

@@ -13,7 +13,7 @@
  * The temporary file is called .TARGET.lime-tmp-HOST-PID-START-COUNT. A killed process leaves
  * it behind; limefile_output_open() removes such files from the target's directory if they
  * belong to the same user and were made by a process of this host that has ended. SIGINT,
- * SIGTERM and SIGHUP remove the file (limeguard.h). Not thread-safe.
+ * SIGTERM and SIGHUP remove the file (limecleanup.h). Not thread-safe.
  *
  * Results are 0, -errno, or a code LIMEFILE_E_OUTPUT_*, LIMEFILE_E_NOT_FILE or -EISDIR for a
  * target that cannot be written. "FILE: " and the limefile_strerror() of these codes is a
@@ -30,7 +30,7 @@
 
 /* An attribute of every file and directory in a limefs mount: "DEVICE:INODE", in decimal, of
  * the file that the mount shows. It is not listed. */
-#define LIMEFILE_OUTPUT_FILES "user.limefs.files"
+#define LIMEFILE_FILES_XATTR "user.limefs.files"
 
 struct limefile_output {
     int fd;            /* the temporary file, O_RDWR */
@@ -60,7 +60,7 @@ struct limefile_output {
  *   force   an existing target may be replaced; without it LIMEFILE_E_OUTPUT_EXISTS
  *   inputs  descriptors of the `count` files that the program reads
  *
- * LIMEFILE_E_OUTPUT_INPUT: the target is an input (see limefile_output_is()).
+ * LIMEFILE_E_OUTPUT_INPUT: the target is an input (see limefile_output_is_target()).
  * LIMEFILE_E_OUTPUT_LOCKED: it is a container that another process has locked
  * (limefile_lock()); otherwise this process holds the lock until commit or abort.
  * LIMEFILE_E_OUTPUT_LINK: it is a symbolic link that leads nowhere.
@@ -71,8 +71,8 @@ int limefile_output_open(struct limefile_output *, const char *path, bool force,
 
 /*
  * The two steps of limefile_output_open(), for programs with too many inputs to have them open
- * at once. In between, limefile_output_is() returns true for a file that is the target. Nothing
- * is created before the second step. After success commit or abort must be called.
+ * at once. In between, limefile_output_is_target() returns true for a file that is the target.
+ * Nothing is created before the second step. After success commit or abort must be called.
  */
 int limefile_output_find(struct limefile_output *, const char *path);
 int limefile_output_create(struct limefile_output *, bool force);
@@ -80,9 +80,9 @@ int limefile_output_create(struct limefile_output *, bool force);
 /*
  * Does the same for one of many files that a program writes to the directory `dir_fd`. A
  * symbolic link `name` is replaced, not followed. The caller must have checked with
- * limefile_output_same() that the directory does not show an input in a mount. This does not
- * remove old temporary files, and the commit does not sync the directory: the caller does both
- * once for all files, with limefile_output_clean() and fsync(2).
+ * limefile_output_same_file() that the directory does not show an input in a mount. This does
+ * not remove old temporary files, and the commit does not sync the directory: the caller does
+ * both once for all files, with limefile_output_remove_stale() and fsync(2).
  */
 int limefile_output_open_at(struct limefile_output *, int dir_fd, const char *name, bool force,
                             const int *inputs, size_t count);
@@ -92,7 +92,7 @@ int limefile_output_open_at(struct limefile_output *, int dir_fd, const char *na
  * part of it, in a limefs mount. fd is an open file or directory. For inputs that are opened
  * after the output.
  */
-bool limefile_output_is(const struct limefile_output *, int fd);
+bool limefile_output_is_target(const struct limefile_output *, int fd);
 
 /*
  * Gives the file the owner and mode of the old target, or those of a new file, syncs it,
@@ -108,7 +108,7 @@ void limefile_output_abort(struct limefile_output *);
 
 /* Removes the temporary files that killed processes of this user and host have left in the
  * directory `dir_fd`, a descriptor. limefile_output_open() calls it. */
-void limefile_output_clean(int dir_fd);
+void limefile_output_remove_stale(int dir_fd);
 
 /* Returns true if `name` is that of a temporary file. */
 bool limefile_output_is_temporary(const char *name);
@@ -117,7 +117,7 @@ bool limefile_output_is_temporary(const char *name);
  * Returns true if two open files, or directories, are the same, or show the same container in
  * limefs mounts.
  */
-bool limefile_output_same(int fd, int other);
+bool limefile_output_same_file(int fd, int other);
 
 /*
  * For programs with their own temporary files: opens the existing file `name` in the directory

@@ -66,7 +66,7 @@ struct limefile_sites_field {
     uint64_t data_offset;
     size_t site_bytes;
 };
-int limefile_sites_of_field(struct limefile_source *, const struct limefile_field *,
-                            struct limefile_sites_field *context, struct limefile_sites *out);
+int limefile_sites_from_field(struct limefile_source *, const struct limefile_field *,
+                              struct limefile_sites_field *context, struct limefile_sites *out);
 
 #endif

@@ -10,22 +10,22 @@
 #include <stddef.h>
 
 enum option_kind {
-    OPTION_END,         /* after the last rule */
-    OPTION_FLAG,        /* bool: true */
-    OPTION_NO,          /* bool: false */
-    OPTION_LAST,        /* bool: true, and the rest of the line is not parsed */
-    OPTION_TEXT,        /* const char *: pointer into argv */
-    OPTION_UNSIGNED,    /* unsigned; as for all numbers, from `least` to `most` */
-    OPTION_NUMBER,      /* int64_t */
-    OPTION_COUNT,       /* int64_t, with k, M, G or T for powers of 1000 */
-    OPTION_SIZE,        /* int64_t, with k, M, G or T for powers of 1024 */
-    OPTION_REAL,        /* double: finite */
-    OPTION_REALS,       /* double[count]: "1x2x3", or "1" for all of them */
-    OPTION_EXTENTS,     /* int64_t[count]: "2x3x4" */
-    OPTION_WORD,        /* int: index in `words` */
-    OPTION_CALL,        /* take(context, NULL) */
-    OPTION_CALL_TEXT,   /* take(context, text) */
-    OPTION_CALL_EITHER, /* take(context, the text of "--name=text", or NULL) */
+    OPTION_END,           /* after the last rule */
+    OPTION_FLAG,          /* bool: true */
+    OPTION_FLAG_OFF,      /* bool: false */
+    OPTION_STOP,          /* bool: true, and the rest of the line is not parsed */
+    OPTION_TEXT,          /* const char *: pointer into argv */
+    OPTION_UNSIGNED,      /* unsigned; as for all numbers, from `least` to `most` */
+    OPTION_NUMBER,        /* int64_t */
+    OPTION_COUNT,         /* int64_t, with k, M, G or T for powers of 1000 */
+    OPTION_SIZE,          /* int64_t, with k, M, G or T for powers of 1024 */
+    OPTION_REAL,          /* double: finite */
+    OPTION_REALS,         /* double[count]: "1x2x3", or "1" for all of them */
+    OPTION_EXTENTS,       /* int64_t[count]: "2x3x4" */
+    OPTION_WORD,          /* int: index in `words` */
+    OPTION_CALL,          /* take(context, NULL) */
+    OPTION_CALL_TEXT,     /* take(context, text) */
+    OPTION_CALL_OPTIONAL, /* take(context, the text of "--name=text", or NULL) */
 };
 
 /* An option, --name or -letter or both. */
@@ -43,23 +43,23 @@ struct option_rule {
 };
 
 enum {
-    OPTION_WHY_BYTES = 4096,
-    /* Results of limefile_options_read(). */
-    OPTION_ASKS_HELP = -1, /* --help was given; it needs no rule */
-    OPTION_IS_WRONG = -2,  /* why[]: "-j: invalid value '0' (a number from 1 to 64)" */
+    OPTION_ERROR_BYTES = 4096,
+    /* Results of limefile_options_parse(). */
+    OPTION_HELP = -1,    /* --help was given; it needs no rule */
+    OPTION_INVALID = -2, /* why[]: "-j: invalid value '0' (a number from 1 to 64)" */
 };
 
 /* Parses argv by at most 40 rules. Calls operand() for each operand in its place; if that is
  * NULL, operands remain, from optind on. Returns 0, a result above, or the result of take() or
  * operand(). why[] can contain any bytes of argv (text.h). */
-int limefile_options_read(const struct option_rule *, int argc, char **argv,
-                          int (*operand)(const void *context, const char *word),
-                          const void *context, char why[OPTION_WHY_BYTES]);
+int limefile_options_parse(const struct option_rule *, int argc, char **argv,
+                           int (*operand)(const void *context, const char *word),
+                           const void *context, char why[OPTION_ERROR_BYTES]);
 
 /* Parses the value of one option, not of a FLAG or CALL, into rule->value. If it is invalid,
  * fills why[] with "GIVEN: invalid value 'TEXT' (0 to 1G)" and returns false. */
-bool limefile_option_value(const struct option_rule *, const char *given, const char *text,
-                           char why[OPTION_WHY_BYTES]);
+bool limefile_option_parse(const struct option_rule *, const char *given, const char *text,
+                           char why[OPTION_ERROR_BYTES]);
 
 /* Fills text, of `bytes` bytes, with "unknown option '--foo'", "option '--bar' requires a
  * value", "option '--baz' takes no value" or "option '--b' is ambiguous (--bar, --baz)". Call

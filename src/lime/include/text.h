@@ -13,28 +13,28 @@
 
 /* Returns the length of the UTF-8 sequence at the start of `text` and sets *code. Returns 0 if
  * it is invalid, truncated, overlong or a surrogate. len > 0. */
-size_t limefile_text_sequence(const char *text, size_t len, uint32_t *code);
+size_t limefile_utf8_decode(const char *text, size_t len, uint32_t *code);
 
 /* Replaces bytes by '?' that could control a terminal or forge a line of a log: control
  * characters (C0 and DEL, except those in `allowed`; C1), characters that change the direction
  * of text, line and paragraph separators, and bytes that are not UTF-8. The length does not
  * change. */
-void limefile_text_defuse(char *text, const char *allowed);
+void limefile_text_sanitize(char *text, const char *allowed);
 
 /* Prints "program: text" as one line on stderr, defused and cut after 5 KiB. */
-void limefile_text_say(const char *program, const char *format, va_list args)
+void limefile_text_print(const char *program, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
 enum { LIMEFILE_SIZE_BYTES = 32 };
 
 /* Formats a size like "1.5 MB" (10^6 bytes) into `text` and returns it: three significant
  * digits, of which at most `digits` follow the point. */
-const char *limefile_text_size(double bytes, int digits, char text[LIMEFILE_SIZE_BYTES]);
+const char *limefile_format_size(double bytes, int digits, char text[LIMEFILE_SIZE_BYTES]);
 
 /* Trims white space and control bytes at both ends of a text of *len bytes. */
 void limefile_text_trim(const char **text, size_t *len);
 
 /* Parses `len` decimal digits. Returns false for other text, no text, or an overflow. */
-bool limefile_text_number(const char *text, size_t len, uint64_t *out);
+bool limefile_parse_number(const char *text, size_t len, uint64_t *out);
 
 #endif

@@ -3,8 +3,8 @@
 #include "limeoutput.h"
 #include "descriptor.h"
 #include "limeedit.h"
-#include "limeguard.h"
-#include "unfinished.h"
+#include "limecleanup.h"
+#include "tempfile.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -83,7 +83,7 @@ static int identify_target(struct limefile_output *out)
             close(fd);
         return err;
     }
-    out->identity = limefile_output_file_of(fd, !out->exists);
+    out->identity = limefile_output_identify(fd, !out->exists);
     close(fd);
     if (out->exists && !is_same_target(out, &st))
         return LIMEFILE_E_OUTPUT_CHANGED;
@@ -103,11 +103,11 @@ static int lock_target(struct limefile_output *out)
                                       : LIMEFILE_E_OUTPUT_CHANGED;
 }
 
-bool limefile_output_is(const struct limefile_output *out, int fd)
+bool limefile_output_is_target(const struct limefile_output *out, int fd)
 {
     if (!out->identity || !*out->identity)
         return false;
-    char *identity = limefile_output_file_of(fd, false);
+    char *identity = limefile_output_identify(fd, false);
     bool is_target = identity && strcmp(out->identity, identity) == 0;
     free(identity);
     return is_target;
@@ -136,14 +136,14 @@ static int create_temporary(struct limefile_output *out)
     sigset_t before;
     struct stat st;
     int err = 0;
-    limefile_guard_hold(&before);
-    out->fd = limefile_unfinished_create(out->dir_fd, out->name, out->old >= 0 ? 0600 : 0666,
-                                         &out->temp_name);
+    limefile_cleanup_block(&before);
+    out->fd = limefile_tempfile_create(out->dir_fd, out->name, out->old >= 0 ? 0600 : 0666,
+                                       &out->temp_name);
     if (out->fd < 0)
         err = out->fd;
     else
-        limefile_guard_set(out->dir_fd, out->temp_name);
-    limefile_guard_release(&before);
+        limefile_cleanup_add(out->dir_fd, out->temp_name);
+    limefile_cleanup_unblock(&before);
     if (err || out->old >= 0 || out->is_one_of_many)
         return err;
     /* The mode of a new file depends on the umask and the directory's default ACL. */
@@ -170,7 +170,7 @@ int limefile_output_find(struct limefile_output *out, const char *path)
 static int prepare_temporary(struct limefile_output *out)
 {
     if (!out->is_one_of_many)
-        limefile_output_clean(out->dir_fd);
+        limefile_output_remove_stale(out->dir_fd);
     int err = create_temporary(out);
     if (!err && out->directory &&
         asprintf(&out->temporary, "%s/%s", out->directory[1] ? out->directory : "",
@@ -197,7 +197,7 @@ static int create_unless_input(struct limefile_output *out, bool force, const in
                                size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (limefile_output_is(out, inputs[i])) {
+        if (limefile_output_is_target(out, inputs[i])) {
             release_output(out);
             return LIMEFILE_E_OUTPUT_INPUT;
         }
@@ -304,16 +304,16 @@ static int create_target(const struct limefile_output *out)
 static int rename_temporary(struct limefile_output *out)
 {
     sigset_t before;
-    limefile_guard_hold(&before);
+    limefile_cleanup_block(&before);
     int err = limefile_check_name(out->dir_fd, out->temp_name, out->fd);
     if (!err)
         err = out->exists ? replace_target(out) : create_target(out);
     if (!err) {
-        limefile_guard_remove(out->temp_name);
+        limefile_cleanup_remove(out->temp_name);
         free(out->temp_name);
         out->temp_name = NULL;
     }
-    limefile_guard_release(&before);
+    limefile_cleanup_unblock(&before);
     return err;
 }
 
@@ -336,7 +336,7 @@ void limefile_output_abort(struct limefile_output *out)
     if (out->temp_name) {
         if (out->fd >= 0 && limefile_check_name(out->dir_fd, out->temp_name, out->fd) == 0)
             unlinkat(out->dir_fd, out->temp_name, 0);
-        limefile_guard_remove(out->temp_name);
+        limefile_cleanup_remove(out->temp_name);
     }
     release_output(out);
 }

@@ -21,7 +21,7 @@ enum {
 struct tally {
     double unitarity, determinant;
     uint64_t nonfinite, bad_links, bad_sites;
-    struct limefile_physics_bad first;
+    struct limefile_physics_bad_link first;
 };
 
 typedef __int128 fixed_sum;
@@ -43,8 +43,8 @@ struct limefile_physics_planes {
 
 /* ---- bad links ---- */
 
-static bool is_before(const struct limefile_physics_bad *x,
-                      const struct limefile_physics_bad *y)
+static bool is_before(const struct limefile_physics_bad_link *x,
+                      const struct limefile_physics_bad_link *y)
 {
     if (y->defect == LIMEFILE_PHYSICS_GOOD || x->defect == LIMEFILE_PHYSICS_GOOD)
         return x->defect != LIMEFILE_PHYSICS_GOOD;
@@ -69,10 +69,10 @@ static void merge_tally(struct tally *t, const struct tally *other)
 
 /* Measures a link. Returns true if it is bad and fills in the reason. */
 static bool check_link(struct tally *t, double bound, const double *u,
-                       struct limefile_physics_bad *bad)
+                       struct limefile_physics_bad_link *bad)
 {
     double unitarity, determinant;
-    int nonfinite_at = limefile_physics_link(u, &unitarity, &determinant);
+    int nonfinite_at = limefile_physics_measure_link(u, &unitarity, &determinant);
     bad->defect = LIMEFILE_PHYSICS_GOOD;
     if (nonfinite_at >= 0) {
         bad->defect = isnan(u[nonfinite_at]) ? LIMEFILE_PHYSICS_NAN : LIMEFILE_PHYSICS_INFINITE;
@@ -104,7 +104,7 @@ static void check_tile(struct limefile_physics_planes *p, const double *tile, un
         unsigned bad_before = 0;
         for (unsigned mu = 0; mu < 4; mu++) {
             double u[LIMEFILE_LINK_REALS];
-            struct limefile_physics_bad bad = {
+            struct limefile_physics_bad_link bad = {
                 .site = first + i,
                 .at = {at[0] + i, at[1], at[2], at[3]},
                 .direction = mu,
@@ -220,8 +220,8 @@ void limefile_physics_planes_merge(struct limefile_physics_planes *p,
     merge_tally(&p->tally, &other->tally);
 }
 
-void limefile_physics_planes_tell(const struct limefile_physics_planes *p,
-                                  struct limefile_physics *out)
+void limefile_physics_planes_result(const struct limefile_physics_planes *p,
+                                    struct limefile_physics *out)
 {
     const struct tally *t = &p->tally;
     double sites = (double)p->extent[0] * (double)p->extent[1] * (double)p->extent[2] *

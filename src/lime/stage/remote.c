@@ -61,7 +61,7 @@ struct stage_remote {
 static void fail_connection(struct stage_remote *r, const char *why)
 {
     pthread_mutex_lock(&r->lock);
-    limejob_gate_shut(r->window.data + r->fence);
+    limejob_fence_set(r->window.data + r->fence);
     if (!r->has_failed)
         snprintf(r->why, sizeof r->why, "%s", why);
     r->has_failed = true;
@@ -134,7 +134,7 @@ static void *receive_replies(void *remote)
 static void *prepare_window(void *remote)
 {
     struct stage_remote *r = remote;
-    limejob_window_prepare(&r->window, &r->stopping);
+    limejob_window_use_huge_pages(&r->window, &r->stopping);
     return NULL;
 }
 
@@ -204,7 +204,7 @@ static struct limejob_packet *create_request(struct stage_remote *r, uint16_t op
         free(request);
         return NULL;
     }
-    limejob_request(request, opcode, (*slot)->tag);
+    limejob_request_init(request, opcode, (*slot)->tag);
     return request;
 }
 
@@ -213,7 +213,7 @@ static int get_identity(int fd, struct limefile_identity *identity)
     struct stat st;
     if (fstat(fd, &st) != 0)
         return -errno;
-    *identity = limefile_identity_of(&st);
+    *identity = limefile_identify(&st);
     return 0;
 }
 
@@ -259,7 +259,7 @@ static int request_open(struct stage_remote *r, int fd, bool writing,
         create_request(r, writing ? LIMEJOB_OPEN_WRITE : LIMEJOB_OPEN, &slot);
     if (!request)
         return -EPIPE;
-    limejob_put_opening(request, &identity, path, limejob_folder_bytes(path));
+    limejob_put_open_request(request, &identity, path, limejob_directory_bytes(path));
     request->fd = fd;
     err = send_and_wait(r, slot, request, &file);
     free(request);
@@ -348,7 +348,7 @@ int stage_remote_write(struct stage_remote_file *f, const char *data, size_t n, 
 /* ---- the connection ---- */
 
 /* A block has a stripe for each rank. */
-static size_t choose_block_bytes(const struct limejob_greeting *g)
+static size_t choose_block_bytes(const struct limejob_hello_reply *g)
 {
     uint64_t bytes = BLOCK_MIN;
     while (bytes < BLOCK_MAX && bytes < g->ranks * g->stripe)
@@ -373,7 +373,7 @@ int stage_remote_connect(const char *socket, unsigned blocks, unsigned timeout,
                          struct stage_remote **out, char *text, size_t cap)
 {
     struct stage_remote *r = calloc(1, sizeof *r);
-    struct limejob_greeting greeting;
+    struct limejob_hello_reply greeting;
     char reason[LIMEJOB_TEXT_MAX] = "out of memory";
     int err = r ? 0 : -ENOMEM;
     if (r) {

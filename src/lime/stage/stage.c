@@ -1,7 +1,7 @@
 /* stage.c - stage a list of files, with one thread per file in progress, and queue results */
 #define _GNU_SOURCE
 #include "stage.h"
-#include "file.h"
+#include "stage_file.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -156,7 +156,7 @@ int stage_start(const struct stage_options *options, const struct stage_item *it
     return err;
 }
 
-int stage_next(struct stage *s, int timeout_ms, struct stage_result **out, uint64_t *moved)
+int stage_wait(struct stage *s, int timeout_ms, struct stage_result **out, uint64_t *moved)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -226,8 +226,8 @@ void stage_free(struct stage *s)
 
 /* ---- space ---- */
 
-int stage_space(const struct stage_item *items, size_t count, const char *dir, uint64_t *needed,
-                uint64_t *available)
+int stage_compute_space(const struct stage_item *items, size_t count, const char *dir,
+                        uint64_t *needed, uint64_t *available)
 {
     struct statvfs fs;
     if (statvfs(dir, &fs) != 0)

@@ -13,7 +13,7 @@ enum {
 
 /* ---- of the whole file ---- */
 
-bool stage_digest_agrees(const struct stage_digest *a, const struct stage_digest *b)
+bool stage_digest_matches(const struct stage_digest *a, const struct stage_digest *b)
 {
     unsigned both = a->kinds & b->kinds;
     return both && (!(both & STAGE_CKSUM) || a->cksum == b->cksum) &&
@@ -96,7 +96,7 @@ static void finish_data(struct stage_datasums *s, const struct limefile_cksum *a
     struct limefile_cksum part = *all;
     limefile_cksum_cut(&part, &s->cksum_before);
     s->data[s->count++] =
-        (struct stage_data){(uint32_t)s->record.ordinal, limefile_cksum_result(&part)};
+        (struct stage_data_sum){(uint32_t)s->record.ordinal, limefile_cksum_result(&part)};
     s->has_record = s->has_head = false;
 }
 
@@ -134,7 +134,7 @@ void stage_datasums_result(const struct stage_datasums *s, struct stage_digest *
 static bool is_compared(const struct limefile_field *field)
 {
     struct limefile_field read_as;
-    return field->has_checksum && limefile_field_reading(field, 0, &read_as);
+    return field->has_checksum && limefile_field_layout(field, 0, &read_as);
 }
 
 static bool is_summed_late(const struct limefile_field *field)
@@ -172,7 +172,7 @@ void stage_fieldsums_release(struct stage_fieldsums *s)
 
 static void sum_field_sites(struct stage_fieldsums *s, const void *data, uint64_t sites)
 {
-    limefile_field_add(&s->field, &s->sum, data, s->sites, sites);
+    limefile_field_add_sites(&s->field, &s->sum, data, s->sites, sites);
     s->sites += sites;
 }
 
@@ -208,7 +208,7 @@ static bool start_next_field(struct stage_fieldsums *s)
 
 static void finish_field(struct stage_fieldsums *s)
 {
-    if (!s->wrong_ordinal && !limefile_field_matches(&s->field, &s->sum)) {
+    if (!s->wrong_ordinal && !limefile_field_sum_matches(&s->field, &s->sum)) {
         s->wrong_ordinal = s->field.record.ordinal;
         s->found = s->sum;
     }
@@ -234,7 +234,7 @@ void stage_fieldsums_add(struct stage_fieldsums *s, const void *data, size_t n, 
     }
 }
 
-int64_t stage_fieldsums_verdict(struct stage_fieldsums *s, int fd,
+int64_t stage_fieldsums_compare(struct stage_fieldsums *s, int fd,
                                 struct limefile_checksum *found)
 {
     if (start_next_field(s)) /* the file ended inside the field */
@@ -249,7 +249,7 @@ int64_t stage_fieldsums_verdict(struct stage_fieldsums *s, int fd,
         int err = limefile_field_verify(fd, &field, 1, NULL, NULL, &read_as, found);
         if (err < 0)
             return err;
-        if (!limefile_field_matches(&field, found))
+        if (!limefile_field_sum_matches(&field, found))
             return (int64_t)field.record.ordinal;
     }
     *found = s->found;

@@ -10,7 +10,7 @@
 
 #include "limeidentity.h"
 #include "sums.h"
-#include "transfer.h"
+#include "copy_ring.h"
 
 #include <sys/stat.h>
 
@@ -90,7 +90,7 @@ void stage_target_remove_stale(const char *path);
 /* Returns the bytes on the disk of an earlier run's temporary file for this target. */
 uint64_t stage_target_disk_bytes(const char *path);
 
-/* ---- the record of a staged file (record.c), an extended attribute ---- */
+/* ---- the record of a staged file (stored_sums.c), an extended attribute ---- */
 
 int stage_stored_sums_save(int fd, const struct stat *source, const struct stage_digest *);
 

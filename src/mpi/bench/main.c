@@ -1,6 +1,6 @@
 /* main.c - lime-bench: compare libraries on the same distributed data */
-#include "guard.h"
-#include "jsonfile.h"
+#include "cleanup.h"
+#include "json_file.h"
 #include "report.h"
 
 #include <errno.h>
@@ -74,9 +74,9 @@ static bool make_absolute(const struct bench_world *world, struct bench_options 
                    BENCH_PATH_BYTES;
         free(directory);
         if (!good)
-            bench_say("%s: open: %s", o->path, *name ? strerror(errno) : "no file name");
+            bench_log("%s: open: %s", o->path, *name ? strerror(errno) : "no file name");
     }
-    if (!bench_world_agree(good))
+    if (!bench_world_broadcast(good))
         return false;
     MPI_Bcast(path, BENCH_PATH_BYTES, MPI_CHAR, 0, MPI_COMM_WORLD);
     o->path = path;
@@ -96,7 +96,7 @@ static bool is_data_file(const struct bench_json *json, const struct bench_run *
     int outputs = (int)run->options->outputs;
     for (int i = 0; i < run->entry_count * outputs; i++) {
         bench_output_path(run, &run->entry[i / outputs], i % outputs, path);
-        if (bench_json_meets(json, path))
+        if (bench_json_is_file(json, path))
             return true;
     }
     return false;
@@ -108,37 +108,37 @@ static bool open_results(const struct bench_run *run, struct output *out)
     bool good = true;
     *out = (struct output){0};
     if (run->world->rank == 0) {
-        bench_system_set(&out->system, o->path);
+        bench_system_init(&out->system, o->path);
         if (o->json)
             good = bench_json_open(&out->json, o->json, o->force) &&
                    !is_data_file(&out->json, run);
         if (!good)
-            bench_json_drop(&out->json);
+            bench_json_abort(&out->json);
         if (!o->quiet)
             out->text = o->json && strcmp(o->json, "-") == 0 ? stderr : stdout;
     }
-    return bench_world_agree(good);
+    return bench_world_broadcast(good);
 }
 
 static int run_benchmark(const struct bench_world *world, const struct bench_options *o)
 {
     struct bench_run run;
     struct output out;
-    int status = bench_run_set(&run, o, world);
-    if (status == BENCH_GOOD && !open_results(&run, &out))
+    int status = bench_run_init(&run, o, world);
+    if (status == BENCH_SUCCESS && !open_results(&run, &out))
         status = BENCH_FAILED;
-    if (status == BENCH_GOOD) {
+    if (status == BENCH_SUCCESS) {
         if (out.text)
-            bench_text_head(&run, &out.system, out.text);
+            bench_print_head(&run, &out.system, out.text);
         bench_progress_start(world, o->quiet);
         status = bench_run_measure(&run);
         if (out.text)
-            bench_text_results(&run, out.text);
-        if (out.json.name && !bench_json_write(&out.json, bench_json_run(&run, &out.system)))
+            bench_print_results(&run, out.text);
+        if (out.json.name && !bench_json_write(&out.json, bench_run_json(&run, &out.system)))
             status = BENCH_FAILED;
     }
     bench_run_free(&run);
-    return bench_world_agree(status);
+    return bench_world_broadcast(status);
 }
 
 static int run_program(const struct bench_world *world, int argc, char **argv)
@@ -157,28 +157,28 @@ static int run_program(const struct bench_world *world, int argc, char **argv)
     if (world->rank == 0 && prints_only)
         print_answer(&options);
     else if (world->rank == 0 && *reason)
-        bench_say("%s; try lime-bench --help", reason);
+        bench_log("%s; try lime-bench --help", reason);
     else if (world->rank == 0)
         bench_options_usage(false, stderr);
-    return prints_only ? BENCH_GOOD : BENCH_USAGE;
+    return prints_only ? BENCH_SUCCESS : BENCH_USAGE;
 }
 
 int main(int argc, char **argv)
 {
     struct bench_world world;
-    bool has_guard = bench_guard_start();
+    bool has_guard = bench_cleanup_start();
     MPI_Init(&argc, &argv);
-    bench_world_set(&world);
+    bench_world_init(&world);
     if (world.rank != 0)
-        bench_guard_end();
-    bench_guard_signals();
+        bench_cleanup_finish();
+    bench_cleanup_catch_signals();
     int status = BENCH_FAILED;
-    if (bench_world_agree(has_guard))
+    if (bench_world_broadcast(has_guard))
         status = run_program(&world, argc, argv);
     else if (world.rank == 0)
-        bench_say("start: cannot start a process");
+        bench_log("start: cannot start a process");
     fflush(stdout);
-    bench_guard_end();
+    bench_cleanup_finish();
     if (bench_is_abandoned()) {
         MPI_Barrier(MPI_COMM_WORLD);
         _exit(status);

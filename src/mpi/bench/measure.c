@@ -1,7 +1,7 @@
 /* measure.c - repeat writing and reading with each back end in turn */
 #define _GNU_SOURCE
 #include "measure.h"
-#include "guard.h"
+#include "cleanup.h"
 #include "system.h"
 
 #include <errno.h>
@@ -73,8 +73,9 @@ static double compute_unit(MPI_Comm comm)
 static bool is_unsupported(const struct bench_backend *backend, const struct bench_task *task,
                            char reason[BENCH_REASON_BYTES])
 {
-    int unsupported = bench_backend_refuses(backend, task, reason, BENCH_REASON_BYTES) != NULL;
-    unsupported = bench_world_agree(unsupported);
+    int unsupported =
+        bench_backend_unsupported(backend, task, reason, BENCH_REASON_BYTES) != NULL;
+    unsupported = bench_world_broadcast(unsupported);
     if (unsupported)
         MPI_Bcast(reason, BENCH_REASON_BYTES, MPI_CHAR, 0, MPI_COMM_WORLD);
     return unsupported;
@@ -106,7 +107,7 @@ static bool choose_backends(struct bench_run *run)
 static void print_skipped(const struct bench_run *run)
 {
     for (int i = 0; i < run->skipped_count && run->world->rank == 0; i++)
-        bench_say("%s: %s", run->skipped[i].backend->name, run->skipped[i].reason);
+        bench_log("%s: %s", run->skipped[i].backend->name, run->skipped[i].reason);
 }
 
 /* Refuses to overwrite a file, even an empty one: the measurement would remove it. Only rank 0
@@ -119,7 +120,7 @@ static bool outputs_are_free(const struct bench_run *run)
                           (int)(i % run->options->outputs), path);
         struct stat st;
         if (lstat(path, &st) == 0 || errno != ENOENT) {
-            bench_say("%s: write: exists already; remove it, or give another file", path);
+            bench_log("%s: write: exists already; remove it, or give another file", path);
             return false;
         }
     }
@@ -161,15 +162,15 @@ static void create_comms(struct bench_run *run)
 {
     int ranks = run->world->ranks, shift = 0;
     if (run->options->reorder) {
-        shift = bench_world_agree(run->world->host_ranks);
+        shift = bench_world_broadcast(run->world->host_ranks);
         shift = shift == ranks ? 1 : shift;
     }
     MPI_Comm_dup(MPI_COMM_WORLD, &run->writers);
     MPI_Comm_split(MPI_COMM_WORLD, 0, (run->world->rank + shift) % ranks, &run->readers);
 }
 
-int bench_run_set(struct bench_run *run, const struct bench_options *options,
-                  const struct bench_world *world)
+int bench_run_init(struct bench_run *run, const struct bench_options *options,
+                   const struct bench_world *world)
 {
     memset(run, 0, sizeof *run);
     run->options = options;
@@ -178,14 +179,14 @@ int bench_run_set(struct bench_run *run, const struct bench_options *options,
     run->bytes = bench_pattern_bytes(&options->task.pattern) * options->outputs;
     if (!choose_backends(run)) {
         if (world->rank == 0)
-            bench_say("%.200s...: the name is too long", options->path);
+            bench_log("%.200s...: the name is too long", options->path);
         return BENCH_USAGE;
     }
     if (run->entry_count == 0 || options->backend_count == 1)
         print_skipped(run);
     if (run->entry_count == 0)
         return BENCH_USAGE;
-    if (options->writes && !bench_world_agree(world->rank != 0 || outputs_are_free(run)))
+    if (options->writes && !bench_world_broadcast(world->rank != 0 || outputs_are_free(run)))
         return BENCH_USAGE;
     run->cache = options->cold ? bench_cache_method(world, options->cold_file) : "none";
     create_comms(run);
@@ -194,7 +195,7 @@ int bench_run_set(struct bench_run *run, const struct bench_options *options,
         return BENCH_FAILED;
     if (options->compute > 0)
         run->unit_seconds = compute_unit(MPI_COMM_WORLD);
-    return BENCH_GOOD;
+    return BENCH_SUCCESS;
 }
 
 void bench_run_free(struct bench_run *run)
@@ -257,7 +258,7 @@ static void remove_old_outputs(const struct batch *b)
 {
     for (int i = 0; i < b->n && b->run->world->rank == 0; i++) {
         if (!b->run->options->keep)
-            bench_guard_file(b->io[i].path);
+            bench_cleanup_add_file(b->io[i].path);
         unlink(b->io[i].path);
     }
     if (b->run->world->rank == 0) {
@@ -378,7 +379,7 @@ static uint64_t compute_seed(const struct bench_run *run, enum bench_operation o
 }
 
 /* Fills this rank's data, or compares them with the expected values. */
-static void fill_or_check(const struct batch *b, uint64_t seed, struct bench_wrong *wrong)
+static void fill_or_check(const struct batch *b, uint64_t seed, struct bench_mismatch *wrong)
 {
     const struct bench_pattern *p = &b->io->task->pattern;
     int64_t pieces = bench_pattern_pieces(p, b->io->rank);
@@ -406,7 +407,7 @@ static void init_data(const struct batch *b, uint64_t seed)
 static bool verify_batch(const struct batch *b, uint64_t seed)
 {
     char error[BENCH_ERROR_BYTES] = "";
-    struct bench_wrong wrong = {0};
+    struct bench_mismatch wrong = {0};
     fill_or_check(b, seed, &wrong);
     if (wrong.bytes)
         snprintf(error, sizeof error,
@@ -516,7 +517,7 @@ static void remove_outputs(const struct bench_run *run, const struct bench_entry
 
 int bench_run_measure(struct bench_run *run)
 {
-    int status = BENCH_GOOD;
+    int status = BENCH_SUCCESS;
     for (int repetition = 0; repetition < run->options->repetitions; repetition++)
         for (int turn = 0; turn < run->entry_count; turn++) {
             struct bench_entry *entry = &run->entry[(repetition + turn) % run->entry_count];

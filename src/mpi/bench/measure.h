@@ -49,11 +49,12 @@ struct bench_run {
     char *data;                /* this rank's data */
 };
 
-/* Selects the back ends. Returns BENCH_GOOD, or BENCH_USAGE after a message. Collective. */
-int bench_run_set(struct bench_run *, const struct bench_options *, const struct bench_world *);
+/* Selects the back ends. Returns BENCH_SUCCESS, or BENCH_USAGE after a message. Collective. */
+int bench_run_init(struct bench_run *, const struct bench_options *,
+                   const struct bench_world *);
 void bench_run_free(struct bench_run *);
 
-/* Returns BENCH_GOOD, or BENCH_FAILED after messages. Collective. */
+/* Returns BENCH_SUCCESS, or BENCH_FAILED after messages. Collective. */
 int bench_run_measure(struct bench_run *);
 
 /* True if a library still has an open file after an error: MPI_Finalize() may then hang. */

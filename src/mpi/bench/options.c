@@ -137,9 +137,9 @@ static int read_options(int argc, char **argv, struct bench_options *o, char *re
         {"checksum", 0, OPTION_FLAG, .value = &task->checksum},
         {"hint", 0, OPTION_CALL_TEXT, .take = add_hint},
         {"job-ranks", 0, OPTION_NUMBER, &task->job_ranks, 1, .most = 4096},
-        {"no-fsync", 0, OPTION_NO, .value = &task->fsync},
+        {"no-fsync", 0, OPTION_FLAG_OFF, .value = &task->fsync},
         {"fsync", 0, OPTION_FLAG, .value = &task->fsync},
-        {"warm", 0, OPTION_NO, .value = &o->cold},
+        {"warm", 0, OPTION_FLAG_OFF, .value = &o->cold},
         {"cold", 0, OPTION_FLAG, .value = &o->cold},
         {"cold-file", 0, OPTION_FLAG, .value = &o->cold_file},
         {"reorder", 0, OPTION_FLAG, .value = &o->reorder},
@@ -150,16 +150,16 @@ static int read_options(int argc, char **argv, struct bench_options *o, char *re
         {"force", 'f', OPTION_FLAG, .value = &o->force},
         {"keep", 0, OPTION_FLAG, .value = &o->keep},
         {"seed", 0, OPTION_NUMBER, &o->seed, 0, .most = 0x1p62},
-        {"list", 0, OPTION_LAST, .value = &o->list},
-        {NULL, 'h', OPTION_LAST, .value = &o->help},
-        {"version", 'V', OPTION_LAST, .value = &o->version},
+        {"list", 0, OPTION_STOP, .value = &o->list},
+        {NULL, 'h', OPTION_STOP, .value = &o->help},
+        {"version", 'V', OPTION_STOP, .value = &o->version},
         {NULL},
     };
     const struct option_context c = {o, reason};
-    char message[OPTION_WHY_BYTES];
-    int status = limefile_options_read(rules, argc, argv, NULL, &c, message);
-    o->help |= status == OPTION_ASKS_HELP;
-    if (status == OPTION_IS_WRONG)
+    char message[OPTION_ERROR_BYTES];
+    int status = limefile_options_parse(rules, argc, argv, NULL, &c, message);
+    o->help |= status == OPTION_HELP;
+    if (status == OPTION_INVALID)
         reject(reason, "%s", message);
     return o->help ? 0 : status;
 }

@@ -54,8 +54,8 @@ static void print_pattern(const struct bench_pattern *p, FILE *to)
 {
     char block[LIMEFILE_SIZE_BYTES], transfer[LIMEFILE_SIZE_BYTES];
     const int *l = p->lattice, *g = p->grid;
-    limefile_text_size((double)p->block, 1, block);
-    limefile_text_size((double)p->transfer, 1, transfer);
+    limefile_format_size((double)p->block, 1, block);
+    limefile_format_size((double)p->transfer, 1, transfer);
     if (p->kind == BENCH_LATTICE)
         fprintf(to,
                 "lattice %d x %d x %d x %d of %" PRId64 "-byte sites, grid %d x %d x %d x %d",
@@ -87,7 +87,7 @@ static void print_options(const struct bench_options *o, FILE *to)
     for (int i = 0; i < task->hints; i++) {
         char text[MPI_MAX_INFO_KEY + MPI_MAX_INFO_VAL + 2];
         snprintf(text, sizeof text, "%s=%s", task->hint[i].key, task->hint[i].value);
-        limefile_text_defuse(text, "");
+        limefile_text_sanitize(text, "");
         fprintf(to, ", %s", text);
     }
     if (o->outputs > 1)
@@ -105,15 +105,15 @@ static const char *cache_text(const struct bench_run *run)
     return "page cache warm";
 }
 
-void bench_text_head(const struct bench_run *run, const struct bench_system *system, FILE *to)
+void bench_print_head(const struct bench_run *run, const struct bench_system *system, FILE *to)
 {
     const struct bench_options *o = run->options;
     char all[LIMEFILE_SIZE_BYTES], rank[LIMEFILE_SIZE_BYTES];
     int ranks = run->world->ranks;
     print_pattern(&o->task.pattern, to);
     print_options(o, to);
-    limefile_text_size((double)run->bytes, 1, all);
-    limefile_text_size((double)run->bytes / ranks, 1, rank);
+    limefile_format_size((double)run->bytes, 1, all);
+    limefile_format_size((double)run->bytes / ranks, 1, rank);
     fprintf(to, "\n%d rank%s on %d host%s, %s: %s a rank\n", ranks, ranks == 1 ? "" : "s",
             run->world->hosts, run->world->hosts == 1 ? "" : "s", all, rank);
     fprintf(to, "%" PRId64 " repetition%s, ", o->repetitions, o->repetitions == 1 ? "" : "s");
@@ -190,7 +190,7 @@ static const char *verdict(const struct bench_run *run)
                   : "Every byte that was read is right.";
 }
 
-void bench_text_results(const struct bench_run *run, FILE *to)
+void bench_print_results(const struct bench_run *run, FILE *to)
 {
     print_heading(run->options->compute > 0, to);
     for (int i = 0; i < run->entry_count; i++) {
@@ -295,7 +295,7 @@ static void append_reason(json_t *list, const struct bench_backend *backend, con
                           json_pack("{s:s, s:s}", "backend", backend->name, "reason", reason));
 }
 
-json_t *bench_json_run(const struct bench_run *run, const struct bench_system *system)
+json_t *bench_run_json(const struct bench_run *run, const struct bench_system *system)
 {
     json_t *results = json_array(), *skipped = json_array(), *failed = json_array();
     char text[32];

@@ -9,10 +9,10 @@
 #include <stdio.h>
 
 /* Prints what is measured, and the results. */
-void bench_text_head(const struct bench_run *, const struct bench_system *, FILE *to);
-void bench_text_results(const struct bench_run *, FILE *to);
+void bench_print_head(const struct bench_run *, const struct bench_system *, FILE *to);
+void bench_print_results(const struct bench_run *, FILE *to);
 
 /* Returns both as a new JSON object. */
-json_t *bench_json_run(const struct bench_run *, const struct bench_system *);
+json_t *bench_run_json(const struct bench_run *, const struct bench_system *);
 
 #endif

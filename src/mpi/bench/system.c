@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "system.h"
 #include "backend.h"
-#include "guard.h"
+#include "cleanup.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -89,7 +89,7 @@ static void probe_file_system(struct bench_system *s, const char *path)
     snprintf(name, sizeof name, "%.*s.probe", BENCH_PATH_BYTES, path);
     if (lstat(name, &st) == 0)
         return;
-    bench_guard_file(name);
+    bench_cleanup_add_file(name);
     if (MPI_File_open(MPI_COMM_SELF, name, MPI_MODE_CREATE | MPI_MODE_EXCL | MPI_MODE_WRONLY,
                       MPI_INFO_NULL, &file) != MPI_SUCCESS)
         return;
@@ -150,7 +150,7 @@ static void set_file_system(struct bench_system *s, const char *path)
     s->block_bytes = stat(directory, &st) == 0 ? st.st_blksize : 0;
 }
 
-void bench_system_set(struct bench_system *s, const char *path)
+void bench_system_init(struct bench_system *s, const char *path)
 {
     struct utsname name;
     memset(s, 0, sizeof *s);
@@ -210,7 +210,7 @@ static void drop_whole_cache(void)
     if (fd < 0)
         return;
     if (write(fd, "3\n", 2) != 2)
-        bench_say(DROP_CACHES ": write: %m");
+        bench_log(DROP_CACHES ": write: %m");
     close(fd);
 }
 

@@ -20,7 +20,7 @@ struct bench_system {
 
 /* Describes the system on rank 0 for a file with the absolute path `path`: creates and removes
  * a file with ".probe" appended. */
-void bench_system_set(struct bench_system *, const char *path);
+void bench_system_init(struct bench_system *, const char *path);
 
 /* Returns the new JSON object "system". */
 json_t *bench_system_json(const struct bench_system *);

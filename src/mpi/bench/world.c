@@ -15,7 +15,7 @@ enum {
 static bool shows_progress, is_shown;
 static double start_time;
 
-void bench_world_set(struct bench_world *world)
+void bench_world_init(struct bench_world *world)
 {
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->ranks);
@@ -31,12 +31,12 @@ void bench_world_free(struct bench_world *world)
     MPI_Comm_free(&world->host);
 }
 
-void bench_say(const char *format, ...)
+void bench_log(const char *format, ...)
 {
     va_list args;
     bench_progress_clear();
     va_start(args, format);
-    limefile_text_say(BENCH_PROGRAM, format, args);
+    limefile_text_print(BENCH_PROGRAM, format, args);
     va_end(args);
 }
 
@@ -77,14 +77,14 @@ bool bench_world_report(const struct bench_world *world, const char *path, const
     snprintf(text, sizeof text, "%s", error);
     MPI_Bcast(text, sizeof text, MPI_CHAR, first, MPI_COMM_WORLD);
     if (world->rank == 0 && count == 1)
-        bench_say("%s: %s: rank %d: %s", path, where, first, text);
+        bench_log("%s: %s: rank %d: %s", path, where, first, text);
     else if (world->rank == 0)
-        bench_say("%s: %s: rank %d: %s (and %d other rank%s)", path, where, first, text,
+        bench_log("%s: %s: rank %d: %s (and %d other rank%s)", path, where, first, text,
                   count - 1, count == 2 ? "" : "s");
     return false;
 }
 
-int bench_world_agree(int value)
+int bench_world_broadcast(int value)
 {
     MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return value;

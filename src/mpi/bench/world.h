@@ -8,7 +8,7 @@
 #define BENCH_PROGRAM "lime-bench"
 
 enum { /* exit statuses */
-       BENCH_GOOD = 0,
+       BENCH_SUCCESS = 0,
        BENCH_FAILED = 1,
        BENCH_USAGE = 2,
 };
@@ -20,11 +20,11 @@ struct bench_world {
     int host_rank, host_ranks;
 };
 
-void bench_world_set(struct bench_world *);
+void bench_world_init(struct bench_world *);
 void bench_world_free(struct bench_world *);
 
 /* Prints "lime-bench: text" to stderr, one line without control characters. On any rank. */
-__attribute__((format(printf, 1, 2))) void bench_say(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void bench_log(const char *format, ...);
 
 /* Shows progress in a line on stderr, only on a terminal and not in the first seconds. All
  * ranks call bench_progress_start() once. */
@@ -38,6 +38,6 @@ bool bench_world_report(const struct bench_world *, const char *path, const char
                         const char *error);
 
 /* Returns rank 0's value on all ranks. Collective. */
-int bench_world_agree(int value);
+int bench_world_broadcast(int value);
 
 #endif

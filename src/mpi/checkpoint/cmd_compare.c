@@ -1,7 +1,7 @@
 /* cmd_compare.c - lime-checkpoint compare: compare the particles of two checkpoints */
 #include "molecule.h"
 #include "options.h"
-#include "show.h"
+#include "print.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum {
 /* Returns what makes a comparison of the particles pointless, or NULL. */
 static const char *compare_shapes(const LemonCells *a, const LemonCells *b)
 {
-    if (!checkpoint_particle_same(&a->particle, &b->particle))
+    if (!checkpoint_layouts_equal(&a->particle, &b->particle))
         return "fields";
     if (memcmp(a->domain.origin, b->domain.origin, sizeof a->domain.origin) != 0 ||
         memcmp(a->domain.length, b->domain.length, sizeof a->domain.length) != 0)
@@ -34,7 +34,7 @@ static bool read_both(const struct checkpoint_world *world, struct checkpoint_in
     double lower[3], upper[3];
     int code = lemonBalancedBox(in[0].cells, world->ranks, world->rank, lower, upper);
     MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (!checkpoint_lemon(world, in[0].path, "decompose", code))
+    if (!checkpoint_check_code(world, in[0].path, "decompose", code))
         return false;
     for (int i = 0; i < 2; i++)
         if (!checkpoint_input_read_box(world, &in[i], lower, upper, 0, &sets[i])) {
@@ -60,11 +60,11 @@ static void gather_matches(const struct checkpoint_world *world, struct checkpoi
 
 static void print_matches(const struct checkpoint_input in[2], const struct checkpoint_match *m)
 {
-    char path[CHECKPOINT_SHOWN_BYTES];
+    char path[CHECKPOINT_NAME_BYTES];
     for (int side = 0; side < 2; side++) {
         if (m->only[side] == 0)
             continue;
-        printf("only in %s: %lld particle%s", checkpoint_shown(in[side].path, path),
+        printf("only in %s: %lld particle%s", checkpoint_printable(in[side].path, path),
                (long long)m->only[side], m->only[side] == 1 ? "" : "s");
         for (int i = 0; i < m->ids[side]; i++)
             printf("%s%llu", i == 0 ? ", id " : ", ", (unsigned long long)m->id[side][i]);
@@ -77,17 +77,17 @@ static int compare_inputs(const struct checkpoint_world *world, struct checkpoin
 {
     struct checkpoint_particles sets[2];
     struct checkpoint_match m;
-    char a[CHECKPOINT_SHOWN_BYTES], b[CHECKPOINT_SHOWN_BYTES];
+    char a[CHECKPOINT_NAME_BYTES], b[CHECKPOINT_NAME_BYTES];
     const char *shape = compare_shapes(in[0].cells, in[1].cells);
-    checkpoint_shown(in[0].path, a);
-    checkpoint_shown(in[1].path, b);
+    checkpoint_printable(in[0].path, a);
+    checkpoint_printable(in[1].path, b);
     if (shape && !quiet && world->rank == 0)
         printf("%s and %s: not the same %s\n", a, b, shape);
     if (shape)
         return DIFFERENT;
     if (!read_both(world, in, sets))
         return TROUBLE;
-    checkpoint_match(sets, checkpoint_field(&in[0].cells->particle, "id"), &m);
+    checkpoint_match(sets, checkpoint_find_field(&in[0].cells->particle, "id"), &m);
     checkpoint_particles_free(&sets[0]);
     checkpoint_particles_free(&sets[1]);
     gather_matches(world, &m);
@@ -107,7 +107,7 @@ static int run_compare(const struct checkpoint_world *world, int argc, char **ar
         {NULL},
     };
     struct checkpoint_input in[2];
-    if (!checkpoint_options(world, &checkpoint_compare, argc, argv, options, 2, names) ||
+    if (!checkpoint_parse_options(world, &checkpoint_compare, argc, argv, options, 2, names) ||
         !checkpoint_input_open(world, names[0], &in[0]))
         return TROUBLE;
     int status = TROUBLE;

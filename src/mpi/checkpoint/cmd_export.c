@@ -33,7 +33,7 @@ static void check_shape(const struct checkpoint_input *in, enum checkpoint_forma
             snprintf(reason, CHECKPOINT_REASON_BYTES, "the domain does not begin at 0");
     if (!isfinite(domain->time))
         snprintf(reason, CHECKPOINT_REASON_BYTES, "the time is not a finite number");
-    if (!checkpoint_particle_find(&in->cells->particle, format))
+    if (!checkpoint_find_format(&in->cells->particle, format))
         snprintf(reason, CHECKPOINT_REASON_BYTES,
                  "the particle fields do not match IRV, ICRV or ICRVQD");
     if (reason[0] || !in->header ||
@@ -77,8 +77,8 @@ static char *create_header(const struct checkpoint_input *in,
         return NULL;
     }
     return in->header
-               ? checkpoint_header_renew(in->header, h, cells->domain.time, cells->particles)
-               : checkpoint_header_make(&cells->domain, 0, max, cells->particles, format);
+               ? checkpoint_header_update(in->header, h, cells->domain.time, cells->particles)
+               : checkpoint_header_create(&cells->domain, 0, max, cells->particles, format);
 }
 
 /* Returns this rank's lines, on rank 0 preceded by the header. The caller frees them. */
@@ -113,11 +113,11 @@ static bool write_lines(const struct checkpoint_world *world, const struct expor
     char *text = format_lines(world->rank == 0 ? header : "", p, format, &bytes);
     int64_t own = (int64_t)bytes, at = 0;
     MPI_Exscan(&own, &at, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
-    checkpoint_output_put(out, world->rank == 0 ? 0 : at, text, own, error);
+    checkpoint_output_write_at(out, world->rank == 0 ? 0 : at, text, own, error);
     free(text);
-    if (!checkpoint_report(world, out->path, error) || !checkpoint_output_finish(world, out))
+    if (!checkpoint_report(world, out->path, error) || !checkpoint_output_commit(world, out))
         return false;
-    checkpoint_show_move(world, "written", o->names[1], p, MPI_Wtime() - start, o->quiet);
+    checkpoint_print_transfer(world, "written", o->names[1], p, MPI_Wtime() - start, o->quiet);
     return true;
 }
 
@@ -134,8 +134,8 @@ static bool export_to(const struct checkpoint_world *world, const struct export_
         !checkpoint_input_read(world, in, CHECKPOINT_KD, 0, &p))
         return false;
     if (!o->unsorted)
-        checkpoint_order(world, &p);
-    checkpoint_show_move(world, "read", in->path, &p, MPI_Wtime() - start, o->quiet);
+        checkpoint_sort_by_id(world, &p);
+    checkpoint_print_transfer(world, "read", in->path, &p, MPI_Wtime() - start, o->quiet);
     char *header = create_header(in, &p, format, &h, reason);
     bool good = checkpoint_report(world, in->path, reason) &&
                 write_lines(world, o, header, &p, format, out);
@@ -155,15 +155,15 @@ static int run_export(const struct checkpoint_world *world, int argc, char **arg
     };
     struct checkpoint_input in;
     struct checkpoint_output out;
-    if (!checkpoint_options(world, &checkpoint_export, argc, argv, options, 2, o.names))
+    if (!checkpoint_parse_options(world, &checkpoint_export, argc, argv, options, 2, o.names))
         return CHECKPOINT_USAGE;
     if (!checkpoint_input_open(world, o.names[0], &in))
         return CHECKPOINT_FAILED;
     bool good = checkpoint_output_open(world, o.names[1], o.force, in.fd, &out);
     if (good && !(good = export_to(world, &o, &in, &out)))
-        checkpoint_output_drop(world, &out);
+        checkpoint_output_abort(world, &out);
     checkpoint_input_close(&in);
-    return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
+    return good ? CHECKPOINT_SUCCESS : CHECKPOINT_FAILED;
 }
 
 const struct checkpoint_command checkpoint_export = {

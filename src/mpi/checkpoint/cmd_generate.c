@@ -1,5 +1,5 @@
 /* cmd_generate.c - lime-checkpoint generate: make particles from a seed */
-#include "made.h"
+#include "generator.h"
 #include "mardyn.h"
 #include "options.h"
 #include "output.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 struct generate_options {
-    struct checkpoint_making making;
+    struct checkpoint_generator making;
     int64_t seed;
     int format, distribution;  /* indexes of words */
     double density, length[3]; /* 0: not given */
@@ -25,21 +25,21 @@ static LemonDomain create_domain(const struct generate_options *o)
         domain.cells[d] = o->cells[d];
     }
     if (o->cells[0] == 0)
-        checkpoint_cells_choose(&domain, o->making.particles);
+        checkpoint_choose_cells(&domain, o->making.particles);
     return domain;
 }
 
 static bool generate_particles(const struct checkpoint_world *world, struct generate_options *o,
                                struct checkpoint_output *out)
 {
-    struct checkpoint_making *m = &o->making;
+    struct checkpoint_generator *m = &o->making;
     struct checkpoint_particles p;
     LemonDomain domain = create_domain(o);
-    checkpoint_make(m, world->rank, world->ranks, &p);
-    char *header =
-        checkpoint_header_make(&domain, m->temperature, m->components, m->particles, m->format);
+    checkpoint_generate_particles(m, world->rank, world->ranks, &p);
+    char *header = checkpoint_header_create(&domain, m->temperature, m->components,
+                                            m->particles, m->format);
     bool good = checkpoint_output_write(world, out, header, &domain,
-                                        checkpoint_particle(m->format), &p, 0, o->quiet);
+                                        checkpoint_layout(m->format), &p, 0, o->quiet);
     free(header);
     checkpoint_particles_free(&p);
     return good;
@@ -50,7 +50,7 @@ static bool generate_particles(const struct checkpoint_world *world, struct gene
 /* Computes defaults from the given options. */
 static void set_defaults(struct generate_options *o)
 {
-    struct checkpoint_making *m = &o->making;
+    struct checkpoint_generator *m = &o->making;
     double density = o->density > 0 ? o->density : 0.5;
     double length = cbrt((m->particles > 0 ? (double)m->particles : 1) / density);
     for (int d = 0; d < 3; d++)
@@ -63,7 +63,7 @@ static void set_defaults(struct generate_options *o)
 static int parse_options(const struct checkpoint_world *world, int argc, char **argv,
                          struct generate_options *o)
 {
-    struct checkpoint_making *m = &o->making;
+    struct checkpoint_generator *m = &o->making;
     const struct option_rule options[] = {
         {"particles", 'n', OPTION_COUNT, &m->particles, 0, .most = 1e15},
         {"out", 'o', OPTION_TEXT, .value = &o->to},
@@ -81,20 +81,20 @@ static int parse_options(const struct checkpoint_world *world, int argc, char **
         {NULL},
     };
     const struct checkpoint_command *command = &checkpoint_generate;
-    if (!checkpoint_options(world, command, argc, argv, options, 0, NULL))
+    if (!checkpoint_parse_options(world, command, argc, argv, options, 0, NULL))
         return CHECKPOINT_USAGE;
     if (m->particles < 0)
-        return checkpoint_misuse(world, command, "--particles is required");
+        return checkpoint_usage_error(world, command, "--particles is required");
     if (!o->to)
-        return checkpoint_misuse(world, command, "--out is required");
+        return checkpoint_usage_error(world, command, "--out is required");
     if (o->density > 0 && o->length[0] > 0)
-        return checkpoint_misuse(world, command, "give one of --density and --length");
+        return checkpoint_usage_error(world, command, "give one of --density and --length");
     if (m->components > 1 && o->format == CHECKPOINT_IRV)
-        return checkpoint_misuse(world, command, "IRV has one component");
+        return checkpoint_usage_error(world, command, "IRV has one component");
     if ((double)o->cells[0] * (double)o->cells[1] * (double)o->cells[2] > 0x1p40)
-        return checkpoint_misuse(world, command, "more than 2^40 cells");
+        return checkpoint_usage_error(world, command, "more than 2^40 cells");
     set_defaults(o);
-    return CHECKPOINT_GOOD;
+    return CHECKPOINT_SUCCESS;
 }
 
 static int run_generate(const struct checkpoint_world *world, int argc, char **argv)
@@ -103,12 +103,12 @@ static int run_generate(const struct checkpoint_world *world, int argc, char **a
                                  .seed = 1};
     struct checkpoint_output out;
     int status = parse_options(world, argc, argv, &o);
-    if (status != CHECKPOINT_GOOD)
+    if (status != CHECKPOINT_SUCCESS)
         return status;
     bool good = checkpoint_output_open(world, o.to, o.force, -1, &out);
     if (good && !(good = generate_particles(world, &o, &out)))
-        checkpoint_output_drop(world, &out);
-    return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
+        checkpoint_output_abort(world, &out);
+    return good ? CHECKPOINT_SUCCESS : CHECKPOINT_FAILED;
 }
 
 const struct checkpoint_command checkpoint_generate = {

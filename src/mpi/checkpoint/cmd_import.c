@@ -19,7 +19,7 @@ static LemonDomain get_domain(const struct import_options *o, const struct check
         domain.cells[d] = o->cells[d];
     }
     if (o->cells[0] == 0)
-        checkpoint_cells_choose(&domain, h->molecules);
+        checkpoint_choose_cells(&domain, h->molecules);
     return domain;
 }
 
@@ -31,9 +31,9 @@ static bool import_text(const struct checkpoint_world *world, const struct impor
     LemonDomain domain = get_domain(o, &t->header);
     if (!checkpoint_textfile_read(world, t, &p))
         return false;
-    checkpoint_show_move(world, "read", t->path, &p, MPI_Wtime() - start, o->quiet);
+    checkpoint_print_transfer(world, "read", t->path, &p, MPI_Wtime() - start, o->quiet);
     bool good = checkpoint_output_write(world, out, t->text, &domain,
-                                        checkpoint_particle(t->header.format), &p,
+                                        checkpoint_layout(t->header.format), &p,
                                         o->check ? LEMON_CELLS_CHECK : 0, o->quiet);
     checkpoint_particles_free(&p);
     return good;
@@ -51,15 +51,15 @@ static int run_import(const struct checkpoint_world *world, int argc, char **arg
     };
     struct checkpoint_textfile t;
     struct checkpoint_output out;
-    if (!checkpoint_options(world, &checkpoint_import, argc, argv, options, 2, o.names))
+    if (!checkpoint_parse_options(world, &checkpoint_import, argc, argv, options, 2, o.names))
         return CHECKPOINT_USAGE;
     if (!checkpoint_textfile_open(world, o.names[0], &t))
         return CHECKPOINT_FAILED;
     bool good = checkpoint_output_open(world, o.names[1], o.force, fileno(t.file), &out);
     if (good && !(good = import_text(world, &o, &t, &out)))
-        checkpoint_output_drop(world, &out);
+        checkpoint_output_abort(world, &out);
     checkpoint_textfile_close(&t);
-    return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
+    return good ? CHECKPOINT_SUCCESS : CHECKPOINT_FAILED;
 }
 
 const struct checkpoint_command checkpoint_import = {

@@ -1,6 +1,6 @@
 /* cmd_info.c - lime-checkpoint info: describe a checkpoint and how ranks would share it */
 #include "options.h"
-#include "show.h"
+#include "print.h"
 #include "text.h"
 
 #include <jansson.h>
@@ -46,7 +46,7 @@ static void print_fields(const LemonParticle *particle)
 {
     for (int i = 0; i < particle->fields; i++) {
         const LemonField *f = &particle->field[i];
-        printf("  %-10s  %-16s %s", i ? "" : "fields", f->name, checkpoint_type_word(f->type));
+        printf("  %-10s  %-16s %s", i ? "" : "fields", f->name, checkpoint_type_name(f->type));
         if (f->count > 1)
             printf(" x %d", f->count);
         printf(", at byte %lld\n", (long long)f->offset);
@@ -71,11 +71,11 @@ static void print_facts(const struct facts *f)
 {
     const LemonCells *c = f->in->cells;
     const int64_t *n = c->domain.cells;
-    char path[CHECKPOINT_SHOWN_BYTES], size[LIMEFILE_SIZE_BYTES];
-    printf("%s\n", checkpoint_shown(f->in->path, path));
+    char path[CHECKPOINT_NAME_BYTES], size[LIMEFILE_SIZE_BYTES];
+    printf("%s\n", checkpoint_printable(f->in->path, path));
     printf("  particles   %lld of %lld bytes, %s\n", (long long)c->particles,
            (long long)c->particle.bytes,
-           limefile_text_size((double)c->particles * (double)c->particle.bytes, 1, size));
+           limefile_format_size((double)c->particles * (double)c->particle.bytes, 1, size));
     printf("  step        %lld\n  time        %.17g\n", (long long)c->domain.step,
            c->domain.time);
     print_domain(&c->domain);
@@ -111,7 +111,7 @@ static json_t *json_fields(const LemonParticle *particle)
     for (int i = 0; i < particle->fields; i++) {
         const LemonField *f = &particle->field[i];
         json_array_append_new(all, json_pack("{s:s, s:s, s:i, s:I}", "name", f->name, "type",
-                                             checkpoint_type_word(f->type), "count", f->count,
+                                             checkpoint_type_name(f->type), "count", f->count,
                                              "offset", (json_int_t)f->offset));
     }
     return all;
@@ -133,13 +133,13 @@ static json_t *json_time(double time)
 static json_t *json_facts(const struct facts *f)
 {
     const LemonCells *c = f->in->cells;
-    char path[CHECKPOINT_SHOWN_BYTES];
+    char path[CHECKPOINT_NAME_BYTES];
     json_t *all = json_pack(
-        "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:b}", "file", checkpoint_shown(f->in->path, path),
-        "particles", (json_int_t)c->particles, "particle_bytes", (json_int_t)c->particle.bytes,
-        "step", (json_int_t)c->domain.step, "time", json_time(c->domain.time), "domain",
-        json_domain(&c->domain), "fields", json_fields(&c->particle), "header",
-        (int)(f->in->header != NULL));
+        "{s:s, s:I, s:I, s:I, s:o, s:o, s:o, s:b}", "file",
+        checkpoint_printable(f->in->path, path), "particles", (json_int_t)c->particles,
+        "particle_bytes", (json_int_t)c->particle.bytes, "step", (json_int_t)c->domain.step,
+        "time", json_time(c->domain.time), "domain", json_domain(&c->domain), "fields",
+        json_fields(&c->particle), "header", (int)(f->in->header != NULL));
     json_t *cells = json_pack("{s:I, s:I, s:I, s:I}", "all", (json_int_t)f->cells, "empty",
                               (json_int_t)f->empty, "fewest", (json_int_t)f->min, "most",
                               (json_int_t)f->max);
@@ -157,7 +157,7 @@ static bool print_json(const struct facts *f)
 {
     json_t *facts = json_facts(f);
     if (!facts)
-        checkpoint_say("%s: out of memory", f->in->path);
+        checkpoint_log("%s: out of memory", f->in->path);
     else if (json_dumpf(facts, stdout, JSON_INDENT(2)) == 0)
         putchar('\n');
     json_decref(facts);
@@ -175,7 +175,7 @@ static int run_info(const struct checkpoint_world *world, int argc, char **argv)
         {NULL},
     };
     struct checkpoint_input in;
-    if (!checkpoint_options(world, &checkpoint_info, argc, argv, options, 1, &path))
+    if (!checkpoint_parse_options(world, &checkpoint_info, argc, argv, options, 1, &path))
         return CHECKPOINT_USAGE;
     if (!checkpoint_input_open(world, path, &in))
         return CHECKPOINT_FAILED;
@@ -185,14 +185,14 @@ static int run_info(const struct checkpoint_world *world, int argc, char **argv)
     for (int i = 0; i < DECOMPOSITIONS && good; i++) {
         int code = checkpoint_balance(world, in.cells, (int)ranks,
                                       (enum checkpoint_decomposition)i, &f.balance[i]);
-        good = checkpoint_lemon(world, path, "decompose", code);
+        good = checkpoint_check_code(world, path, "decompose", code);
     }
     if (good && world->rank == 0 && json)
         good = print_json(&f);
     else if (good && world->rank == 0)
         print_facts(&f);
     checkpoint_input_close(&in);
-    return checkpoint_agree(good) ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
+    return checkpoint_broadcast(good) ? CHECKPOINT_SUCCESS : CHECKPOINT_FAILED;
 }
 
 const struct checkpoint_command checkpoint_info = {

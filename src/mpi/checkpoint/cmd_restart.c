@@ -16,14 +16,14 @@ static bool rewrite(const struct checkpoint_world *world, const struct options *
     struct checkpoint_particles p;
     LemonDomain domain = in->cells->domain;
     const LemonParticle *particle = &in->cells->particle;
-    bool has_id = checkpoint_field(particle, "id") != NULL;
+    bool has_id = checkpoint_find_field(particle, "id") != NULL;
     for (int d = 0; d < 3; d++)
         if (o->cells[0] > 0)
             domain.cells[d] = o->cells[d];
     if (!checkpoint_input_read(world, in, (enum checkpoint_decomposition)o->decomposition,
                                LEMON_CELLS_CHECK, &p))
         return false;
-    checkpoint_show_move(world, "read", o->from, &p, MPI_Wtime() - start, o->quiet);
+    checkpoint_print_transfer(world, "read", o->from, &p, MPI_Wtime() - start, o->quiet);
     bool good = checkpoint_output_write(world, out, in->header, &domain, particle, &p,
                                         has_id ? LEMON_CELLS_CHECK : 0, o->quiet);
     checkpoint_particles_free(&p);
@@ -44,17 +44,17 @@ static int run_restart(const struct checkpoint_world *world, int argc, char **ar
     };
     struct checkpoint_input in;
     struct checkpoint_output out;
-    if (!checkpoint_options(world, &checkpoint_restart, argc, argv, options, 1, &o.from))
+    if (!checkpoint_parse_options(world, &checkpoint_restart, argc, argv, options, 1, &o.from))
         return CHECKPOINT_USAGE;
     if (!o.to)
-        return checkpoint_misuse(world, &checkpoint_restart, "--out is required");
+        return checkpoint_usage_error(world, &checkpoint_restart, "--out is required");
     if (!checkpoint_input_open(world, o.from, &in))
         return CHECKPOINT_FAILED;
     bool good = checkpoint_output_open(world, o.to, o.force, in.fd, &out);
     if (good && !(good = rewrite(world, &o, &in, &out)))
-        checkpoint_output_drop(world, &out);
+        checkpoint_output_abort(world, &out);
     checkpoint_input_close(&in);
-    return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
+    return good ? CHECKPOINT_SUCCESS : CHECKPOINT_FAILED;
 }
 
 const struct checkpoint_command checkpoint_restart = {

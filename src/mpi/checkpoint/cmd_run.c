@@ -1,6 +1,6 @@
 /* cmd_run.c - lime-checkpoint run: molecular dynamics with checkpoints while it runs */
 #include "limefile.h"
-#include "made.h"
+#include "generator.h"
 #include "md_series.h"
 #include "options.h"
 #include "output.h"
@@ -60,16 +60,16 @@ static bool start_run(struct md_run *r)
                               .temperature = r->temperature < 0 ? TEMPERATURE : r->temperature,
                               .seed = r->seed < 0 ? SEED : r->seed};
     p.length = compute_edge(p.particles, r->density > 0 ? r->density : DENSITY);
-    if (!md_state_set(&r->state, r->world, &p))
+    if (!md_state_init(&r->state, r->world, &p))
         return false;
-    struct checkpoint_making making = {.particles = p.particles,
-                                       .seed = (uint64_t)p.seed,
-                                       .distribution = CHECKPOINT_LATTICE,
-                                       .format = CHECKPOINT_ICRV,
-                                       .length = {p.length, p.length, p.length},
-                                       .temperature = p.temperature,
-                                       .components = 1};
-    checkpoint_make(&making, r->world->rank, r->world->ranks, &r->state.own);
+    struct checkpoint_generator making = {.particles = p.particles,
+                                          .seed = (uint64_t)p.seed,
+                                          .distribution = CHECKPOINT_LATTICE,
+                                          .format = CHECKPOINT_ICRV,
+                                          .length = {p.length, p.length, p.length},
+                                          .temperature = p.temperature,
+                                          .components = 1};
+    checkpoint_generate_particles(&making, r->world->rank, r->world->ranks, &r->state.own);
     bool good = md_state_distribute(&r->state);
     if (!checkpoint_report(r->world, "run", good ? "" : "not all particles are in the box")) {
         md_state_free(&r->state);
@@ -103,7 +103,7 @@ static bool continue_run(struct md_run *r)
         return false;
     if (!found) {
         if (r->world->rank == 0)
-            checkpoint_say("%s: no checkpoint yet; starting at step 0", r->prefix);
+            checkpoint_log("%s: no checkpoint yet; starting at step 0", r->prefix);
         return start_run(r);
     }
     const char *option = find_changed_option(r);
@@ -131,7 +131,7 @@ static bool check_series_empty(const struct md_run *r)
                  "; --continue continues it; to start again, remove them",
                  number);
     else if (code != LEMON_EOF)
-        return checkpoint_lemon(r->world, r->prefix, "find", code);
+        return checkpoint_check_code(r->world, r->prefix, "find", code);
     return checkpoint_report(r->world, r->prefix, text);
 }
 
@@ -174,7 +174,7 @@ static bool run_steps(struct md_run *r)
             good = md_series_write(&r->series, &r->state, r->energy_at_0);
         good = good && run_step(r, last);
         if (r->prefix && good)
-            good = md_series_look(r->world, &r->series);
+            good = md_series_poll(r->world, &r->series);
     }
     return good;
 }
@@ -184,7 +184,7 @@ static void print_times(const struct md_run *r, double seconds)
     const struct md_series *s = &r->series;
     double each = s->published ? 1.0 / (double)s->published : 0;
     double bytes = (double)r->state.parameters.particles *
-                   (double)checkpoint_particle(CHECKPOINT_ICRV)->bytes;
+                   (double)checkpoint_layout(CHECKPOINT_ICRV)->bytes;
     if (r->world->rank != 0)
         return;
     printf("computed %.3f s of %.3f s\n", r->compute_seconds, seconds);
@@ -221,12 +221,12 @@ static int run_simulation(struct md_run *r)
     if (r->prefix)
         good = md_series_close(r->world, &r->series, good) && good;
     if (good && r->out)
-        good = md_file_save(r->out, r->force, &r->state, r->energy_at_0);
+        good = md_state_save(r->out, r->force, &r->state, r->energy_at_0);
     if (good)
         print_times(r, MPI_Wtime() - from);
     if (started)
         md_state_free(&r->state);
-    return good ? CHECKPOINT_GOOD : CHECKPOINT_FAILED;
+    return good ? CHECKPOINT_SUCCESS : CHECKPOINT_FAILED;
 }
 
 static int run_md(const struct checkpoint_world *world, int argc, char **argv)
@@ -256,10 +256,10 @@ static int run_md(const struct checkpoint_world *world, int argc, char **argv)
         {"force", 'f', OPTION_FLAG, .value = &r.force},
         {NULL},
     };
-    if (!checkpoint_options(world, &checkpoint_run, argc, argv, options, 0, NULL))
+    if (!checkpoint_parse_options(world, &checkpoint_run, argc, argv, options, 0, NULL))
         return CHECKPOINT_USAGE;
     if (r.continues && !r.prefix)
-        return checkpoint_misuse(world, &checkpoint_run, "--continue requires --series");
+        return checkpoint_usage_error(world, &checkpoint_run, "--continue requires --series");
     return run_simulation(&r);
 }
 

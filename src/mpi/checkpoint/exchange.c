@@ -98,7 +98,7 @@ static uint64_t *choose_splitters(const struct checkpoint_world *world,
     return all;
 }
 
-void checkpoint_order(const struct checkpoint_world *world, struct checkpoint_particles *p)
+void checkpoint_sort_by_id(const struct checkpoint_world *world, struct checkpoint_particles *p)
 {
     size_t bytes = (size_t)p->bytes;
     uint64_t *splitters = choose_splitters(world, p);

@@ -14,6 +14,6 @@ void checkpoint_exchange(const struct checkpoint_world *, struct checkpoint_part
 
 /* Collective: sorts all particles by id, their first 8 bytes, and then by the other bytes. Rank
  * 0 then has the least ids, rank 1 the next ones, and so on, about the same number each. */
-void checkpoint_order(const struct checkpoint_world *, struct checkpoint_particles *);
+void checkpoint_sort_by_id(const struct checkpoint_world *, struct checkpoint_particles *);
 
 #endif

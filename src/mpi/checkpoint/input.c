@@ -43,7 +43,7 @@ static bool open_input(const struct checkpoint_world *world, struct checkpoint_i
     MPI_Bcast(absolute, sizeof absolute, MPI_CHAR, 0, MPI_COMM_WORLD);
     int err =
         MPI_File_open(MPI_COMM_WORLD, absolute, MPI_MODE_RDONLY, MPI_INFO_NULL, &in->file);
-    if (!checkpoint_report(world, in->path, err ? checkpoint_mpi_text(err, error) : ""))
+    if (!checkpoint_report(world, in->path, err ? checkpoint_mpi_strerror(err, error) : ""))
         return false;
     in->reader = lemonCreateReader(&in->file, MPI_COMM_WORLD);
     if (!in->reader)
@@ -103,7 +103,7 @@ bool checkpoint_input_open(const struct checkpoint_world *world, const char *pat
     int code = find_checkpoint(in);
     if (code == LEMON_SUCCESS)
         code = lemonNextCells(in->reader, &in->cells);
-    if (checkpoint_lemon(world, path, NULL, code))
+    if (checkpoint_check_code(world, path, NULL, code))
         return true;
     checkpoint_input_close(in);
     return false;
@@ -127,7 +127,7 @@ bool checkpoint_input_read_box(const struct checkpoint_world *world,
     MPI_Offset count = 0;
     void *data = NULL;
     int code = lemonReadCells(in->reader, in->cells, lower, upper, &data, &count, flags);
-    if (!checkpoint_lemon(world, in->path, "read", code))
+    if (!checkpoint_check_code(world, in->path, "read", code))
         return false;
     *p = (struct checkpoint_particles){
         .data = data, .count = count, .capacity = count, .bytes = in->cells->particle.bytes};
@@ -145,7 +145,7 @@ bool checkpoint_input_read(const struct checkpoint_world *world, struct checkpoi
                                      upper);
     int worst = code;
     MPI_Allreduce(&code, &worst, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    if (!checkpoint_lemon(world, in->path, "decompose", worst))
+    if (!checkpoint_check_code(world, in->path, "decompose", worst))
         return false;
     return checkpoint_input_read_box(world, in, lower, upper, flags, p);
 }

@@ -40,7 +40,7 @@ static int print_help(const struct checkpoint_world *world,
     if (world->rank == 0)
         printf("Usage: mpirun -n N " CHECKPOINT_PROGRAM " %s %s\n%s", command->name,
                command->arguments, command->help);
-    return CHECKPOINT_GOOD;
+    return CHECKPOINT_SUCCESS;
 }
 
 static bool wants_help(int argc, char **argv)
@@ -65,15 +65,15 @@ static int dispatch(const struct checkpoint_world *world, int argc, char **argv)
     if (word && (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)) {
         if (first)
             print_overview(stdout);
-        return CHECKPOINT_GOOD;
+        return CHECKPOINT_SUCCESS;
     }
     if (word && (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0)) {
         if (first)
             puts(CHECKPOINT_PROGRAM " (limefs) " LIMEFS_VERSION);
-        return CHECKPOINT_GOOD;
+        return CHECKPOINT_SUCCESS;
     }
     if (first && word)
-        checkpoint_say("unknown command '%s'; see " CHECKPOINT_PROGRAM " --help", word);
+        checkpoint_log("unknown command '%s'; see " CHECKPOINT_PROGRAM " --help", word);
     else if (first)
         print_overview(stderr);
     return CHECKPOINT_USAGE;
@@ -92,9 +92,9 @@ static int finish_output(const struct checkpoint_world *world, int status)
 {
     int failed = fflush(stdout) != 0 || ferror(stdout);
     if (failed && world->rank == 0)
-        checkpoint_say("standard output: write error");
-    failed = checkpoint_agree(failed);
-    return status == CHECKPOINT_GOOD && failed ? CHECKPOINT_FAILED : status;
+        checkpoint_log("standard output: write error");
+    failed = checkpoint_broadcast(failed);
+    return status == CHECKPOINT_SUCCESS && failed ? CHECKPOINT_FAILED : status;
 }
 
 int main(int argc, char **argv)
@@ -103,7 +103,7 @@ int main(int argc, char **argv)
     int level;
     fill_standard_streams();
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
-    checkpoint_world_set(&world);
+    checkpoint_world_init(&world);
     int status = dispatch(&world, argc, argv);
     status = finish_output(&world, status);
     MPI_Finalize();

@@ -339,8 +339,8 @@ static char *replace_values(const char *text, const struct checkpoint_header *h,
     return out;
 }
 
-char *checkpoint_header_renew(const char *text, const struct checkpoint_header *h, double time,
-                              int64_t molecules)
+char *checkpoint_header_update(const char *text, const struct checkpoint_header *h, double time,
+                               int64_t molecules)
 {
     char digits[REAL_BYTES], now[REAL_BYTES + 16], count[32];
     bool has_time = h->time_bytes > 0;
@@ -356,8 +356,9 @@ char *checkpoint_header_renew(const char *text, const struct checkpoint_header *
     return replace_values(text, h, now, count);
 }
 
-char *checkpoint_header_make(const LemonDomain *domain, double temperature, int64_t components,
-                             int64_t molecules, enum checkpoint_format format)
+char *checkpoint_header_create(const LemonDomain *domain, double temperature,
+                               int64_t components, int64_t molecules,
+                               enum checkpoint_format format)
 {
     char real[5][REAL_BYTES], *text = NULL;
     size_t bytes;

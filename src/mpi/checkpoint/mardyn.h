@@ -39,13 +39,13 @@ bool checkpoint_header_parse(const char *text, size_t n, struct checkpoint_heade
 
 /* Returns the header with a new time and number of molecules; an equal time keeps its text. The
  * caller frees it. */
-char *checkpoint_header_renew(const char *text, const struct checkpoint_header *, double time,
-                              int64_t molecules);
+char *checkpoint_header_update(const char *text, const struct checkpoint_header *, double time,
+                               int64_t molecules);
 
 /* Returns a new header for components of one Lennard-Jones centre each, with mass, depth and
  * diameter 1. The caller frees it. */
-char *checkpoint_header_make(const LemonDomain *, double temperature, int64_t components,
-                             int64_t molecules, enum checkpoint_format);
+char *checkpoint_header_create(const LemonDomain *, double temperature, int64_t components,
+                               int64_t molecules, enum checkpoint_format);
 
 /* Parses a line of n bytes without its end, followed by a NUL. Returns 1 for a molecule, 0 for
  * only blanks or a comment, -1 and a reason if it is wrong. */

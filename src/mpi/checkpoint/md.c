@@ -166,8 +166,8 @@ static int64_t choose_cells(const struct md_parameters *p)
     return n;
 }
 
-bool md_state_set(struct md_state *s, const struct checkpoint_world *world,
-                  const struct md_parameters *p)
+bool md_state_init(struct md_state *s, const struct checkpoint_world *world,
+                   const struct md_parameters *p)
 {
     char reason[CHECKPOINT_ERROR_BYTES] = "";
     int64_t n = choose_cells(p);

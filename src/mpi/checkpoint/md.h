@@ -46,8 +46,8 @@ struct md_state {
 };
 
 /* Initializes a state without particles. False: rank 0 has printed why. Collective. */
-bool md_state_set(struct md_state *, const struct checkpoint_world *,
-                  const struct md_parameters *);
+bool md_state_init(struct md_state *, const struct checkpoint_world *,
+                   const struct md_parameters *);
 void md_state_free(struct md_state *);
 
 /* Gives each rank the particles of its cells; before, `own` has any part of all, in any order.

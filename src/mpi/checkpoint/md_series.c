@@ -67,13 +67,13 @@ static int write_state(LemonWriter *writer, const struct md_state *s, double ene
 {
     char text[RECORD_BYTES];
     const struct run_record record = {s->step, s->parameters, energy};
-    const LemonParticle *particle = checkpoint_particle(CHECKPOINT_ICRV);
+    const LemonParticle *particle = checkpoint_layout(CHECKPOINT_ICRV);
     LemonDomain domain = {.step = s->step, .time = (double)s->step * s->parameters.dt};
     for (int d = 0; d < 3; d++) {
         domain.length[d] = s->parameters.length;
         domain.periodic[d] = 1;
     }
-    checkpoint_cells_choose(&domain, s->parameters.particles);
+    checkpoint_choose_cells(&domain, s->parameters.particles);
     format_record(&record, text);
     int code = checkpoint_write_text(writer, MD_RECORD_TYPE, text, 1);
     if (code != LEMON_SUCCESS)
@@ -82,15 +82,16 @@ static int write_state(LemonWriter *writer, const struct md_state *s, double ene
         writer, 1, 1, &domain, particle, s->own.data, s->own.count, 0);
 }
 
-bool md_file_save(const char *path, bool force, const struct md_state *s, double energy)
+bool md_state_save(const char *path, bool force, const struct md_state *s, double energy)
 {
     struct checkpoint_output out;
     if (!checkpoint_output_open(s->world, path, force, -1, &out))
         return false;
-    checkpoint_output_writer(&out);
-    if (checkpoint_lemon(s->world, path, "write", write_state(out.writer, s, energy, true)))
-        return checkpoint_output_finish(s->world, &out);
-    checkpoint_output_drop(s->world, &out);
+    checkpoint_output_create_writer(&out);
+    if (checkpoint_check_code(s->world, path, "write",
+                              write_state(out.writer, s, energy, true)))
+        return checkpoint_output_commit(s->world, &out);
+    checkpoint_output_abort(s->world, &out);
     return false;
 }
 
@@ -115,7 +116,7 @@ static const char *check_run_record(const LemonCells *cells, const struct run_re
 {
     enum checkpoint_format format;
     const LemonDomain *domain = &cells->domain;
-    if (!checkpoint_particle_find(&cells->particle, &format) || format != CHECKPOINT_ICRV)
+    if (!checkpoint_find_format(&cells->particle, &format) || format != CHECKPOINT_ICRV)
         return "not the particles of a run";
     for (int d = 0; d < 3; d++)
         if (domain->origin[d] != 0 || domain->length[d] != record->parameters.length ||
@@ -132,14 +133,14 @@ static bool load_state(const struct checkpoint_world *world, struct checkpoint_i
     char text[RECORD_BYTES];
     struct run_record record = {0};
     struct checkpoint_particles particles;
-    if (!checkpoint_lemon(world, in->path, "read", read_run_record(in, text)))
+    if (!checkpoint_check_code(world, in->path, "read", read_run_record(in, text)))
         return false;
     const char *reason = parse_record(text, &record) ? check_run_record(in->cells, &record)
                                                      : "its run record is missing or damaged";
     if (!checkpoint_report(world, in->path, reason) ||
         !checkpoint_input_read(world, in, CHECKPOINT_REGULAR, 0, &particles))
         return false;
-    if (!md_state_set(s, world, &record.parameters)) {
+    if (!md_state_init(s, world, &record.parameters)) {
         checkpoint_particles_free(&particles);
         return false;
     }
@@ -171,7 +172,7 @@ bool md_series_open(const struct checkpoint_world *world, const char *prefix, in
 {
     *s = (struct md_series){.prefix = prefix, .overlaps = overlap};
     int code = lemonOpenSeries(prefix, (int)keep, MPI_INFO_NULL, MPI_COMM_WORLD, &s->series);
-    return checkpoint_lemon(world, prefix, "open", code);
+    return checkpoint_check_code(world, prefix, "open", code);
 }
 
 static bool publish(const struct checkpoint_world *world, struct md_series *s)
@@ -182,7 +183,7 @@ static bool publish(const struct checkpoint_world *world, struct md_series *s)
     s->write_seconds += MPI_Wtime() - s->write_start;
     s->is_writing = false;
     s->published += code == LEMON_SUCCESS;
-    return checkpoint_lemon(world, s->prefix, "write", code);
+    return checkpoint_check_code(world, s->prefix, "write", code);
 }
 
 bool md_series_close(const struct checkpoint_world *world, struct md_series *s, bool good)
@@ -191,7 +192,8 @@ bool md_series_close(const struct checkpoint_world *world, struct md_series *s, 
         good = publish(world, s);
     else if (s->is_writing)
         lemonSeriesAbort(s->series);
-    return checkpoint_lemon(world, s->prefix, "close", lemonCloseSeries(s->series)) && good;
+    return checkpoint_check_code(world, s->prefix, "close", lemonCloseSeries(s->series)) &&
+           good;
 }
 
 bool md_series_write(struct md_series *s, const struct md_state *state, double energy_at_0)
@@ -202,24 +204,24 @@ bool md_series_write(struct md_series *s, const struct md_state *state, double e
         return false;
     s->write_start = MPI_Wtime();
     int code = lemonSeriesBegin(s->series, state->step, &writer);
-    if (!checkpoint_lemon(world, s->prefix, "write", code))
+    if (!checkpoint_check_code(world, s->prefix, "write", code))
         return false;
     s->is_writing = true;
     code = write_state(writer, state, energy_at_0, !s->overlaps);
     s->start_seconds += MPI_Wtime() - s->write_start;
-    if (!checkpoint_lemon(world, s->prefix, "write", code))
+    if (!checkpoint_check_code(world, s->prefix, "write", code))
         return false;
     return s->overlaps || publish(world, s);
 }
 
-bool md_series_look(const struct checkpoint_world *world, struct md_series *s)
+bool md_series_poll(const struct checkpoint_world *world, struct md_series *s)
 {
     int done = 0;
     if (!s->is_writing)
         return true;
     int code = lemonSeriesTest(s->series, &done);
     if (code != LEMON_SUCCESS)
-        return checkpoint_lemon(world, s->prefix, "write", code);
+        return checkpoint_check_code(world, s->prefix, "write", code);
     return !done || publish(world, s);
 }
 
@@ -235,22 +237,22 @@ bool md_series_load(const struct checkpoint_world *world, struct md_series *s,
         if (code == LEMON_EOF && !damaged)
             return true;
         if (code == LEMON_EOF && world->rank == 0)
-            checkpoint_say("%s: no checkpoint of the series can be read", s->prefix);
-        if (code == LEMON_EOF || !checkpoint_lemon(world, s->prefix, "find", code))
+            checkpoint_log("%s: no checkpoint of the series can be read", s->prefix);
+        if (code == LEMON_EOF || !checkpoint_check_code(world, s->prefix, "find", code))
             return false;
         if (load_file(world, path, state, energy_at_0))
             break;
         if (world->rank == 0)
-            checkpoint_say("%s: skipped; trying the previous checkpoint", path);
+            checkpoint_log("%s: skipped; trying the previous checkpoint", path);
     }
-    if (damaged &&
-        !checkpoint_lemon(world, s->prefix, "rewind", lemonSeriesRewind(s->series, number))) {
+    if (damaged && !checkpoint_check_code(world, s->prefix, "rewind",
+                                          lemonSeriesRewind(s->series, number))) {
         md_state_free(state);
         return false;
     }
     memcpy(s->loaded_path, path, sizeof s->loaded_path);
     if (world->rank == 0)
-        checkpoint_say("%s: continued from step %lld", path, (long long)state->step);
+        checkpoint_log("%s: continued from step %lld", path, (long long)state->step);
     *found = true;
     return true;
 }

@@ -34,7 +34,7 @@ bool md_series_close(const struct checkpoint_world *, struct md_series *, bool g
 bool md_series_write(struct md_series *, const struct md_state *, double energy_at_0);
 
 /* Call between steps: publishes a checkpoint whose write has completed. */
-bool md_series_look(const struct checkpoint_world *, struct md_series *);
+bool md_series_poll(const struct checkpoint_world *, struct md_series *);
 
 /* Reads the newest good checkpoint and drops newer ones from the series. Sets *found to false
  * if the series is empty; returns false if none is good. The caller frees a state that was
@@ -43,6 +43,6 @@ bool md_series_load(const struct checkpoint_world *, struct md_series *, struct 
                     double *energy_at_0, bool *found);
 
 /* Writes the state to a file outside of the series. */
-bool md_file_save(const char *path, bool force, const struct md_state *, double energy_at_0);
+bool md_state_save(const char *path, bool force, const struct md_state *, double energy_at_0);
 
 #endif

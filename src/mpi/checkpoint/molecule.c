@@ -32,7 +32,7 @@ static const LemonField without_component[] = {
     {"velocity", LEMON_FLOAT64, 3, AT(velocity)},
 };
 
-const LemonParticle *checkpoint_particle(enum checkpoint_format format)
+const LemonParticle *checkpoint_layout(enum checkpoint_format format)
 {
     static const LemonParticle particles[CHECKPOINT_FORMATS] = {
         [CHECKPOINT_ICRV] = {SHORT_BYTES, 4, with_component},
@@ -42,29 +42,29 @@ const LemonParticle *checkpoint_particle(enum checkpoint_format format)
     return &particles[format];
 }
 
-bool checkpoint_particle_same(const LemonParticle *a, const LemonParticle *b)
+bool checkpoint_layouts_equal(const LemonParticle *a, const LemonParticle *b)
 {
     if (a->bytes != b->bytes || a->fields != b->fields)
         return false;
     for (int i = 0; i < a->fields; i++) {
-        const LemonField *f = &a->field[i], *g = checkpoint_field(b, f->name);
+        const LemonField *f = &a->field[i], *g = checkpoint_find_field(b, f->name);
         if (!g || g->type != f->type || g->count != f->count || g->offset != f->offset)
             return false;
     }
     return true;
 }
 
-bool checkpoint_particle_find(const LemonParticle *particle, enum checkpoint_format *format)
+bool checkpoint_find_format(const LemonParticle *particle, enum checkpoint_format *format)
 {
     for (int i = 0; i < CHECKPOINT_FORMATS; i++) {
         *format = (enum checkpoint_format)i;
-        if (checkpoint_particle_same(particle, checkpoint_particle(*format)))
+        if (checkpoint_layouts_equal(particle, checkpoint_layout(*format)))
             return true;
     }
     return false;
 }
 
-const LemonField *checkpoint_field(const LemonParticle *particle, const char *name)
+const LemonField *checkpoint_find_field(const LemonParticle *particle, const char *name)
 {
     for (int i = 0; i < particle->fields; i++)
         if (strcmp(particle->field[i].name, name) == 0)

@@ -27,14 +27,14 @@ struct checkpoint_molecule {
 };
 
 /* Returns the size and the fields of a particle in this format, in a static table. */
-const LemonParticle *checkpoint_particle(enum checkpoint_format);
+const LemonParticle *checkpoint_layout(enum checkpoint_format);
 
 /* Returns true if the layout is that of a format, and sets the format. */
-bool checkpoint_particle_find(const LemonParticle *, enum checkpoint_format *);
-bool checkpoint_particle_same(const LemonParticle *, const LemonParticle *);
+bool checkpoint_find_format(const LemonParticle *, enum checkpoint_format *);
+bool checkpoint_layouts_equal(const LemonParticle *, const LemonParticle *);
 
 /* Returns the field with this name, or NULL. */
-const LemonField *checkpoint_field(const LemonParticle *, const char *name);
+const LemonField *checkpoint_find_field(const LemonParticle *, const char *name);
 
 /* An array of particles of `bytes` bytes each; data: malloc()ed. */
 struct checkpoint_particles {

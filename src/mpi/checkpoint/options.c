@@ -4,8 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-int checkpoint_misuse(const struct checkpoint_world *world,
-                      const struct checkpoint_command *command, const char *format, ...)
+int checkpoint_usage_error(const struct checkpoint_world *world,
+                           const struct checkpoint_command *command, const char *format, ...)
 {
     char reason[CHECKPOINT_ERROR_BYTES];
     va_list args;
@@ -13,7 +13,7 @@ int checkpoint_misuse(const struct checkpoint_world *world,
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
     if (world->rank == 0)
-        checkpoint_say("%s: %s; see " CHECKPOINT_PROGRAM " %s --help", command->name, reason,
+        checkpoint_log("%s: %s; see " CHECKPOINT_PROGRAM " %s --help", command->name, reason,
                        command->name);
     return CHECKPOINT_USAGE;
 }
@@ -23,8 +23,9 @@ static bool set_file_names(const struct checkpoint_world *world,
                            int files, const char **file)
 {
     if (argc - optind != files) {
-        checkpoint_misuse(world, command, "%d name%s given, %d expected: %s", argc - optind,
-                          argc - optind == 1 ? "" : "s", files, command->arguments);
+        checkpoint_usage_error(world, command, "%d name%s given, %d expected: %s",
+                               argc - optind, argc - optind == 1 ? "" : "s", files,
+                               command->arguments);
         return false;
     }
     for (int i = 0; i < files; i++)
@@ -32,13 +33,13 @@ static bool set_file_names(const struct checkpoint_world *world,
     return true;
 }
 
-bool checkpoint_options(const struct checkpoint_world *world,
-                        const struct checkpoint_command *command, int argc, char **argv,
-                        const struct option_rule *rules, int files, const char **file)
+bool checkpoint_parse_options(const struct checkpoint_world *world,
+                              const struct checkpoint_command *command, int argc, char **argv,
+                              const struct option_rule *rules, int files, const char **file)
 {
-    char reason[OPTION_WHY_BYTES] = "";
-    if (limefile_options_read(rules, argc, argv, NULL, NULL, reason) == 0)
+    char reason[OPTION_ERROR_BYTES] = "";
+    if (limefile_options_parse(rules, argc, argv, NULL, NULL, reason) == 0)
         return set_file_names(world, command, argc, argv, files, file);
-    checkpoint_misuse(world, command, "%s", reason);
+    checkpoint_usage_error(world, command, "%s", reason);
     return false;
 }

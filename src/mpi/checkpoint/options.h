@@ -20,13 +20,13 @@ extern const struct checkpoint_command checkpoint_generate, checkpoint_import,
 /* Parses options before, between and after exactly `files` names, which it stores in file[].
  * Returns false for CHECKPOINT_USAGE, after a message of rank 0. The result is the same on all
  * ranks. */
-bool checkpoint_options(const struct checkpoint_world *, const struct checkpoint_command *,
-                        int argc, char **argv, const struct option_rule *, int files,
-                        const char **file);
+bool checkpoint_parse_options(const struct checkpoint_world *,
+                              const struct checkpoint_command *, int argc, char **argv,
+                              const struct option_rule *, int files, const char **file);
 
 /* Rank 0 prints "lime-checkpoint: reason; see ... NAME --help". Returns CHECKPOINT_USAGE. */
-__attribute__((format(printf, 3, 4))) int checkpoint_misuse(const struct checkpoint_world *,
-                                                            const struct checkpoint_command *,
-                                                            const char *format, ...);
+__attribute__((format(printf, 3, 4))) int checkpoint_usage_error(
+    const struct checkpoint_world *, const struct checkpoint_command *, const char *format,
+    ...);
 
 #endif

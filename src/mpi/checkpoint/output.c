@@ -67,14 +67,15 @@ bool checkpoint_output_open(const struct checkpoint_world *world, const char *pa
     MPI_Bcast(out->temporary, sizeof out->temporary, MPI_CHAR, 0, MPI_COMM_WORLD);
     err =
         MPI_File_open(MPI_COMM_WORLD, out->temporary, MPI_MODE_RDWR, MPI_INFO_NULL, &out->file);
-    if (checkpoint_report(world, path, err ? checkpoint_mpi_text(err, text) : ""))
+    if (checkpoint_report(world, path, err ? checkpoint_mpi_strerror(err, text) : ""))
         return true;
     out->file = err ? MPI_FILE_NULL : out->file;
     remove_output(world, out);
     return false;
 }
 
-void checkpoint_output_drop(const struct checkpoint_world *world, struct checkpoint_output *out)
+void checkpoint_output_abort(const struct checkpoint_world *world,
+                             struct checkpoint_output *out)
 {
     if (out->writer)
         lemonDestroyWriter(out->writer);
@@ -89,16 +90,16 @@ static bool sync_and_close(const struct checkpoint_world *world, struct checkpoi
     char text[CHECKPOINT_ERROR_BYTES];
     int code = out->writer ? lemonDestroyWriter(out->writer) : LEMON_SUCCESS;
     out->writer = NULL;
-    if (!checkpoint_lemon(world, out->path, "write", code))
+    if (!checkpoint_check_code(world, out->path, "write", code))
         return false;
     int err = MPI_File_sync(out->file);
-    if (!checkpoint_report(world, out->path, err ? checkpoint_mpi_text(err, text) : ""))
+    if (!checkpoint_report(world, out->path, err ? checkpoint_mpi_strerror(err, text) : ""))
         return false;
     err = MPI_File_close(&out->file);
-    return checkpoint_report(world, out->path, err ? checkpoint_mpi_text(err, text) : "");
+    return checkpoint_report(world, out->path, err ? checkpoint_mpi_strerror(err, text) : "");
 }
 
-bool checkpoint_output_finish(const struct checkpoint_world *world,
+bool checkpoint_output_commit(const struct checkpoint_world *world,
                               struct checkpoint_output *out)
 {
     char text[CHECKPOINT_ERROR_BYTES];
@@ -107,12 +108,12 @@ bool checkpoint_output_finish(const struct checkpoint_world *world,
         int err = world->rank == 0 ? limefile_output_commit(&out->output) : 0;
         good = checkpoint_report(world, out->path, get_reason(err, "sync and rename: ", text));
     }
-    checkpoint_output_drop(world, out);
+    checkpoint_output_abort(world, out);
     return good;
 }
 
-bool checkpoint_output_put(struct checkpoint_output *out, int64_t at, const void *data,
-                           int64_t n, char error[CHECKPOINT_ERROR_BYTES])
+bool checkpoint_output_write_at(struct checkpoint_output *out, int64_t at, const void *data,
+                                int64_t n, char error[CHECKPOINT_ERROR_BYTES])
 {
     const char *from = data;
     while (n > 0) {
@@ -120,7 +121,7 @@ bool checkpoint_output_put(struct checkpoint_output *out, int64_t at, const void
         MPI_Status status;
         int err = MPI_File_write_at(out->file, at, from, chunk, MPI_BYTE, &status);
         if (err) {
-            checkpoint_mpi_text(err, error);
+            checkpoint_mpi_strerror(err, error);
             return false;
         }
         /* A full disk makes a short write; only the next call reports an error. */
@@ -138,7 +139,7 @@ bool checkpoint_output_put(struct checkpoint_output *out, int64_t at, const void
     return true;
 }
 
-void checkpoint_cells_choose(LemonDomain *domain, int64_t particles)
+void checkpoint_choose_cells(LemonDomain *domain, int64_t particles)
 {
     const double *length = domain->length;
     double cells = fmax(1, (double)particles / PARTICLES_PER_CELL);
@@ -161,7 +162,7 @@ int checkpoint_write_text(LemonWriter *writer, const char *type, const char *tex
     return code == LEMON_SUCCESS ? lemonWriterCloseRecord(writer) : code;
 }
 
-void checkpoint_output_writer(struct checkpoint_output *out)
+void checkpoint_output_create_writer(struct checkpoint_output *out)
 {
     if (out->writer)
         return;
@@ -178,15 +179,15 @@ bool checkpoint_output_write(const struct checkpoint_world *world,
 {
     double start = MPI_Wtime();
     int code = LEMON_SUCCESS;
-    checkpoint_output_writer(out);
+    checkpoint_output_create_writer(out);
     if (header)
         code = checkpoint_write_text(out->writer, CHECKPOINT_HEADER_TYPE, header, 0);
     if (code == LEMON_SUCCESS)
         code = lemonWriteCells(out->writer, !header, 1, domain, particle, p->data, p->count,
                                flags);
-    if (!checkpoint_lemon(world, out->path, "write", code) ||
-        !checkpoint_output_finish(world, out))
+    if (!checkpoint_check_code(world, out->path, "write", code) ||
+        !checkpoint_output_commit(world, out))
         return false;
-    checkpoint_show_move(world, "written", out->path, p, MPI_Wtime() - start, quiet);
+    checkpoint_print_transfer(world, "written", out->path, p, MPI_Wtime() - start, quiet);
     return true;
 }

@@ -7,7 +7,7 @@
 
 #include "lemon_cells.h"
 #include "limeoutput.h"
-#include "show.h"
+#include "print.h"
 
 #include <limits.h>
 
@@ -22,8 +22,8 @@ struct checkpoint_output {
     LemonWriter *writer;                     /* NULL until the first checkpoint */
 };
 
-/* All but checkpoint_output_put() are collective; if they return false, rank 0 has printed the
- * reason and, but for checkpoint_output_write(), the file is removed. */
+/* All but checkpoint_output_write_at() are collective; if they return false, rank 0 has printed
+ * the reason and, but for checkpoint_output_write(), the file is removed. */
 
 /* Creates the temporary file. Fails where limefile_output_open() fails: for an existing file
  * unless force, a locked one, and the file that the program reads. input: its descriptor on
@@ -36,22 +36,22 @@ bool checkpoint_output_check(const struct checkpoint_world *, const char *path, 
                              int input);
 
 /* Removes the file after a failure that has been reported. */
-void checkpoint_output_drop(const struct checkpoint_world *, struct checkpoint_output *);
+void checkpoint_output_abort(const struct checkpoint_world *, struct checkpoint_output *);
 
 /* Syncs the file and gives it its name. */
-bool checkpoint_output_finish(const struct checkpoint_world *, struct checkpoint_output *);
+bool checkpoint_output_commit(const struct checkpoint_world *, struct checkpoint_output *);
 
 /* Writes this rank's n bytes at `at` of the file. Returns false and sets `error` on failure.
  * Not collective. */
-bool checkpoint_output_put(struct checkpoint_output *, int64_t at, const void *data, int64_t n,
-                           char error[CHECKPOINT_ERROR_BYTES]);
+bool checkpoint_output_write_at(struct checkpoint_output *, int64_t at, const void *data,
+                                int64_t n, char error[CHECKPOINT_ERROR_BYTES]);
 
 /* Divides the domain into cells that are about cubes of 1000 particles each, at most 2^21 of
  * them, independent of the number of ranks. */
-void checkpoint_cells_choose(LemonDomain *, int64_t particles);
+void checkpoint_choose_cells(LemonDomain *, int64_t particles);
 
 /* Creates the writer at the first call. */
-void checkpoint_output_writer(struct checkpoint_output *);
+void checkpoint_output_create_writer(struct checkpoint_output *);
 
 /* Writes the checkpoint, in a message that begins with its header, and finishes the file; rank
  * 0 prints what was written unless quiet. header: NULL, or the same text on all ranks. flags:

@@ -148,7 +148,7 @@ bool checkpoint_textfile_read(const struct checkpoint_world *world,
 {
     int64_t begin = (int64_t)t->header.bytes, bytes = t->bytes - begin;
     struct reading r = {.text = t, .particles = p};
-    *p = (struct checkpoint_particles){.bytes = checkpoint_particle(t->header.format)->bytes};
+    *p = (struct checkpoint_particles){.bytes = checkpoint_layout(t->header.format)->bytes};
     read_lines(&r, begin + (int64_t)((__int128)bytes * world->rank / world->ranks),
                begin + (int64_t)((__int128)bytes * (world->rank + 1) / world->ranks));
     if (report_line(world, &r) && check_molecule_count(world, t, p->count))

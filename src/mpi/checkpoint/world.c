@@ -11,7 +11,7 @@ enum {
     MESSAGE_BYTES = 512,
 };
 
-/* The first message of the library since the last call of checkpoint_lemon(). */
+/* The first message of the library since the last call of checkpoint_check_code(). */
 static char lemon_message[MESSAGE_BYTES];
 
 static void store_message(const char *text, void *context)
@@ -21,24 +21,24 @@ static void store_message(const char *text, void *context)
         snprintf(lemon_message, sizeof lemon_message, "%s", text);
 }
 
-void checkpoint_world_set(struct checkpoint_world *world)
+void checkpoint_world_init(struct checkpoint_world *world)
 {
     MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
     MPI_Comm_size(MPI_COMM_WORLD, &world->ranks);
     lemonSetMessageHandler(store_message, NULL);
 }
 
-void checkpoint_say(const char *format, ...)
+void checkpoint_log(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    limefile_text_say(CHECKPOINT_PROGRAM, format, args);
+    limefile_text_print(CHECKPOINT_PROGRAM, format, args);
     va_end(args);
 }
 
 void checkpoint_abort(const char *reason)
 {
-    checkpoint_say("%s", reason);
+    checkpoint_log("%s", reason);
     MPI_Abort(MPI_COMM_WORLD, CHECKPOINT_FAILED);
     abort();
 }
@@ -62,7 +62,7 @@ bool checkpoint_report(const struct checkpoint_world *world, const char *path,
     snprintf(text, sizeof text, "%s", error);
     MPI_Bcast(text, sizeof text, MPI_CHAR, first, MPI_COMM_WORLD);
     if (world->rank == 0)
-        checkpoint_say("%s%s%s", path ? path : "", path ? ": " : "", text);
+        checkpoint_log("%s%s%s", path ? path : "", path ? ": " : "", text);
     return false;
 }
 
@@ -82,8 +82,8 @@ static const char *skip_prefix(const char *text)
     return text + prefix;
 }
 
-bool checkpoint_lemon(const struct checkpoint_world *world, const char *path,
-                      const char *action, int code)
+bool checkpoint_check_code(const struct checkpoint_world *world, const char *path,
+                           const char *action, int code)
 {
     char text[CHECKPOINT_ERROR_BYTES] = "";
     int rank = code != LEMON_SUCCESS && lemon_message[0] ? world->rank : world->ranks;
@@ -95,7 +95,7 @@ bool checkpoint_lemon(const struct checkpoint_world *world, const char *path,
     return checkpoint_report(world, path, text);
 }
 
-int checkpoint_agree(int value)
+int checkpoint_broadcast(int value)
 {
     MPI_Bcast(&value, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return value;
@@ -107,7 +107,7 @@ int64_t checkpoint_sum(int64_t value)
     return value;
 }
 
-const char *checkpoint_mpi_text(int error, char text[CHECKPOINT_ERROR_BYTES])
+const char *checkpoint_mpi_strerror(int error, char text[CHECKPOINT_ERROR_BYTES])
 {
     char all[MPI_MAX_ERROR_STRING];
     int n;

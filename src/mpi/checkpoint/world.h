@@ -10,7 +10,7 @@
 #define CHECKPOINT_PROGRAM "lime-checkpoint"
 
 enum { /* exit statuses; compare has its own: see its usage */
-       CHECKPOINT_GOOD = 0,
+       CHECKPOINT_SUCCESS = 0,
        CHECKPOINT_FAILED = 1,
        CHECKPOINT_USAGE = 2,
 };
@@ -23,12 +23,12 @@ struct checkpoint_world {
     int rank, ranks; /* in MPI_COMM_WORLD */
 };
 
-/* Sets the ranks, and collects the library's messages for checkpoint_lemon(). */
-void checkpoint_world_set(struct checkpoint_world *);
+/* Sets the ranks, and collects the library's messages for checkpoint_check_code(). */
+void checkpoint_world_init(struct checkpoint_world *);
 
 /* Prints "lime-checkpoint: text" to stderr as one line without control characters. Any rank may
  * call it. */
-__attribute__((format(printf, 1, 2))) void checkpoint_say(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void checkpoint_log(const char *format, ...);
 
 /* Prints the reason and aborts the job. */
 void checkpoint_abort(const char *reason) __attribute__((noreturn));
@@ -42,14 +42,14 @@ bool checkpoint_report(const struct checkpoint_world *, const char *path, const 
 
 /* Reports the `code` of a Lemon call that each rank made, with the library's own message as the
  * reason. action: "read", or NULL. Otherwise as checkpoint_report(). */
-bool checkpoint_lemon(const struct checkpoint_world *, const char *path, const char *action,
-                      int code);
+bool checkpoint_check_code(const struct checkpoint_world *, const char *path,
+                           const char *action, int code);
 
 /* Return, on all ranks, rank 0's value, and the sum of all values. */
-int checkpoint_agree(int value);
+int checkpoint_broadcast(int value);
 int64_t checkpoint_sum(int64_t value);
 
 /* Returns MPI's text for this error. */
-const char *checkpoint_mpi_text(int error, char text[CHECKPOINT_ERROR_BYTES]);
+const char *checkpoint_mpi_strerror(int error, char text[CHECKPOINT_ERROR_BYTES]);
 
 #endif

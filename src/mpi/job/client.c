@@ -92,9 +92,9 @@ static void send_command(struct job_server *server, struct job_request *request,
     request->pending_replies = server->ranks;
     for (int i = 0; i < server->ranks; i++) {
         packet->fd = server->locations[i].is_local ? fd : -1;
-        int err = job_peer_put(server, &server->workers[i]->peer, packet);
+        int err = job_peer_send(server, &server->workers[i]->peer, packet);
         if (err)
-            job_server_fault("rank %d on %s: send a command: %s", i, server->locations[i].host,
+            job_server_abort("rank %d on %s: send a command: %s", i, server->locations[i].host,
                              strerror(-err));
     }
     packet->fd = fd;
@@ -128,8 +128,8 @@ static bool range_is_being_written(const struct job_server *server, const struct
  * write to the same place next. */
 static void cancel_writes(const struct job_client *client)
 {
-    limejob_gate fence;
-    limejob_gate_shut(&fence);
+    limejob_fence fence;
+    limejob_fence_set(&fence);
     for (const struct job_request *write = client->transfers; write; write = write->next)
         if (write->opcode == JOB_WRITE && write->fence_offset != UINT64_MAX &&
             pwrite(client->window_fd, &fence, sizeof fence, (off_t)write->fence_offset) < 0)
@@ -157,8 +157,8 @@ static void unmap_client_window(struct job_server *server, const struct job_clie
     static struct limejob_packet packet;
     struct job_request *request = new_request(server, JOB_UNMAP, NULL, NULL);
     if (!request)
-        job_server_fault("unmap a window: %s", strerror(ENOMEM));
-    limejob_request(&packet, JOB_UNMAP, 0);
+        job_server_abort("unmap a window: %s", strerror(ENOMEM));
+    limejob_request_init(&packet, JOB_UNMAP, 0);
     limejob_put_u32(&packet, client->window);
     send_command(server, request, &packet);
 }
@@ -191,7 +191,7 @@ static void reject_client(struct job_server *server, struct job_client *client,
     drop_client(server, client);
 }
 
-void job_clients_tick(struct job_server *server)
+void job_clients_check_timeouts(struct job_server *server)
 {
     int64_t now = job_now_us();
     struct job_client *next;
@@ -211,7 +211,7 @@ static void send_reply(struct job_server *server, struct job_client *client,
         reject_client(server, client, "does not read its replies");
         return;
     }
-    int err = job_peer_put(server, &client->peer, reply);
+    int err = job_peer_send(server, &client->peer, reply);
     if (err || (client->closes_after_flush && !client->peer.outbox.first))
         drop_client(server, client);
 }
@@ -222,8 +222,8 @@ static void reply_at_once(struct job_server *server, struct job_client *client,
     static struct limejob_packet reply;
     char message[JOB_TEXT_MAX];
     snprintf(message, sizeof message, "%s", code && !text ? strerror(code) : text ? text : "");
-    limefile_text_defuse(message, "");
-    limejob_reply(&reply, request, code, message);
+    limefile_text_sanitize(message, "");
+    limejob_reply_init(&reply, request, code, message);
     send_reply(server, client, &reply);
 }
 
@@ -247,9 +247,9 @@ static void reply_to_request(struct job_server *server, struct job_request *requ
 {
     static struct limejob_packet reply;
     struct limejob_packet of = {.opcode = request->client_opcode, .tag = request->client_tag};
-    limefile_text_defuse(request->text, ""); /* the text names files: make it valid UTF-8 */
+    limefile_text_sanitize(request->text, ""); /* the text names files: make it valid UTF-8 */
     const char *text = request->text[0] ? request->text : strerror(request->code);
-    limejob_reply(&reply, &of, request->code, text);
+    limejob_reply_init(&reply, &of, request->code, text);
     if (!request->code)
         append_result(server, request, &reply);
     send_reply(server, request->client, &reply);
@@ -257,7 +257,7 @@ static void reply_to_request(struct job_server *server, struct job_request *requ
 
 /* ---- files ---- */
 
-static struct job_opened *find_client_file(struct job_client *client, uint32_t id)
+static struct job_client_file *find_client_file(struct job_client *client, uint32_t id)
 {
     for (size_t i = 0; i < client->file_count; i++)
         if (client->files[i].file->id == id)
@@ -267,7 +267,7 @@ static struct job_opened *find_client_file(struct job_client *client, uint32_t i
 
 static bool add_client_file(struct job_client *client, struct job_file *file)
 {
-    struct job_opened *opened = find_client_file(client, file->id);
+    struct job_client_file *opened = find_client_file(client, file->id);
     if (opened) {
         opened->opens++;
         return true;
@@ -276,7 +276,7 @@ static bool add_client_file(struct job_client *client, struct job_file *file)
     if (!opened)
         return false;
     client->files = opened;
-    opened[client->file_count++] = (struct job_opened){file, 1, file->sync_failures};
+    opened[client->file_count++] = (struct job_client_file){file, 1, file->sync_failures};
     return true;
 }
 
@@ -286,10 +286,10 @@ static bool add_client_file(struct job_client *client, struct job_file *file)
 static void format_open_command(struct limejob_packet *packet, const struct job_file *file,
                                 int fd)
 {
-    limejob_request(packet, JOB_OPEN, 0);
+    limejob_request_init(packet, JOB_OPEN, 0);
     limejob_put_u32(packet, file->id);
     limejob_put_u32(packet, file->for_writing);
-    limejob_put_opening(packet, &file->identity, file->path, file->root);
+    limejob_put_open_request(packet, &file->identity, file->path, file->root);
     packet->fd = fd;
 }
 
@@ -340,18 +340,18 @@ static void finish_client_open(struct job_server *server, struct job_request *re
 static void start_client_open(struct job_server *server, struct job_client *client,
                               struct limejob_packet *packet)
 {
-    static struct limejob_opening requested;
+    static struct limejob_open_request requested;
     char reason[256] = "", text[JOB_TEXT_MAX];
-    int code = job_opening_check(packet, &requested, reason, sizeof reason);
+    int code = job_open_check(packet, &requested, reason, sizeof reason);
     if (code) {
-        snprintf(text, sizeof text, "%s: %.400s: %s", limejob_message_of(packet->opcode)->name,
-                 requested.path, reason);
+        snprintf(text, sizeof text, "%s: %.400s: %s",
+                 limejob_find_message(packet->opcode)->name, requested.path, reason);
         reply_at_once(server, client, packet, code, text);
         return;
     }
     struct job_request *request = new_request(server, JOB_OPEN, client, packet);
     struct job_file *file =
-        request ? job_file_new(&requested, packet->opcode == LIMEJOB_OPEN_WRITE) : NULL;
+        request ? job_file_create(&requested, packet->opcode == LIMEJOB_OPEN_WRITE) : NULL;
     code = ENOMEM;
     if (file)
         file = find_or_open_file(server, file, packet->fd, &code);
@@ -408,9 +408,9 @@ static void unref_file(struct job_server *server, struct job_file *file)
     }
     struct job_request *request = new_request(server, JOB_CLOSE, NULL, NULL);
     if (!request)
-        job_server_fault("%s: close: %s", file->path, strerror(ENOMEM));
+        job_server_abort("%s: close: %s", file->path, strerror(ENOMEM));
     request->file = file;
-    limejob_request(&packet, JOB_CLOSE, 0);
+    limejob_request_init(&packet, JOB_CLOSE, 0);
     limejob_put_u32(&packet, file->id);
     send_command(server, request, &packet);
 }
@@ -430,7 +430,7 @@ static void handle_open(struct job_server *server, struct job_client *client,
 static void handle_close(struct job_server *server, struct job_client *client,
                          struct limejob_packet *packet)
 {
-    struct job_opened *opened = find_client_file(client, limejob_get_u32(packet));
+    struct job_client_file *opened = find_client_file(client, limejob_get_u32(packet));
     if (!opened) {
         reply_at_once(server, client, packet, EBADF, "close: file is not open");
         return;
@@ -526,10 +526,10 @@ static struct job_file *find_transfer_file(struct job_server *server, struct job
 {
     char text[128];
     bool writing = packet->opcode == LIMEJOB_WRITE || packet->opcode == LIMEJOB_SYNC;
-    struct job_opened *opened = find_client_file(client, id);
+    struct job_client_file *opened = find_client_file(client, id);
     if (opened && opened->file->for_writing == writing)
         return opened->file;
-    snprintf(text, sizeof text, "%s: %s", limejob_message_of(packet->opcode)->name,
+    snprintf(text, sizeof text, "%s: %s", limejob_find_message(packet->opcode)->name,
              !opened   ? "file is not open"
              : writing ? "the file is not open for writing"
                        : "the file is open for writing");
@@ -556,7 +556,7 @@ static struct job_request *create_file_request(struct job_server *server,
 static void send_transfer_command(struct job_server *server, struct job_request *request)
 {
     static struct limejob_packet command;
-    limejob_request(&command, request->opcode, 0);
+    limejob_request_init(&command, request->opcode, 0);
     limejob_put_u32(&command, request->file->id);
     limejob_put_u32(&command, request->client->window);
     limejob_put_u64(&command, request->offset);
@@ -585,7 +585,8 @@ static void handle_transfer(struct job_server *server, struct job_client *client
         reason = check_file_range(server, file, &transfer, &code);
     }
     if (reason) {
-        snprintf(text, sizeof text, "%s: %s", limejob_message_of(packet->opcode)->name, reason);
+        snprintf(text, sizeof text, "%s: %s", limejob_find_message(packet->opcode)->name,
+                 reason);
         reply_at_once(server, client, packet, code, text);
         return;
     }
@@ -607,7 +608,7 @@ static void handle_transfer(struct job_server *server, struct job_client *client
 static void finish_sync(struct job_request *request)
 {
     struct job_file *file = request->file;
-    struct job_opened *opened = find_client_file(request->client, file->id);
+    struct job_client_file *opened = find_client_file(request->client, file->id);
     if (request->code) {
         file->sync_failures++;
         file->sync_error = request->code;
@@ -629,7 +630,7 @@ static void handle_sync(struct job_server *server, struct job_client *client,
         file ? create_file_request(server, client, packet, JOB_SYNC, file) : NULL;
     if (!request)
         return;
-    limejob_request(&command, JOB_SYNC, 0);
+    limejob_request_init(&command, JOB_SYNC, 0);
     limejob_put_u32(&command, file->id);
     send_command(server, request, &command);
 }
@@ -719,7 +720,7 @@ void job_request_reply(struct job_server *server, int rank, struct limejob_packe
         packet->tag < server->request_slots ? server->requests[packet->tag] : NULL;
     if (!request || packet->flags != LIMEJOB_REPLY || packet->opcode != request->opcode ||
         request->pending_replies == 0)
-        job_server_fault("rank %d on %s: unexpected reply", rank, server->locations[rank].host);
+        job_server_abort("rank %d on %s: unexpected reply", rank, server->locations[rank].host);
     merge_reply(request, packet);
     if (request->pending_replies == 0)
         finish_request(server, request);
@@ -761,7 +762,7 @@ static void map_window(struct job_server *server, struct job_client *client,
     }
     client->window = ++server->last_window_id;
     client->window_bytes = bytes;
-    limejob_request(&command, JOB_WINDOW, 0);
+    limejob_request_init(&command, JOB_WINDOW, 0);
     limejob_put_u32(&command, client->window);
     limejob_put_u64(&command, bytes);
     command.fd = packet->fd;
@@ -783,7 +784,7 @@ static void handle_hello(struct job_server *server, struct job_client *client,
         reject_hello(server, client, packet, EINVAL, "window length without a window");
         return;
     }
-    limejob_reply(&reply, packet, 0, NULL);
+    limejob_reply_init(&reply, packet, 0, NULL);
     limejob_put_u32(&reply, (uint32_t)server->ranks);
     limejob_put_u32(&reply, (uint32_t)server->hosts);
     limejob_put_u64(&reply, server->stripe);
@@ -796,12 +797,12 @@ static void handle_status(struct job_server *server, struct job_client *client,
                           const struct limejob_packet *packet)
 {
     static struct limejob_packet reply;
-    char *text = job_status_text(server);
+    char *text = job_status_json(server);
     if (!text) {
         reply_at_once(server, client, packet, ENOMEM, NULL);
         return;
     }
-    limejob_reply(&reply, packet, 0, NULL);
+    limejob_reply_init(&reply, packet, 0, NULL);
     limejob_put_bytes(&reply, text, strlen(text));
     free(text);
     send_reply(server, client, &reply);
@@ -842,7 +843,7 @@ static void handle_request(struct job_server *server, struct job_client *client,
 static void check_packet(struct job_server *server, struct job_client *client,
                          struct limejob_packet *packet)
 {
-    const struct limejob_message *message = limejob_message_of(packet->opcode);
+    const struct limejob_message *message = limejob_find_message(packet->opcode);
     if (packet->flags)
         reject_client(server, client, "unexpected reply");
     else if (!client->has_greeted && packet->opcode != LIMEJOB_HELLO)

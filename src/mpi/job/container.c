@@ -14,7 +14,7 @@
 /* The container that a client asks to open. */
 struct request {
     bool for_writing; /* then size and times are not compared */
-    struct limejob_opening opening;
+    struct limejob_open_request opening;
 };
 
 static void parse_open(struct job_worker *worker, struct limejob_packet *packet, uint32_t *id,
@@ -22,8 +22,8 @@ static void parse_open(struct job_worker *worker, struct limejob_packet *packet,
 {
     *id = limejob_get_u32(packet);
     request->for_writing = limejob_get_u32(packet) != 0;
-    if (limejob_get_opening(packet, &request->opening) != 0)
-        job_worker_fault(worker, "open: path not below its root"); /* other ranks wait here */
+    if (limejob_get_open_request(packet, &request->opening) != 0)
+        job_worker_abort(worker, "open: path not below its root"); /* other ranks wait here */
 }
 
 /* ---- verify the file ---- */
@@ -41,7 +41,7 @@ static int compare_file(const struct job_worker *worker, int fd, const struct re
 /* Opens the file by name: other hosts get no descriptor. The administrator owns the path up to
  * the root. Any user may change what is below the root, so no symbolic link is followed there.
  * O_PATH avoids side effects if the file is a device. Returns a descriptor or -errno. */
-static int open_by_name(const struct limejob_opening *opening)
+static int open_by_name(const struct limejob_open_request *opening)
 {
     char root[LIMEJOB_PATH_MAX];
     const char *path = opening->path + opening->root;
@@ -113,7 +113,7 @@ static int open_by_mpi(struct job_worker *worker, struct job_container *containe
     if (failures == 0)
         return 0;
     if (failures < worker->ranks) /* MPI_File_close would wait for the ranks that failed */
-        job_worker_fault(worker, "%s: MPI_File_open: %s", container->path,
+        job_worker_abort(worker, "%s: MPI_File_open: %s", container->path,
                          failed ? text : "it failed on other ranks");
     return EIO;
 }
@@ -122,7 +122,7 @@ static int open_by_mpi(struct job_worker *worker, struct job_container *containe
 static int set_hints(struct job_worker *worker, struct job_container *container)
 {
     int64_t values[LEMON_HINTS];
-    int64_t stripe = lemon_hints_stripe(container->mpi_file, worker->comm);
+    int64_t stripe = lemon_hints_file_stripe(container->mpi_file, worker->comm);
     if (lemon_hints_parse(worker->info, values) >= 0)
         return EINVAL;
     if (worker->options->stripe)
@@ -130,11 +130,11 @@ static int set_hints(struct job_worker *worker, struct job_container *container)
     else if (values[LEMON_HINT_STRIPE])
         stripe = values[LEMON_HINT_STRIPE];
     else if (!stripe)
-        stripe = LEMON_STRIPE;
+        stripe = LEMON_STRIPE_DEFAULT;
     container->hints = (struct lemon_plan_hints){
         .stripe = stripe,
-        .aggregators = values[LEMON_HINT_MOVERS],
-        .round_bytes = values[LEMON_HINT_ROUND],
+        .aggregators = values[LEMON_HINT_AGGREGATORS],
+        .round_bytes = values[LEMON_HINT_ROUND_BYTES],
     };
     return 0;
 }
@@ -145,7 +145,7 @@ static void release_container(struct job_container *container)
         close(container->file.direct_fd);
     if (container->mpi_file != MPI_FILE_NULL)
         MPI_File_close(&container->mpi_file);
-    job_store_close(container);
+    job_container_close_direct(container);
     if (container->fd >= 0)
         close(container->fd);
     free(container->path);
@@ -166,7 +166,7 @@ static int open_collectively(struct job_worker *worker, const struct request *re
         return code;
     }
     if (request->for_writing)
-        job_store_open(container);
+        job_container_open_direct(container);
     else
         container->file.direct_fd = limefile_open_direct(container->fd);
     return compare_file(worker, container->fd, request, true, text, cap);
@@ -225,8 +225,8 @@ void job_container_open(struct job_worker *worker, struct limejob_packet *packet
     if (reason[0])
         snprintf(text, sizeof text, "%.100s: %.300s: %.200s", worker->host,
                  request.opening.path, reason);
-    limejob_reply(&reply, packet, code, text);
-    job_worker_answer(worker, &reply);
+    limejob_reply_init(&reply, packet, code, text);
+    job_worker_reply(worker, &reply);
 }
 
 /* ---- lookup and close ---- */
@@ -251,8 +251,8 @@ void job_container_close(struct job_worker *worker, struct limejob_packet *packe
         *at = container->next;
         release_container(container);
     }
-    limejob_reply(&reply, packet, 0, NULL);
-    job_worker_answer(worker, &reply);
+    limejob_reply_init(&reply, packet, 0, NULL);
+    job_worker_reply(worker, &reply);
 }
 
 /* All ranks close them in the same order, the reverse order of the opens. */

@@ -25,7 +25,7 @@ enum {
 
 /* ---- between hosts ---- */
 
-void job_control_tune(int fd)
+void job_tcp_set_options(int fd)
 {
     int on = 1, idle_s = IDLE_S, probes = PROBES, unanswered_ms = IDLE_S * (PROBES + 1) * 1000;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -148,7 +148,7 @@ static int connect_local(const struct job_rendezvous *rendezvous)
         return -errno;
     if (connect(fd, (struct sockaddr *)&address,
                 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes)) == 0 &&
-        limejob_peer_is_ours(fd))
+        limejob_peer_is_same_user(fd))
         return fd;
     int err = errno ? -errno : -EPERM;
     close(fd);
@@ -181,7 +181,7 @@ static int connect_tcp(const union job_address *to)
         close(fd);
         return err;
     }
-    job_control_tune(fd);
+    job_tcp_set_options(fd);
     return fd;
 }
 
@@ -189,7 +189,7 @@ static int send_join(const struct job_rendezvous *rendezvous, int rank,
                      struct limejob_channel *channel)
 {
     struct limejob_packet packet;
-    limejob_request(&packet, JOB_JOIN, 0);
+    limejob_request_init(&packet, JOB_JOIN, 0);
     limejob_put_u32(&packet, (uint32_t)rank);
     limejob_put_bytes(&packet, rendezvous->token, sizeof rendezvous->token);
     int err = limejob_send(channel, &packet, JOIN_MS);

@@ -13,7 +13,7 @@
 #include <netinet/in.h>
 
 /* Opcodes, with their payloads. A reply begins with a code, as a reply to a client does. */
-enum job_control {
+enum job_opcode {
     /* From worker to server, first packet: u32 rank, token */
     JOB_JOIN = LIMEJOB_INTERNAL,
     /* u32 window, u64 bytes; ranks on rank 0's host also get the descriptor */
@@ -34,7 +34,7 @@ enum job_control {
     /* No payload, no reply. */
     JOB_END,
     /* From worker to server, without reply: a signal asks the job to end. */
-    JOB_WANTS_END,
+    JOB_END_REQUESTED,
 };
 
 enum {
@@ -64,7 +64,7 @@ int job_rendezvous_open(struct job_rendezvous *, bool has_remote, int *local, in
 
 /* Sets the options of a TCP connection between hosts, at both ends: small packets are sent at
  * once, and a dead host or link is detected within half a minute, even if no data flow. */
-void job_control_tune(int fd);
+void job_tcp_set_options(int fd);
 
 /* Other ranks: connects to the server and sends JOB_JOIN. Returns 0 or -errno. */
 int job_rendezvous_join(const struct job_rendezvous *, int rank, bool local,

@@ -21,7 +21,7 @@
 enum {
     JOB_TAG_READ = 1,
     JOB_TAG_WRITE,
-    JOB_BUFFER_BYTES = JOB_PART + LIMEJOB_ALIGN,
+    JOB_BUFFER_BYTES = JOB_MESSAGE_BYTES + LIMEJOB_ALIGN,
     JOB_SPINS = 50, /* polls of MPI before a rank sleeps between polls */
     JOB_PAUSE_US = 50,
 };
@@ -32,14 +32,14 @@ struct job_extent {
     char *window; /* start of the data; NULL on other hosts than rank 0's */
     int64_t bytes, offset;
     enum lemon_direction direction;
-    struct job_permit permit; /* for writes */
-    struct lemon_share share;
+    struct job_write_permit permit; /* for writes */
+    struct lemon_file_domains share;
 };
 
 /* Moves a range of the extent between the file and `data`. Returns 0, or an errno and fills
  * text with a message. */
-typedef int job_mover(struct job_worker *, const struct job_extent *, char *data, int64_t from,
-                      int64_t bytes, char *text, size_t cap);
+typedef int job_io_func(struct job_worker *, const struct job_extent *, char *data,
+                        int64_t from, int64_t bytes, char *text, size_t cap);
 
 /* Rank 0 and ranks on its host: a command in progress. */
 struct job_transfer {
@@ -52,7 +52,7 @@ struct job_transfer {
 };
 
 /* What a message belongs to. */
-struct job_part {
+struct job_message {
     struct job_transfer *transfer;
     int bytes; /* expected bytes of a receive; 0 for a send */
 };
@@ -71,7 +71,8 @@ static struct lemon_plan_hints get_share_hints(const struct job_extent *extent)
 static void divide_extent(struct job_worker *worker, struct job_extent *extent)
 {
     struct lemon_plan_hints hints = get_share_hints(extent);
-    lemon_share_make(&extent->share, extent->bytes, worker->ranks, extent->offset, &hints);
+    lemon_file_domains_init(&extent->share, extent->bytes, worker->ranks, extent->offset,
+                            &hints);
 }
 
 /* The share of a rank; *from == *to if it is empty. */
@@ -79,7 +80,7 @@ static void get_share(const struct job_extent *extent, int rank, int64_t *from, 
 {
     *from = *to = 0;
     if (rank < extent->share.aggregators)
-        lemon_share_range(&extent->share, rank, from, to);
+        lemon_file_domains_range(&extent->share, rank, from, to);
 }
 
 static char *find_window(const struct job_worker *worker, uint32_t id, uint64_t at,
@@ -106,12 +107,12 @@ static void parse_extent(struct job_worker *worker, struct limejob_packet *packe
         extent->permit.deadline = limejob_get_u64(packet);
         extent->permit.uid = limejob_get_u32(packet);
         if (fence_offset != UINT64_MAX)
-            extent->permit.fence = (const limejob_gate *)find_window(
+            extent->permit.fence = (const limejob_fence *)find_window(
                 worker, window, fence_offset, sizeof(uint32_t));
     }
     if (packet->broken || !extent->container ||
         (worker->locations[worker->rank].is_local && !extent->window))
-        job_worker_fault(worker, "%s: no such container or window",
+        job_worker_abort(worker, "%s: no such container or window",
                          direction == LEMON_READ ? "read" : "write");
     divide_extent(worker, extent);
 }
@@ -120,10 +121,10 @@ static void reply_bytes_moved(struct job_worker *worker, const struct limejob_pa
                               int code, const char *text, uint64_t bytes)
 {
     struct limejob_packet reply;
-    limejob_reply(&reply, packet, code, text);
+    limejob_reply_init(&reply, packet, code, text);
     if (!code)
         limejob_put_u64(&reply, bytes);
-    job_worker_answer(worker, &reply);
+    job_worker_reply(worker, &reply);
 }
 
 /* ---- rank 0's messages ---- */
@@ -137,7 +138,7 @@ static void reserve_messages(struct job_worker *worker, int more)
     worker->messages = realloc(worker->messages, (size_t)capacity * sizeof *worker->messages);
     worker->pending = realloc(worker->pending, (size_t)capacity * sizeof *worker->pending);
     if (!worker->messages || !worker->pending)
-        job_worker_fault(worker, "out of memory"); /* other ranks have begun this command */
+        job_worker_abort(worker, "out of memory"); /* other ranks have begun this command */
     worker->message_capacity = capacity;
 }
 
@@ -147,10 +148,10 @@ static void post_messages(struct job_worker *worker, const struct job_extent *ex
     int64_t from, to;
     bool send = extent->direction == LEMON_WRITE;
     get_share(extent, rank, &from, &to);
-    reserve_messages(worker, (int)((to - from) / JOB_PART + 1));
-    for (int64_t at = from; at < to; at += JOB_PART) {
-        int bytes = (int)smaller(JOB_PART, to - at), i = worker->message_count++;
-        worker->pending[i] = (struct job_part){transfer, send ? 0 : bytes};
+    reserve_messages(worker, (int)((to - from) / JOB_MESSAGE_BYTES + 1));
+    for (int64_t at = from; at < to; at += JOB_MESSAGE_BYTES) {
+        int bytes = (int)smaller(JOB_MESSAGE_BYTES, to - at), i = worker->message_count++;
+        worker->pending[i] = (struct job_message){transfer, send ? 0 : bytes};
         transfer->pending_parts++;
         if (send)
             MPI_Isend(extent->window + at, bytes, MPI_BYTE, rank, JOB_TAG_WRITE, worker->comm,
@@ -166,13 +167,13 @@ static void finish_if_complete(struct job_worker *worker, struct job_transfer *t
     struct limejob_packet command;
     if (--transfer->pending_parts > 0)
         return;
-    limejob_request(&command, transfer->opcode, transfer->tag);
+    limejob_request_init(&command, transfer->opcode, transfer->tag);
     reply_bytes_moved(worker, &command, transfer->code, transfer->text, transfer->bytes_moved);
     free(transfer);
 }
 
 /* A rank that could not read sends an empty message, and reports the reason to the server. */
-static void complete_message(struct job_worker *worker, const struct job_part *message,
+static void complete_message(struct job_worker *worker, const struct job_message *message,
                              const MPI_Status *status)
 {
     int bytes = 0;
@@ -194,7 +195,7 @@ static bool test_messages(struct job_worker *worker)
             i++;
             continue;
         }
-        struct job_part message = worker->pending[i];
+        struct job_message message = worker->pending[i];
         worker->message_count--;
         worker->messages[i] = worker->messages[worker->message_count];
         worker->pending[i] = worker->pending[worker->message_count];
@@ -213,7 +214,7 @@ bool job_extent_progress(struct job_worker *worker)
         return worker->message_count > 0 && test_messages(worker);
     if (!job_extent_busy(worker))
         return false;
-    MPI_Testany(JOB_SENDS, worker->requests, &index, &done, MPI_STATUS_IGNORE);
+    MPI_Testany(JOB_BUFFERS, worker->requests, &index, &done, MPI_STATUS_IGNORE);
     return done;
 }
 
@@ -221,7 +222,7 @@ bool job_extent_busy(const struct job_worker *worker)
 {
     if (worker->rank == 0)
         return worker->message_count > 0;
-    for (int i = 0; i < JOB_SENDS; i++)
+    for (int i = 0; i < JOB_BUFFERS; i++)
         if (worker->requests[i] != MPI_REQUEST_NULL)
             return true;
     return false;
@@ -235,11 +236,11 @@ static int64_t find_part_end(const struct job_worker *worker, const struct job_e
 {
     if (worker->message_count == 0)
         return to;
-    return smaller(to, at + JOB_PART - (extent->offset + at) % LIMEJOB_ALIGN);
+    return smaller(to, at + JOB_MESSAGE_BYTES - (extent->offset + at) % LIMEJOB_ALIGN);
 }
 
 static int transfer_own_share(struct job_worker *worker, const struct job_extent *extent,
-                              job_mover *io, struct job_transfer *transfer)
+                              job_io_func *io, struct job_transfer *transfer)
 {
     int64_t at, to;
     get_share(extent, worker->rank, &at, &to);
@@ -259,11 +260,11 @@ static int transfer_own_share(struct job_worker *worker, const struct job_extent
 }
 
 static void transfer_locally(struct job_worker *worker, const struct job_extent *extent,
-                             const struct limejob_packet *packet, job_mover *io)
+                             const struct limejob_packet *packet, job_io_func *io)
 {
     struct job_transfer *transfer = calloc(1, sizeof *transfer);
     if (!transfer)
-        job_worker_fault(worker, "out of memory");
+        job_worker_abort(worker, "out of memory");
     transfer->opcode = packet->opcode;
     transfer->tag = packet->tag;
     transfer->pending_parts = 1;
@@ -279,7 +280,7 @@ static void transfer_locally(struct job_worker *worker, const struct job_extent 
 static int read_share_part(struct job_worker *worker, const struct job_extent *extent, char *to,
                            int64_t from, int64_t bytes, char *text, size_t cap)
 {
-    char reason[LEMON_RANGE_TEXT];
+    char reason[LEMON_RANGE_TEXT_MAX];
     if (lemon_range_move(&extent->container->file, LEMON_READ, to, bytes, extent->offset + from,
                          reason))
         return 0;
@@ -312,9 +313,9 @@ static void send_share(struct job_worker *worker, const struct job_extent *exten
     int code = 0;
     char text[JOB_TEXT_MAX] = "";
     get_share(extent, worker->rank, &from, &to);
-    for (int64_t at = from; at < to; at += JOB_PART) {
-        int64_t bytes = smaller(JOB_PART, to - at);
-        unsigned i = worker->next_buffer++ % JOB_SENDS;
+    for (int64_t at = from; at < to; at += JOB_MESSAGE_BYTES) {
+        int64_t bytes = smaller(JOB_MESSAGE_BYTES, to - at);
+        unsigned i = worker->next_buffer++ % JOB_BUFFERS;
         char *buffer = wait_for_buffer(worker, extent, i, at);
         if (!code)
             code = read_share_part(worker, extent, buffer, at, bytes, text, sizeof text);
@@ -341,7 +342,7 @@ static int write_share_part(struct job_worker *worker, const struct job_extent *
                             char *data, int64_t from, int64_t bytes, char *text, size_t cap)
 {
     int64_t at = extent->offset + from;
-    int code = job_store_write(extent->container, &extent->permit, data, bytes, &at);
+    int code = job_container_write(extent->container, &extent->permit, data, bytes, &at);
     if (code)
         snprintf(text, cap, "%.100s: %.300s: write at %lld: %s", worker->host,
                  extent->container->path, (long long)at, strerror(code));
@@ -362,14 +363,14 @@ static void receive_share(struct job_worker *worker, const struct job_extent *ex
     int code = 0;
     get_share(extent, worker->rank, &at, &to);
     for (posted = at; at < to; at += bytes) {
-        for (; posted < to && worker->next_buffer - next_write < JOB_SENDS; posted += bytes) {
-            unsigned i = worker->next_buffer++ % JOB_SENDS;
-            bytes = smaller(JOB_PART, to - posted);
+        for (; posted < to && worker->next_buffer - next_write < JOB_BUFFERS; posted += bytes) {
+            unsigned i = worker->next_buffer++ % JOB_BUFFERS;
+            bytes = smaller(JOB_MESSAGE_BYTES, to - posted);
             MPI_Irecv(wait_for_buffer(worker, extent, i, posted), (int)bytes, MPI_BYTE, 0,
                       JOB_TAG_WRITE, worker->comm, &worker->requests[i]);
         }
-        bytes = smaller(JOB_PART, to - at);
-        char *buffer = wait_for_buffer(worker, extent, next_write++ % JOB_SENDS, at);
+        bytes = smaller(JOB_MESSAGE_BYTES, to - at);
+        char *buffer = wait_for_buffer(worker, extent, next_write++ % JOB_BUFFERS, at);
         if (!code)
             code = write_share_part(worker, extent, buffer, at, bytes, text, sizeof text);
         written += code ? 0 : (uint64_t)bytes;
@@ -395,11 +396,11 @@ void job_extent_sync(struct job_worker *worker, struct limejob_packet *packet)
     char reason[MPI_MAX_ERROR_STRING] = "", text[JOB_TEXT_MAX] = "";
     struct job_container *container = job_container_find(worker, limejob_get_u32(packet));
     if (!container)
-        job_worker_fault(worker, "sync: no such container"); /* other ranks wait for this one */
-    int code = job_store_sync(container, reason, sizeof reason);
+        job_worker_abort(worker, "sync: no such container"); /* other ranks wait for this one */
+    int code = job_container_sync(container, reason, sizeof reason);
     if (code)
         snprintf(text, sizeof text, "%.100s: %.300s: sync: %.200s", worker->host,
                  container->path, reason);
-    limejob_reply(&reply, packet, code, text);
-    job_worker_answer(worker, &reply);
+    limejob_reply_init(&reply, packet, code, text);
+    job_worker_reply(worker, &reply);
 }

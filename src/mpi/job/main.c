@@ -7,9 +7,9 @@
 #define _GNU_SOURCE
 #include "limefile.h"
 #include "listen.h"
-#include "say.h"
-#include "user.h"
-#include "watch.h"
+#include "report.h"
+#include "credentials.h"
+#include "watchdog.h"
 #include "worker.h"
 
 #include <errno.h>
@@ -65,7 +65,7 @@ static void start_mpi(int *argc, char ***argv)
 /* ---- hosts ---- */
 
 /* Fills places[] for all ranks. Returns whether any rank runs on another host than rank 0. */
-static bool find_locations(struct job_worker *worker, struct job_place *locations)
+static bool find_locations(struct job_worker *worker, struct job_location *locations)
 {
     MPI_Comm host;
     char name[MPI_MAX_PROCESSOR_NAME] = "";
@@ -75,7 +75,7 @@ static bool find_locations(struct job_worker *worker, struct job_place *location
     MPI_Comm_free(&host);
     MPI_Get_processor_name(name, &length);
     snprintf(worker->host, sizeof worker->host, "%.*s", JOB_HOST_MAX - 1, name);
-    struct job_place own = {.is_local = on_first_host};
+    struct job_location own = {.is_local = on_first_host};
     memcpy(own.host, worker->host, sizeof own.host);
     MPI_Allgather(&own, sizeof own, MPI_BYTE, locations, sizeof own, MPI_BYTE, worker->comm);
     for (int i = 0; i < worker->ranks; i++)
@@ -91,7 +91,7 @@ static int report_socket_error(const struct job_options *options, const char *ac
         reason = "already served by another job; use it, or end it with --stop";
     else if (err == -EEXIST)
         reason = "exists and is not a socket";
-    job_say("%s: %s: %s", options->socket_path, action, reason);
+    job_report("%s: %s: %s", options->socket_path, action, reason);
     return err;
 }
 
@@ -133,9 +133,9 @@ static void create_info(struct job_worker *worker)
 static bool prepare_worker(struct job_worker *worker)
 {
     bool local = worker->locations[worker->rank].is_local;
-    size_t bytes = JOB_SENDS * (size_t)(JOB_PART + LIMEJOB_ALIGN);
+    size_t bytes = JOB_BUFFERS * (size_t)(JOB_MESSAGE_BYTES + LIMEJOB_ALIGN);
     worker->buffers = local ? NULL : limefile_buffer_new(&bytes);
-    for (int i = 0; i < JOB_SENDS; i++)
+    for (int i = 0; i < JOB_BUFFERS; i++)
         worker->requests[i] = MPI_REQUEST_NULL;
     create_info(worker);
     return local || worker->buffers;
@@ -188,7 +188,7 @@ static bool execute_command(struct job_worker *worker, struct limejob_packet *pa
     case JOB_END:
         return false;
     default:
-        job_worker_fault(worker, "unknown command: %d", packet->opcode);
+        job_worker_abort(worker, "unknown command: %d", packet->opcode);
     }
 }
 
@@ -198,8 +198,8 @@ static void forward_end_request(struct job_worker *worker)
     struct limejob_packet packet;
     if (read(worker->end_event, &count, sizeof count) <= 0)
         return;
-    limejob_request(&packet, JOB_WANTS_END, 0);
-    job_worker_answer(worker, &packet);
+    limejob_request_init(&packet, JOB_END_REQUESTED, 0);
+    job_worker_reply(worker, &packet);
 }
 
 /* Waits for a command or, while MPI messages are in flight, until it is time to test them. */
@@ -227,7 +227,7 @@ static void run_worker(struct job_worker *worker)
     for (;;) {
         int done = limejob_receive(&worker->channel, &packet, 0);
         if (done < 0)
-            job_watch_end();
+            job_watchdog_abort();
         if (done == 0) {
             wait_for_work(worker);
             continue;
@@ -253,18 +253,18 @@ static int run_rank(struct job_worker *worker, struct job_server_setup *setup, b
     MPI_Bcast(&rendezvous, sizeof rendezvous, MPI_BYTE, 0, worker->comm);
     setup->rendezvous = &rendezvous;
     if (!prepare_worker(worker))
-        job_worker_fault(worker, "start: %s", strerror(ENOMEM));
+        job_worker_abort(worker, "start: %s", strerror(ENOMEM));
     err = worker->rank == 0
               ? start_server(worker, setup, &server)
               : job_rendezvous_join(&rendezvous, worker->rank,
                                     worker->locations[worker->rank].is_local, &worker->channel);
     if (err)
-        job_worker_fault(worker, "join rank 0 on %s: %s", worker->locations[0].host,
+        job_worker_abort(worker, "join rank 0 on %s: %s", worker->locations[0].host,
                          strerror(-err));
     if (worker->rank != 0)
-        job_watch_channel(worker->channel.fd);
+        job_watchdog_watch(worker->channel.fd);
     run_worker(worker);
-    job_watch_relax();
+    job_watchdog_stop();
     if (worker->rank == 0)
         pthread_join(server, NULL);
     release_worker(worker);
@@ -280,9 +280,9 @@ static int run_job(const struct job_options *options, int end_event)
     MPI_Comm_dup(MPI_COMM_WORLD, &worker.comm);
     MPI_Comm_rank(worker.comm, &worker.rank);
     MPI_Comm_size(worker.comm, &worker.ranks);
-    struct job_place *locations = calloc((size_t)worker.ranks, sizeof *locations);
+    struct job_location *locations = calloc((size_t)worker.ranks, sizeof *locations);
     if (!locations)
-        job_worker_fault(&worker, "start: %s", strerror(ENOMEM));
+        job_worker_abort(&worker, "start: %s", strerror(ENOMEM));
     worker.locations = setup.locations = locations;
     setup.ranks = worker.ranks;
     bool has_remote = find_locations(&worker, locations);
@@ -295,7 +295,7 @@ static int finish_stdout(int code)
     errno = EIO; /* the reason to report if an earlier write has failed */
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
-    job_say("standard output: write: %s", strerror(errno));
+    job_report("standard output: write: %s", strerror(errno));
     return code ? code : 1;
 }
 
@@ -307,13 +307,13 @@ int main(int argc, char **argv)
     if (code >= 0)
         return finish_stdout(code);
     if (options.mode != JOB_SERVE)
-        return finish_stdout(job_ask(&options));
+        return finish_stdout(job_query(&options));
     raise_limits();
-    int err = job_user_start();
+    int err = job_creds_init();
     if (!err)
-        err = job_watch_start(&end_event);
+        err = job_watchdog_start(&end_event);
     if (err) {
-        job_say("start: %s", strerror(-err));
+        job_report("start: %s", strerror(-err));
         return 1;
     }
     start_mpi(&argc, &argv);

@@ -1,7 +1,7 @@
 /* options.c - the command line of limefs-io */
 #include "options.h"
 #include "option.h"
-#include "say.h"
+#include "report.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -37,7 +37,7 @@ static const char help[] =
 /* Prints "what: reason". Returns the exit status. */
 static int usage_error(const char *what, const char *reason)
 {
-    job_say("%.*s: %s; try limefs-io --help", SHOWN_MAX, what, reason);
+    job_report("%.*s: %s; try limefs-io --help", SHOWN_MAX, what, reason);
     return USAGE;
 }
 
@@ -94,22 +94,22 @@ static int set_status_mode(const void *context, char *path)
 int job_options_parse(struct job_options *options, int argc, char **argv)
 {
     bool version = false;
-    char reason[OPTION_WHY_BYTES];
+    char reason[OPTION_ERROR_BYTES];
     const struct option_rule rules[] = {
         {"socket", 0, OPTION_CALL_TEXT, .take = set_serve_mode},
-        {"stop", 0, OPTION_CALL_EITHER, .take = set_stop_mode},
-        {"status", 0, OPTION_CALL_EITHER, .take = set_status_mode},
+        {"stop", 0, OPTION_CALL_OPTIONAL, .take = set_stop_mode},
+        {"status", 0, OPTION_CALL_OPTIONAL, .take = set_status_mode},
         {"stripe", 0, OPTION_SIZE, &options->stripe, 1, .most = STRIPE_MAX},
         {"hint", 0, OPTION_CALL_TEXT, .take = parse_hint},
         {"ready", 0, OPTION_UNSIGNED, &options->ready_fd, 0, .most = INT_MAX},
         {"lifeline", 0, OPTION_UNSIGNED, &options->lifeline_fd, 0, .most = INT_MAX},
         {"json", 0, OPTION_FLAG, .value = &options->json},
-        {"version", 0, OPTION_LAST, .value = &version},
+        {"version", 0, OPTION_STOP, .value = &version},
         {NULL},
     };
     *options = (struct job_options){.ready_fd = -1, .lifeline_fd = -1};
-    int status = limefile_options_read(rules, argc, argv, set_path, &options, reason);
-    if (status == OPTION_ASKS_HELP) {
+    int status = limefile_options_parse(rules, argc, argv, set_path, &options, reason);
+    if (status == OPTION_HELP) {
         fputs(help, stdout);
         return 0;
     }
@@ -117,8 +117,8 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
         printf("limefs-io %s\n", LIMEFS_VERSION);
         return 0;
     }
-    if (status == OPTION_IS_WRONG)
-        job_say("%s; try limefs-io --help", reason);
+    if (status == OPTION_INVALID)
+        job_report("%s; try limefs-io --help", reason);
     if (status != 0)
         return USAGE;
     if (!options->mode && options->socket_path)

@@ -22,8 +22,8 @@ struct job_options {
 /* Returns -1 to continue, or the exit status; after an error a message has been printed. */
 int job_options_parse(struct job_options *, int argc, char **argv);
 
-/* limefs-io --stop and --status (ask.c): query a running job without MPI. Returns the exit
+/* limefs-io --stop and --status (query.c): query a running job without MPI. Returns the exit
  * status. */
-int job_ask(const struct job_options *);
+int job_query(const struct job_options *);
 
 #endif

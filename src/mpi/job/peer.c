@@ -1,8 +1,8 @@
 /* peer.c - the server's peers: outboxes, epoll, messages on stderr */
 #define _GNU_SOURCE
-#include "say.h"
+#include "report.h"
 #include "server.h"
-#include "watch.h"
+#include "watchdog.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,29 +32,29 @@ void job_log(const char *format, ...)
         return;
     va_list args;
     va_start(args, format);
-    job_vsay(format, args);
+    job_vreport(format, args);
     va_end(args);
 }
 
-void job_server_fault(const char *format, ...)
+void job_server_abort(const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    job_vsay(format, args);
+    job_vreport(format, args);
     va_end(args);
-    job_watch_end();
+    job_watchdog_abort();
 }
 
 /* ---- outboxes ---- */
 
-struct job_parcel {
-    struct job_parcel *next;
+struct job_outbox_entry {
+    struct job_outbox_entry *next;
     int fd; /* sent with the first byte; or -1 */
     size_t bytes, sent;
     unsigned char data[];
 };
 
-static void free_entry(struct job_parcel *entry)
+static void free_entry(struct job_outbox_entry *entry)
 {
     if (entry->fd >= 0)
         close(entry->fd);
@@ -65,12 +65,12 @@ static void free_entry(struct job_parcel *entry)
 static int append_to_outbox(struct job_outbox *box, const struct limejob_packet *packet)
 {
     size_t bytes = LIMEJOB_HEADER_BYTES + (size_t)packet->bytes;
-    struct job_parcel *entry = malloc(sizeof *entry + bytes);
+    struct job_outbox_entry *entry = malloc(sizeof *entry + bytes);
     if (!entry || packet->broken) {
         free(entry);
         return packet->broken ? -EMSGSIZE : -ENOMEM;
     }
-    *entry = (struct job_parcel){.fd = -1, .bytes = bytes};
+    *entry = (struct job_outbox_entry){.fd = -1, .bytes = bytes};
     if (packet->fd >= 0 && (entry->fd = fcntl(packet->fd, F_DUPFD_CLOEXEC, 3)) < 0) {
         int err = -errno;
         free(entry);
@@ -89,7 +89,7 @@ static int append_to_outbox(struct job_outbox *box, const struct limejob_packet 
 
 static void drop_first_entry(struct job_outbox *box)
 {
-    struct job_parcel *entry = box->first;
+    struct job_outbox_entry *entry = box->first;
     box->first = entry->next;
     if (!box->first)
         box->last = NULL;
@@ -100,9 +100,9 @@ static void drop_first_entry(struct job_outbox *box)
 int job_outbox_flush(struct job_outbox *box, int fd)
 {
     while (box->first) {
-        struct job_parcel *entry = box->first;
+        struct job_outbox_entry *entry = box->first;
         struct iovec iov = {entry->data + entry->sent, entry->bytes - entry->sent};
-        ssize_t n = limejob_send_some(fd, &iov, 1, entry->sent == 0 ? entry->fd : -1);
+        ssize_t n = limejob_send_partial(fd, &iov, 1, entry->sent == 0 ? entry->fd : -1);
         if (n == -EAGAIN || n == -EWOULDBLOCK)
             return 0;
         if (n < 0)
@@ -135,15 +135,15 @@ int job_peer_watch(struct job_server *server, struct job_peer *peer, int fd)
     return set_events(server, peer, EPOLL_CTL_ADD, EPOLLIN);
 }
 
-void job_peer_update(struct job_server *server, struct job_peer *peer)
+void job_peer_update_events(struct job_server *server, struct job_peer *peer)
 {
     uint32_t events = EPOLLIN | (peer->outbox.first ? (uint32_t)EPOLLOUT : 0);
     if (peer->channel.fd >= 0 && events != peer->events)
         set_events(server, peer, EPOLL_CTL_MOD, events);
 }
 
-int job_peer_put(struct job_server *server, struct job_peer *peer,
-                 const struct limejob_packet *packet)
+int job_peer_send(struct job_server *server, struct job_peer *peer,
+                  const struct limejob_packet *packet)
 {
     int err = append_to_outbox(&peer->outbox, packet);
     if (!err) {
@@ -151,7 +151,7 @@ int job_peer_put(struct job_server *server, struct job_peer *peer,
         err = result < 0 ? result : 0;
     }
     if (!err)
-        job_peer_update(server, peer);
+        job_peer_update_events(server, peer);
     return err;
 }
 

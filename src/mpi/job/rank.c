@@ -19,7 +19,7 @@ enum {
 static void handle_worker_packet(struct job_server *server, struct job_rank *worker,
                                  struct limejob_packet *packet)
 {
-    if (packet->opcode == JOB_WANTS_END)
+    if (packet->opcode == JOB_END_REQUESTED)
         server->end_requested = true;
     else
         job_request_reply(server, worker->rank, packet);
@@ -43,7 +43,7 @@ static void handle_worker(struct job_server *server, struct job_peer *peer, uint
     if (done >= 0)
         return;
     if (!server->end_sent)
-        job_server_fault("rank %d on %s has ended; ending the job", worker->rank,
+        job_server_abort("rank %d on %s has ended; ending the job", worker->rank,
                          server->locations[worker->rank].host);
     job_peer_drop(server, peer); /* it has executed JOB_END */
 }
@@ -78,7 +78,7 @@ static void add_pending(struct job_server *server, struct job_rank *rank)
     server->next_pending = (slot + 1) % pending_limit(server);
 }
 
-void job_ranks_end_meeting(struct job_server *server)
+void job_ranks_drop_pending(struct job_server *server)
 {
     for (int i = 0; i < pending_limit(server); i++)
         if (server->pending[i])
@@ -130,11 +130,11 @@ static void handle_join(struct job_server *server, struct job_peer *peer, uint32
         drop_pending(server, worker);
         return;
     }
-    limejob_reply(&reply, &packet, 0, NULL);
+    limejob_reply_init(&reply, &packet, 0, NULL);
     remove_pending(server, worker);
     add_worker(server, worker, rank);
-    if (job_peer_put(server, peer, &reply) != 0)
-        job_server_fault("rank %u on %s has ended", rank, server->locations[rank].host);
+    if (job_peer_send(server, peer, &reply) != 0)
+        job_server_abort("rank %u on %s has ended", rank, server->locations[rank].host);
 }
 
 static struct job_rank *create_worker_peer(struct job_server *server, int fd)
@@ -155,7 +155,7 @@ void job_ranks_add_own(struct job_server *server, int fd)
     struct job_rank *worker = create_worker_peer(server, fd);
     server->pending = calloc((size_t)pending_limit(server), sizeof *server->pending);
     if (!worker || !server->pending)
-        job_server_fault("start: %s", strerror(errno));
+        job_server_abort("start: %s", strerror(errno));
     add_worker(server, worker, 0);
 }
 
@@ -170,8 +170,8 @@ void job_ranks_accept(struct job_server *server, struct job_peer *peer, uint32_t
         return;
     }
     if (peer == server->join_listeners[1]) {
-        job_control_tune(fd);
-    } else if (!limejob_peer_is_ours(fd)) {
+        job_tcp_set_options(fd);
+    } else if (!limejob_peer_is_same_user(fd)) {
         close(fd);
         return;
     }

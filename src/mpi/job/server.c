@@ -2,8 +2,8 @@
 #define _GNU_SOURCE
 #include "server.h"
 #include "listen.h"
-#include "say.h"
-#include "watch.h"
+#include "report.h"
+#include "watchdog.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -35,11 +35,11 @@ static struct job_peer *watch_fd(struct job_server *server, int fd,
 {
     struct job_peer *peer = calloc(1, sizeof *peer);
     if (!peer)
-        job_server_fault("start: %s", strerror(ENOMEM));
+        job_server_abort("start: %s", strerror(ENOMEM));
     peer->on_event = fn;
     int err = job_peer_watch(server, peer, fd);
     if (err)
-        job_server_fault("descriptor %d: watch: %s", fd, strerror(-err));
+        job_server_abort("descriptor %d: watch: %s", fd, strerror(-err));
     return peer;
 }
 
@@ -57,7 +57,7 @@ static void begin_shutdown(struct job_server *server)
     if (server->is_ending)
         return;
     if (!server->is_serving)
-        job_watch_end(); /* other ranks may wait in MPI: no orderly end is possible */
+        job_watchdog_abort(); /* other ranks may wait in MPI: no orderly end is possible */
     server->is_ending = true;
     server->end_until_us = job_now_us() + END_US;
     job_listen_remove();
@@ -68,10 +68,10 @@ static void begin_shutdown(struct job_server *server)
 static void send_end_command(struct job_server *server)
 {
     static struct limejob_packet packet;
-    limejob_request(&packet, JOB_END, 0);
+    limejob_request_init(&packet, JOB_END, 0);
     server->end_sent = true;
     for (int i = 0; i < server->ranks; i++)
-        job_peer_put(server, &server->workers[i]->peer, &packet);
+        job_peer_send(server, &server->workers[i]->peer, &packet);
 }
 
 /* Returns whether the server may exit. Clients notice the end when the process exits. */
@@ -80,7 +80,7 @@ static bool may_exit(struct job_server *server)
     if (!server->is_ending)
         return false;
     if (job_now_us() > server->end_until_us)
-        job_server_fault("%s: end: ranks do not respond; killing all",
+        job_server_abort("%s: end: ranks do not respond; killing all",
                          server->options->socket_path);
     if (!server->end_sent && server->requests_in_flight == 0)
         send_end_command(server);
@@ -122,7 +122,7 @@ static void watch_lifeline(struct job_server *server)
         epoll_ctl(server->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
         server->lifeline = watch_fd(server, fd, handle_lifeline);
     } else {
-        job_server_fault("descriptor %d: lifeline: %s: give a pipe or a terminal, as the "
+        job_server_abort("descriptor %d: lifeline: %s: give a pipe or a terminal, as the "
                          "standard input of mpirun",
                          fd, errno == EPERM ? "it is a file or /dev/null" : strerror(errno));
     }
@@ -141,12 +141,12 @@ static void report_ready(const struct job_server *server)
 static void start_serving(struct job_server *server)
 {
     const char *path = server->options->socket_path;
-    job_ranks_end_meeting(server);
+    job_ranks_drop_pending(server);
     drop_peer(server, &server->join_listeners[0]);
     drop_peer(server, &server->join_listeners[1]);
     int fd = job_listen(path);
     if (fd < 0)
-        job_server_fault("%s: listen: %s", path, strerror(-fd));
+        job_server_abort("%s: listen: %s", path, strerror(-fd));
     server->is_serving = true;
     server->listener = watch_fd(server, fd, job_clients_accept);
     job_clients_accept(server, server->listener, 0);
@@ -169,7 +169,7 @@ static struct job_server *create_server(const struct job_server_setup *setup)
     struct job_rank **workers = calloc((size_t)setup->ranks, sizeof(*workers));
     int epoll = epoll_create1(EPOLL_CLOEXEC);
     if (!server || !workers || epoll < 0) {
-        job_say("start: %s", strerror(errno));
+        job_report("start: %s", strerror(errno));
         _exit(1);
     }
     *server = (struct job_server){
@@ -205,9 +205,9 @@ static int poll_timeout_ms(const struct job_server *server)
 static void check_timeouts(struct job_server *server)
 {
     if (server->unauthenticated)
-        job_clients_tick(server);
+        job_clients_check_timeouts(server);
     if (!server->is_serving && !server->is_ending && job_now_us() > server->join_until_us)
-        job_server_fault("start: not all ranks have reached rank 0 on %s; is there a "
+        job_server_abort("start: not all ranks have reached rank 0 on %s; is there a "
                          "firewall between the hosts?",
                          server->locations[0].host);
 }
@@ -221,7 +221,7 @@ static void handle_events(struct job_server *server)
         if (!peer->is_dropped)
             peer->on_event(server, peer, events[i].events);
         if (!peer->is_dropped)
-            job_peer_update(server, peer);
+            job_peer_update_events(server, peer);
     }
     check_timeouts(server);
     if (server->end_requested)

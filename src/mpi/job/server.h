@@ -20,7 +20,7 @@ enum {
 };
 
 /* Where a rank runs, as MPI reports it. */
-struct job_place {
+struct job_location {
     bool is_local; /* on rank 0's host */
     char host[JOB_HOST_MAX];
 };
@@ -30,10 +30,10 @@ struct job_server;
 /* ---- peers (peer.c) ---- */
 
 /* A packet that waits until its peer can receive it. */
-struct job_parcel;
+struct job_outbox_entry;
 
 struct job_outbox {
-    struct job_parcel *first, *last;
+    struct job_outbox_entry *first, *last;
     size_t bytes; /* total of the waiting packets */
 };
 
@@ -70,17 +70,17 @@ struct job_file {
     char path[];
 };
 
-/* Compares the file of a descriptor with an identity (opening.c). `ignored`: the LIMEFILE_...
- * flags that may differ. Returns 0, or an errno and fills text with a message. */
+/* Compares the file of a descriptor with an identity (open_check.c). `ignored`: the
+ * LIMEFILE_... flags that may differ. Returns 0, or an errno and fills text with a message. */
 int job_identity_check(int fd, const struct limefile_identity *expected, unsigned ignored,
                        char *text, size_t cap);
 
-/* Checks an OPEN request's payload and descriptor (opening.c). Returns 0, or an errno and fills
- * text with a message. */
-int job_opening_check(struct limejob_packet *, struct limejob_opening *requested, char *text,
-                      size_t cap);
-struct job_file *job_file_new(const struct limejob_opening *,
-                              bool writing); /* returns NULL if out of memory */
+/* Checks an OPEN request's payload and descriptor (open_check.c). Returns 0, or an errno and
+ * fills text with a message. */
+int job_open_check(struct limejob_packet *, struct limejob_open_request *requested, char *text,
+                   size_t cap);
+struct job_file *job_file_create(const struct limejob_open_request *,
+                                 bool writing); /* returns NULL if out of memory */
 
 /* Returns whether both are the same file in the same mode, so that clients can share it. */
 bool job_file_is_same(const struct job_file *, const struct job_file *);
@@ -108,7 +108,7 @@ struct job_request {
 
 /* ---- clients (client.c) ---- */
 
-struct job_opened {
+struct job_client_file {
     struct job_file *file;
     unsigned opens;
     unsigned reported_failures; /* the file's failures that this client has been notified of */
@@ -125,7 +125,7 @@ struct job_client {
     uint64_t window_bytes;
     unsigned in_flight;
     struct job_request *transfers; /* reads and writes in flight */
-    struct job_opened *files;
+    struct job_client_file *files;
     size_t file_count;
     int64_t connected_us;
 };
@@ -143,7 +143,7 @@ struct job_counters {
 
 struct job_server {
     const struct job_options *options;
-    const struct job_place *locations;
+    const struct job_location *locations;
     int ranks, hosts;
     const struct job_rendezvous *rendezvous;
     uint64_t stripe;
@@ -175,7 +175,7 @@ struct job_server {
 /* The thread's argument, from main(). own_channel: the server's end of rank 0's channel. */
 struct job_server_setup {
     const struct job_options *options;
-    const struct job_place *locations;
+    const struct job_location *locations;
     int ranks;
     const struct job_rendezvous *rendezvous;
     int unix_fd, tcp_fd, own_channel;
@@ -188,14 +188,14 @@ void *job_server_run(void *setup);
 /* Watch fd as a peer; send a packet, of which the rest waits in the outbox; drop a peer, which
  * is freed after the current events are handled. Return 0 or -errno. */
 int job_peer_watch(struct job_server *, struct job_peer *, int fd);
-int job_peer_put(struct job_server *, struct job_peer *, const struct limejob_packet *);
+int job_peer_send(struct job_server *, struct job_peer *, const struct limejob_packet *);
 void job_peer_drop(struct job_server *, struct job_peer *);
 
 /* Watches for EPOLLOUT only while the outbox holds packets. */
-void job_peer_update(struct job_server *, struct job_peer *);
+void job_peer_update_events(struct job_server *, struct job_peer *);
 
 /* Prints a message and ends the whole job at once. */
-void job_server_fault(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
+void job_server_abort(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* Prints a line on stderr; at most 100 lines a minute. */
 void job_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -206,14 +206,14 @@ void job_ranks_add_own(struct job_server *, int fd);
 void job_ranks_accept(struct job_server *, struct job_peer *, uint32_t events);
 
 /* Drops the connections that have not joined, after all ranks have. */
-void job_ranks_end_meeting(struct job_server *);
+void job_ranks_drop_pending(struct job_server *);
 
 /* ---- client.c ---- */
 
 void job_clients_accept(struct job_server *, struct job_peer *, uint32_t events);
 
 /* Drops clients that have not sent HELLO in time. */
-void job_clients_tick(struct job_server *);
+void job_clients_check_timeouts(struct job_server *);
 
 /* Handles a worker's reply. */
 void job_request_reply(struct job_server *, int rank, struct limejob_packet *);
@@ -232,6 +232,6 @@ int64_t job_now_us(void);
 bool job_is_first_on_host(const struct job_server *, int rank);
 
 /* Returns JSON, which the caller frees, or NULL if out of memory. */
-char *job_status_text(const struct job_server *);
+char *job_status_json(const struct job_server *);
 
 #endif

@@ -49,7 +49,7 @@ static json_t *json_name(const char *name)
 {
     char *copy = strdup(name);
     if (copy)
-        limefile_text_defuse(copy, "");
+        limefile_text_sanitize(copy, "");
     json_t *text = copy ? json_string(copy) : NULL;
     free(copy);
     return text;
@@ -125,7 +125,7 @@ static void set_counters(json_t *status, const struct job_counters *counters)
     set_number(status, "errors", counters->errors);
 }
 
-char *job_status_text(const struct job_server *server)
+char *job_status_json(const struct job_server *server)
 {
     int files;
     json_t *open_files = list_files(server, &files);

@@ -1,8 +1,8 @@
 /* worker.c - a worker's windows, and its replies and error messages */
 #define _GNU_SOURCE
 #include "worker.h"
-#include "say.h"
-#include "watch.h"
+#include "report.h"
+#include "watchdog.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -15,23 +15,23 @@ enum {
     REPLY_MS = 30 * 1000, /* the server never blocks for long */
 };
 
-void job_worker_fault(struct job_worker *worker, const char *format, ...)
+void job_worker_abort(struct job_worker *worker, const char *format, ...)
 {
     char text[LIMEJOB_PATH_MAX + 256];
     va_list args;
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    job_say("rank %d on %s: %s", worker->rank, worker->host, text);
-    job_watch_end();
+    job_report("rank %d on %s: %s", worker->rank, worker->host, text);
+    job_watchdog_abort();
 }
 
 /* ---- to and from the server ---- */
 
-void job_worker_answer(struct job_worker *worker, const struct limejob_packet *reply)
+void job_worker_reply(struct job_worker *worker, const struct limejob_packet *reply)
 {
     if (limejob_send(&worker->channel, reply, REPLY_MS) != 0)
-        job_watch_end(); /* the server has ended, or ends the job after an error */
+        job_watchdog_abort(); /* the server has ended, or ends the job after an error */
 }
 
 void job_worker_pause(int us)
@@ -66,8 +66,8 @@ void job_worker_map(struct job_worker *worker, struct limejob_packet *packet)
         mapping->next = worker->mappings;
         worker->mappings = mapping;
     }
-    limejob_reply(&reply, packet, err, err ? "cannot map the window" : NULL);
-    job_worker_answer(worker, &reply);
+    limejob_reply_init(&reply, packet, err, err ? "cannot map the window" : NULL);
+    job_worker_reply(worker, &reply);
 }
 
 void job_worker_unmap(struct job_worker *worker, struct limejob_packet *packet)
@@ -82,6 +82,6 @@ void job_worker_unmap(struct job_worker *worker, struct limejob_packet *packet)
             free(mapping);
             break;
         }
-    limejob_reply(&reply, packet, 0, NULL);
-    job_worker_answer(worker, &reply);
+    limejob_reply_init(&reply, packet, 0, NULL);
+    job_worker_reply(worker, &reply);
 }

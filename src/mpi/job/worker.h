@@ -7,15 +7,15 @@
 #define JOB_WORKER_H
 
 #include "control.h"
-#include "hint.h"
+#include "hints.h"
 #include "options.h"
-#include "range.h"
+#include "range_io.h"
 #include "server.h"
-#include "share.h"
+#include "file_domains.h"
 
 enum {
-    JOB_PART = 4 << 20, /* bytes of one MPI message of bulk data */
-    JOB_SENDS = 4,      /* messages in flight at once */
+    JOB_MESSAGE_BYTES = 4 << 20, /* bytes of one MPI message of bulk data */
+    JOB_BUFFERS = 4,             /* messages in flight at once */
 };
 
 /* An open container. */
@@ -42,18 +42,18 @@ struct job_worker {
     MPI_Info info;
     int rank, ranks;
     char host[JOB_HOST_MAX];
-    const struct job_place *locations; /* of all ranks */
-    struct limejob_channel channel;    /* to the server */
-    int end_event;                     /* eventfd: a signal asks for the end (rank 0: unused) */
+    const struct job_location *locations; /* of all ranks */
+    struct limejob_channel channel;       /* to the server */
+    int end_event; /* eventfd: a signal asks for the end (rank 0: unused) */
     struct job_container *containers;
     struct job_mapping *mappings;
     /* Rank 0: MPI messages in flight, to and from other hosts. */
     MPI_Request *messages;
-    struct job_part *pending; /* parts[i] belongs to messages[i] */
+    struct job_message *pending; /* parts[i] belongs to messages[i] */
     int message_count, message_capacity;
     /* Ranks on other hosts: MPI messages in flight, to and from rank 0. */
-    char *buffers; /* JOB_SENDS of them, used in turn */
-    MPI_Request requests[JOB_SENDS];
+    char *buffers; /* JOB_BUFFERS of them, used in turn */
+    MPI_Request requests[JOB_BUFFERS];
     unsigned next_buffer;
 };
 
@@ -64,10 +64,10 @@ void job_worker_map(struct job_worker *, struct limejob_packet *command);
 void job_worker_unmap(struct job_worker *, struct limejob_packet *command);
 
 /* Sends a reply to the server. */
-void job_worker_answer(struct job_worker *, const struct limejob_packet *);
+void job_worker_reply(struct job_worker *, const struct limejob_packet *);
 
 /* Prints a message and ends the whole job at once. */
-void job_worker_fault(struct job_worker *, const char *format, ...)
+void job_worker_abort(struct job_worker *, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
 /* Sleeps `us` microseconds, or only yields the processor if us is 0. */
@@ -82,25 +82,25 @@ struct job_container *job_container_find(struct job_worker *, uint32_t id);
 /* Closes all containers. Collective. */
 void job_containers_close(struct job_worker *);
 
-/* ---- store.c: containers that are open for writing ---- */
+/* ---- container_write.c: containers that are open for writing ---- */
 
 /* Call it after container->fd is set. */
-void job_store_open(struct job_container *);
-void job_store_close(struct job_container *);
+void job_container_open_direct(struct job_container *);
+void job_container_close_direct(struct job_container *);
 
 /* A client's permission to write, checked before each system call. */
-struct job_permit {
-    const limejob_gate *fence; /* in the client's window: not 0 cancels; or NULL */
-    uint64_t deadline;         /* ns of CLOCK_REALTIME; 0: none */
-    uid_t uid;                 /* the user whose limits apply to the write (user.h) */
+struct job_write_permit {
+    const limejob_fence *fence; /* in the client's window: not 0 cancels; or NULL */
+    uint64_t deadline;          /* ns of CLOCK_REALTIME; 0: none */
+    uid_t uid;                  /* the user whose limits apply to the write (credentials.h) */
 };
 
 /* Writes n bytes. Returns 0 or an errno; *offset advances by the bytes that were written. */
-int job_store_write(struct job_container *, const struct job_permit *, const char *data,
-                    int64_t n, int64_t *offset);
+int job_container_write(struct job_container *, const struct job_write_permit *,
+                        const char *data, int64_t n, int64_t *offset);
 
 /* Collective. Returns 0, or an errno and fills text with a message. */
-int job_store_sync(struct job_container *, char *text, size_t cap);
+int job_container_sync(struct job_container *, char *text, size_t cap);
 
 /* ---- extent.c ---- */
 

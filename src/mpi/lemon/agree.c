@@ -35,7 +35,7 @@ int lemon_inside_agree_on(MPI_Comm comm, int code, const int64_t *values, int n)
         return (int)lowest[0];
     for (int i = 0; i < n; i++)
         if (lowest[1 + 2 * i] != ~lowest[2 + 2 * i])
-            return lemon_inside_say(comm, LEMON_ERR_PARAM,
+            return lemon_inside_log(comm, LEMON_ERR_PARAM,
                                     "the arguments differ between ranks");
     return LEMON_SUCCESS;
 }
@@ -45,7 +45,7 @@ int lemon_agree_on(const struct lemon_internal *in, int code, const int64_t *val
     return lemon_inside_agree_on(in->comm, code, values, n);
 }
 
-int lemon_failure(enum lemon_direction direction)
+int lemon_io_error(enum lemon_direction direction)
 {
     return direction == LEMON_READ ? LEMON_ERR_READ : LEMON_ERR_WRITE;
 }
@@ -78,7 +78,7 @@ static void call_handler(int rank, const char *format, va_list args)
     call(text, atomic_load(&handler_context));
 }
 
-int lemon_say(const struct lemon_internal *in, int code, const char *format, ...)
+int lemon_log(const struct lemon_internal *in, int code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -87,7 +87,7 @@ int lemon_say(const struct lemon_internal *in, int code, const char *format, ...
     return code;
 }
 
-int lemon_inside_say(MPI_Comm comm, int code, const char *format, ...)
+int lemon_inside_log(MPI_Comm comm, int code, const char *format, ...)
 {
     int rank = -1;
     va_list args;
@@ -99,7 +99,7 @@ int lemon_inside_say(MPI_Comm comm, int code, const char *format, ...)
     return code;
 }
 
-int lemon_tell(const struct lemon_internal *in, int code, const char *text)
+int lemon_agree_and_log(const struct lemon_internal *in, int code, const char *text)
 {
     struct {
         int code, rank;
@@ -111,10 +111,10 @@ int lemon_tell(const struct lemon_internal *in, int code, const char *text)
     if (in->rank == first_failed.rank)
         snprintf(message, sizeof message, "%s", text);
     MPI_Bcast(message, sizeof message, MPI_CHAR, first_failed.rank, in->comm);
-    return lemon_say(in, first_failed.code, "%s", message);
+    return lemon_log(in, first_failed.code, "%s", message);
 }
 
-void lemon_warn(const struct lemon_internal *in, const char *format, ...)
+void lemon_log_warning(const struct lemon_internal *in, const char *format, ...)
 {
     lemonMessageHandler *call = atomic_load(&handler);
     if (in->rank != 0)

@@ -1,10 +1,10 @@
 /* cells.h - internal interfaces of the modules that write particles into cells */
-#ifndef LEMON_CELLS_INSIDE_H
-#define LEMON_CELLS_INSIDE_H
+#ifndef LEMON_CELLS_INTERNAL_H
+#define LEMON_CELLS_INTERNAL_H
 
 #include "lemon_cells.h"
 #include "limecells.h"
-#include "runmove.h"
+#include "collective_io.h"
 
 enum {
     CELLS_WHY_MAX = 256,
@@ -13,24 +13,24 @@ enum {
 /* ---- convert the caller's arguments to the format's; local ---- */
 
 /* Converts the arguments. Returns false and sets *why if they are invalid. */
-bool lemon_cells_take(const LemonDomain *, const LemonParticle *, struct limecells *,
-                      const char **why);
+bool lemon_cells_convert_arguments(const LemonDomain *, const LemonParticle *,
+                                   struct limecells *, const char **why);
 
 /* The reverse; names and fields belong to the LemonCells. */
-void lemon_cells_give(const struct limecells *, LemonCells *,
-                      LemonField field[LIMECELLS_FIELDS_MAX]);
+void lemon_cells_convert_result(const struct limecells *, LemonCells *,
+                                LemonField field[LIMECELLS_FIELDS_MAX]);
 
 bool lemon_cells_is_big_endian(void);
 
 /* A particle's position, its name in messages ("particle 7 of rank 2", "id 12"), and its id. */
-void lemon_cells_position(const struct limecells_field *position, const char *particle,
-                          double x[LIMECELLS_DIMS]);
-void lemon_cells_name(const struct limecells *, const char *particle, int64_t number,
-                      char name[CELLS_WHY_MAX / 2]);
-uint64_t lemon_cells_id(const struct limecells_field *id, const char *particle);
+void lemon_cells_get_position(const struct limecells_field *position, const char *particle,
+                              double x[LIMECELLS_DIMS]);
+void lemon_cells_particle_name(const struct limecells *, const char *particle, int64_t number,
+                               char name[CELLS_WHY_MAX / 2]);
+uint64_t lemon_cells_particle_id(const struct limecells_field *id, const char *particle);
 
 /* Reverses the byte order of all numbers. */
-void lemon_cells_swap(const struct limecells *, char *particles, int64_t count);
+void lemon_cells_swap_bytes(const struct limecells *, char *particles, int64_t count);
 
 /* ---- sort this rank's particles by cell; local ---- */
 
@@ -74,12 +74,12 @@ void lemon_cells_sorted_free(struct cells_sorted *);
 
 /* Sorts the stream in file order after all places are known. Sets *run (malloc'ed), in bytes of
  * the data record. Returns false if out of memory. */
-bool lemon_cells_line_up(struct cells_sorted *, struct lemon_run **run, int64_t *runs);
+bool lemon_cells_build_stream(struct cells_sorted *, struct lemon_run **run, int64_t *runs);
 
 /* The first sets a stream that also computes checksums; the second then computes those of the
  * segments, and returns false if out of memory. */
-void lemon_cells_stream_set(struct cells_sorted *, struct lemon_stream *);
-bool lemon_cells_sum_up(struct cells_sorted *);
+void lemon_cells_stream_init(struct cells_sorted *, struct lemon_stream *);
+bool lemon_cells_combine_checksums(struct cells_sorted *);
 
 /* ---- each cell has a home, a rank that completes its entry ---- */
 
@@ -93,15 +93,16 @@ struct cells_homes {
     unsigned char *index; /* entries of this rank's cells; on rank 0 the whole index */
 };
 
-/* Sets the place of each segment. Collective, agreed. Always call lemon_cells_homes_close(). */
-int lemon_cells_meet(struct lemon_internal *, struct cells_homes *, const struct limecells *,
-                     struct cells_sorted *);
+/* Sets the place of each segment. Collective, agreed. Always call lemon_cells_homes_release().
+ */
+int lemon_cells_assign_places(struct lemon_internal *, struct cells_homes *,
+                              const struct limecells *, struct cells_sorted *);
 
 /* Combines the segments' checksums to those of cells, and writes the index at offset `at` of
  * the file. Collective, not agreed. */
 int lemon_cells_write_index(struct lemon_internal *, struct cells_homes *, struct limecells *,
                             const struct cells_sorted *, int64_t at);
-void lemon_cells_homes_close(struct cells_homes *);
+void lemon_cells_homes_release(struct cells_homes *);
 
 /* ---- unique ids ---- */
 

@@ -4,8 +4,8 @@
 
 #include "lemon.h"
 #include "limefile.h"
-#include "plan.h"
-#include "range.h"
+#include "lattice_plan.h"
+#include "range_io.h"
 #include "schedule.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ struct lemon_geometry {
 };
 
 /* Expected result of a request: number of bytes, and their end in the file. */
-struct lemon_wanted {
+struct lemon_expected {
     int64_t bytes, end;
 };
 
@@ -27,7 +27,7 @@ struct lemon_wanted {
 struct lemon_pending {
     enum lemon_direction direction;
     MPI_Request *requests;
-    struct lemon_wanted *expected; /* for each request */
+    struct lemon_expected *expected; /* for each request */
     int count, capacity;
     struct lemon_internal *next; /* in the list of readers and writers with requests */
     char *buffer;                /* of an aggregator; NULL: requests use the user's memory */
@@ -43,7 +43,7 @@ struct lemon_pending {
 };
 
 /* One lattice of the open record, and the checksum of this rank's sites in it. */
-struct lemon_summed {
+struct lemon_lattice_sum {
     int64_t from, bytes; /* in the record's data */
     int64_t site_bytes;
     uint64_t first;   /* rank of its first site */
@@ -56,10 +56,10 @@ struct lemon_record_sum {
     bool requested; /* by the program */
     bool verify;    /* writer: read lattices back when the record is closed */
     int64_t origin; /* position in the record's data of the site with rank 0 */
-    struct lemon_summed *lattices;
+    struct lemon_lattice_sum *lattices;
     int count;
     size_t capacity;
-    struct lemon_summed current; /* of the current call, if active */
+    struct lemon_lattice_sum current; /* of the current call, if active */
     bool active;
     int64_t summed; /* number of bytes of this rank's part that are in `current` */
 };
@@ -106,19 +106,19 @@ void lemon_internal_free(struct lemon_internal *);
 /* ---- writer.c ---- */
 
 /* Closes a complete record: lemonWriterCloseRecord(). code: this rank's. Collective, agreed. */
-int lemon_writer_close(LemonWriter *, int code);
+int lemon_writer_close_record(LemonWriter *, int code);
 
 /* lemonWriteRecordHeader() and lemonWriterCloseRecord() for a record that is known to be the
  * same on all ranks, without a sync. Local: an error of rank 0 is stored in *fault, unless that
  * holds one, for the caller to agree on; the return value is the same on all ranks. */
-int lemon_writer_open(LemonWriter *, LemonRecordHeader const *, int *fault);
-void lemon_writer_end(LemonWriter *, int *fault);
+int lemon_writer_begin_record(LemonWriter *, LemonRecordHeader const *, int *fault);
+void lemon_writer_end_record(LemonWriter *, int *fault);
 
 /* Advances the position by n bytes that are, or will be, written. Local. */
-void lemon_writer_move_on(LemonWriter *, int64_t n);
+void lemon_writer_advance(LemonWriter *, int64_t n);
 
 /* Marks a call as in progress; finishing it returns its error. Local. */
-void lemon_writer_begin_busy(LemonWriter *);
+void lemon_writer_set_busy(LemonWriter *);
 
 /* ---- agree.c ---- */
 
@@ -129,37 +129,37 @@ int lemon_agree(const struct lemon_internal *, int code);
 int lemon_agree_on(const struct lemon_internal *, int code, const int64_t *values, int n);
 
 /* LEMON_ERR_READ or LEMON_ERR_WRITE. */
-int lemon_failure(enum lemon_direction);
+int lemon_io_error(enum lemon_direction);
 
 /* Passes a message to the handler, if there is one. Returns `code`. */
-int lemon_say(const struct lemon_internal *, int code, const char *format, ...)
+int lemon_log(const struct lemon_internal *, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* If any rank has another code than LEMON_SUCCESS, each rank passes the text of the first such
  * rank to the handler. Returns the lowest code. Collective. */
-int lemon_tell(const struct lemon_internal *, int code, const char *text);
+int lemon_agree_and_log(const struct lemon_internal *, int code, const char *text);
 
-/* As lemon_say(), but only on rank 0, and on stderr if there is no handler. */
-void lemon_warn(const struct lemon_internal *, const char *format, ...)
+/* As lemon_log(), but only on rank 0, and on stderr if there is no handler. */
+void lemon_log_warning(const struct lemon_internal *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* ---- state of readers and writers ---- */
 
 /* Returns whether `bytes` of data fit into a record with `left` bytes left. If records may be
  * overfull, all data fit, and that is reported once. */
-bool lemon_fits(struct lemon_internal *, int64_t bytes, int64_t left);
+bool lemon_data_fits(struct lemon_internal *, int64_t bytes, int64_t left);
 
 /* Computes the position after a seek in a record of `bytes`. LEMON_ERR_SEEK or _PARAM. */
-int lemon_seek(const struct lemon_internal *, MPI_Offset pos, MPI_Offset bytes,
-               MPI_Offset offset, int whence, MPI_Offset *to);
+int lemon_compute_seek(const struct lemon_internal *, MPI_Offset pos, MPI_Offset bytes,
+                       MPI_Offset offset, int whence, MPI_Offset *to);
 
 /* Sets this rank's individual file pointer to `offset`, because programs may continue to read
  * by `fp` after a seek. LEMON_ERR_SEEK. */
-int lemon_point(const struct lemon_internal *, MPI_Offset offset);
+int lemon_set_file_pointer(const struct lemon_internal *, MPI_Offset offset);
 
 /* Set the hints in `info`, or the stripe; after an error none is set. Collective, agreed. */
-int lemon_take_hints(struct lemon_internal *, MPI_Info info);
-int lemon_take_stripe(struct lemon_internal *, MPI_Offset bytes);
+int lemon_set_hints(struct lemon_internal *, MPI_Info info);
+int lemon_set_stripe(struct lemon_internal *, MPI_Offset bytes);
 
 /* ---- transfer.c ---- */
 
@@ -169,7 +169,7 @@ int lemon_move_bytes(struct lemon_internal *, enum lemon_direction, void *data, 
 
 /* Moves the lattice in `geometry` at offset `base` of the file, with data in the memory order
  * of `geometry`. Collective; not agreed. */
-int lemon_move_ordered(struct lemon_internal *, enum lemon_direction, char *data, int64_t base);
+int lemon_move_lattice(struct lemon_internal *, enum lemon_direction, char *data, int64_t base);
 
 /* ---- transfer.c: non-blocking ---- */
 
@@ -179,7 +179,7 @@ int lemon_start_lattice(struct lemon_internal *, enum lemon_direction, char *dat
                         int64_t base);
 
 /* Waits for the data and distributes them to the ranks. Collective, agreed. */
-int lemon_finish(struct lemon_internal *);
+int lemon_finish_pending(struct lemon_internal *);
 
 /* Broadcasts rank 0's bytes. */
 void lemon_broadcast(const struct lemon_internal *, char *data, int64_t n);
@@ -187,7 +187,7 @@ void lemon_broadcast(const struct lemon_internal *, char *data, int64_t n);
 /* Post any number of contiguous ranges of this rank alone, then wait for all. The first error
  * is kept, and the wait returns it again. */
 void lemon_post_begin(struct lemon_internal *, enum lemon_direction);
-int lemon_post(struct lemon_internal *, char *data, int64_t n, int64_t offset);
+int lemon_post_range(struct lemon_internal *, char *data, int64_t n, int64_t offset);
 int lemon_post_wait(struct lemon_internal *);
 
 /* ---- exchange of lattices between ranks ---- */
@@ -196,17 +196,17 @@ int lemon_post_wait(struct lemon_internal *);
 char *lemon_window_new(int64_t bytes);
 
 /* The pieces of an aggregator's round; their bytes are contiguous in a window. */
-struct lemon_turn {
+struct lemon_round {
     int count;
-    struct lemon_piece pieces[LEMON_TURN_PIECES];
+    struct lemon_piece pieces[LEMON_ROUND_PIECES_MAX];
     char *window;
 };
 
 /* Sets this rank's round, without pieces if it is not an aggregator. The window starts in
  * `window` less than a page after its beginning: pages of memory then match pages of the file,
  * so that no layer below has to split or copy them. Returns the bytes that are used. Local. */
-int64_t lemon_turn_set(struct lemon_turn *, const struct lemon_plan *,
-                       const struct lemon_schedule *, int64_t round, char *window);
+int64_t lemon_round_init(struct lemon_round *, const struct lemon_plan *,
+                         const struct lemon_schedule *, int64_t round, char *window);
 
 struct lemon_exchange {
     const struct lemon_plan *plan;
@@ -229,11 +229,11 @@ void lemon_exchange_close(struct lemon_exchange *);
 
 /* Exchanges a round of all aggregators, in increasing order of rounds, between the ranks' data
  * and the aggregators' windows. `own`: this rank's round. Collective; cannot fail. */
-void lemon_exchange_turn(struct lemon_internal *, struct lemon_exchange *, int64_t round,
-                         const struct lemon_turn *own);
+void lemon_exchange_round(struct lemon_internal *, struct lemon_exchange *, int64_t round,
+                          const struct lemon_round *own);
 
 /* Adds the sites to the checksum that no round contains because two parts share them. Local. */
-void lemon_exchange_sum_rest(struct lemon_internal *, const struct lemon_exchange *);
+void lemon_exchange_sum_split_sites(struct lemon_internal *, const struct lemon_exchange *);
 
 /* ---- the SciDAC checksum, while data move ---- */
 
@@ -245,34 +245,35 @@ int lemon_sum_reserve(struct lemon_internal *);
 int lemon_sum_begin(struct lemon_internal *, int64_t pos);
 
 /* Add this rank's sites: all before byte `to`, or those in [from, to). Local. */
-void lemon_sum_reach(struct lemon_internal *, const char *data, int64_t to);
-void lemon_sum_between(struct lemon_internal *, const char *data, int64_t from, int64_t to);
+void lemon_sum_until(struct lemon_internal *, const char *data, int64_t to);
+void lemon_sum_range(struct lemon_internal *, const char *data, int64_t from, int64_t to);
 
 /* Add all of this rank's part, `data`, in a thread if it is long, until the join. Local. */
-struct lemon_sum_beside {
+struct lemon_sum_thread {
     struct lemon_internal *in;
     const char *data;
     pthread_t thread;
     bool started;
 };
-void lemon_sum_start(struct lemon_sum_beside *, struct lemon_internal *, const char *data);
-void lemon_sum_join(struct lemon_sum_beside *);
+void lemon_sum_thread_start(struct lemon_sum_thread *, struct lemon_internal *,
+                            const char *data);
+void lemon_sum_thread_join(struct lemon_sum_thread *);
 
 /* Ends the checksum of a call; after an error, as if the call had not been made. Local. */
 void lemon_sum_end(struct lemon_internal *, int code);
 
 /* Starts checksums at `pos` of this record's data, at 0 of later ones. Collective, agreed. */
-int lemon_sum_set(struct lemon_internal *, int code, int on, int64_t pos);
+int lemon_sum_enable(struct lemon_internal *, int code, int on, int64_t pos);
 
 /* Returns the checksum of all ranks. LEMON_ERR_PARAM if there is none. Collective, agreed. */
 int lemon_sum_get(struct lemon_internal *, LemonChecksum *);
 
 /* Restarts for a new record. Local. */
-void lemon_sum_forget(struct lemon_internal *);
+void lemon_sum_reset(struct lemon_internal *);
 
 /* Reads back, after a sync, the lattices of the record whose data begin at `base`.
  * LEMON_ERR_CHECKSUM if the data differ, LEMON_ERR_READ. Collective, agreed. */
-int lemon_verify(struct lemon_internal *, int64_t base);
+int lemon_verify_record(struct lemon_internal *, int64_t base);
 
 /* path NULL: by MPI-IO. LEMON_ERR_PARAM. Collective, agreed. */
 int lemon_verify_open(struct lemon_internal *, const char *path);
@@ -281,16 +282,16 @@ void lemon_verify_close(struct lemon_internal *);
 /* ---- geometry.c ---- */
 
 /* The order of the communicator's dimensions. */
-extern const int lemon_identity[LEMON_MAX_DIMS];
+extern const int lemon_identity_mapping[LEMON_MAX_DIMS];
 
 /* Gets the communicator's grid and this rank's coordinates. Returns the number of dimensions,
  * or 0 if there is no grid or too many dimensions. Ranks are numbered in row-major order of the
  * grid (MPI 3.1, section 7.5.1), so each rank can compute the parts of the others. Local. */
-int lemon_cartesian(MPI_Comm, int grid[LEMON_MAX_DIMS], int at[LEMON_MAX_DIMS]);
+int lemon_get_cartesian(MPI_Comm, int grid[LEMON_MAX_DIMS], int at[LEMON_MAX_DIMS]);
 
 /* Checks that the arguments of a lattice call are valid and equal on all ranks; sets
  * `geometry`. mapping NULL: the communicator's order. memory NULL: the disk order. */
-int lemon_lattice_check(struct lemon_internal *, int code, const void *data, int64_t site_bytes,
+int lemon_check_lattice(struct lemon_internal *, int code, const void *data, int64_t site_bytes,
                         const int *lattice, const int *mapping, const int *memory);
 
 /* Plans which rank moves what of the lattice in `geometry`, at `base` of the file. Local. */
@@ -298,6 +299,6 @@ void lemon_geometry_plan(const struct lemon_internal *, int64_t base, struct lem
 
 /* Return the bytes of the whole lattice, and of this rank's part. */
 int64_t lemon_geometry_bytes(const struct lemon_internal *);
-int64_t lemon_geometry_local(const struct lemon_internal *);
+int64_t lemon_geometry_local_bytes(const struct lemon_internal *);
 
 #endif

@@ -25,7 +25,7 @@ static void add_axis(struct lemon_permute *permute, int64_t sites, int64_t disk,
     permute->memory[last] = memory;
 }
 
-void lemon_permute_make(struct lemon_permute *permute, int dims, const int64_t *sites,
+void lemon_permute_init(struct lemon_permute *permute, int dims, const int64_t *sites,
                         const int *order, int64_t site_bytes)
 {
     int64_t memory[LEMON_BOX_DIMS], bytes = site_bytes, disk;

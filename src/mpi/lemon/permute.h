@@ -21,7 +21,7 @@ struct lemon_permute {
 
 /* sites: the extents in disk order, slowest first. order: a permutation; order[i] is the disk
  * dimension that is i-th, slowest first, in memory. The total size must fit into an int64_t. */
-void lemon_permute_make(struct lemon_permute *, int dims, const int64_t *sites,
+void lemon_permute_init(struct lemon_permute *, int dims, const int64_t *sites,
                         const int *order, int64_t site_bytes);
 
 /* Copy all sites. dims must not be 0, and the buffers must not overlap. */

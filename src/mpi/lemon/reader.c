@@ -1,7 +1,7 @@
 /* reader.c - read a container record by record, by all ranks together */
 #include "internal.h"
 #include "limefile.h"
-#include "scidac.h"
+#include "scidac_checksum.h"
 
 #include <string.h>
 
@@ -37,11 +37,11 @@ void lemonDestroyReader(LemonReader *reader)
 int lemonFinishReading(LemonReader *reader)
 {
     if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonFinishReading: no reader");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonFinishReading: no reader");
     if (!reader->is_busy)
         return LEMON_SUCCESS;
     reader->is_busy = 0;
-    int code = lemon_finish(reader->internal);
+    int code = lemon_finish_pending(reader->internal);
     lemon_sum_end(reader->internal, code);
     return code;
 }
@@ -51,7 +51,7 @@ static int check_reader_open(LemonReader *reader, const char *call, int otherwis
 {
     int code = lemonFinishReading(reader);
     if (code == LEMON_SUCCESS && reader->is_awaiting_header)
-        code = lemon_say(reader->internal, otherwise, "%s: no record is open", call);
+        code = lemon_log(reader->internal, otherwise, "%s: no record is open", call);
     return code;
 }
 
@@ -63,15 +63,15 @@ static int read_raw_header(const LemonReader *reader, unsigned char *raw, int *d
     struct lemon_internal *in = reader->internal;
     MPI_Offset size = 0;
     if (MPI_File_get_size(*reader->fp, &size) != MPI_SUCCESS)
-        return lemon_say(in, LEMON_ERR_READ, "cannot get the size of the file");
+        return lemon_log(in, LEMON_ERR_READ, "cannot get the size of the file");
     if (reader->off >= size && reader->off - size <= in->padding)
         return LEMON_EOF; /* the last padding may be missing */
     *damaged = size - reader->off < LIMEFILE_HEADER_BYTES;
     if (size < reader->off)
-        return lemon_say(in, LEMON_ERR_READ, "the file ends at %lld, inside a record",
+        return lemon_log(in, LEMON_ERR_READ, "the file ends at %lld, inside a record",
                          (long long)size);
     if (*damaged)
-        return lemon_say(in, LEMON_ERR_HEADER_NEXT,
+        return lemon_log(in, LEMON_ERR_HEADER_NEXT,
                          "offset %lld: the file ends at %lld, inside a header",
                          (long long)reader->off, (long long)size);
     return lemon_move_bytes(in, LEMON_READ, raw, LIMEFILE_HEADER_BYTES, reader->off);
@@ -93,9 +93,9 @@ static int broadcast_header(LemonReader *reader, struct limefile_header *header)
     int err = limefile_header_decode(raw, header);
     uint64_t end, next;
     if (!err)
-        err = limefile_extent_of((uint64_t)reader->off, header->bytes, &end, &next);
+        err = limefile_record_end((uint64_t)reader->off, header->bytes, &end, &next);
     in->damaged = err != 0;
-    return err ? lemon_say(in, LEMON_ERR_HEADER_NEXT, "offset %lld: damaged record header (%d)",
+    return err ? lemon_log(in, LEMON_ERR_HEADER_NEXT, "offset %lld: damaged record header (%d)",
                            (long long)reader->off, err)
                : LEMON_SUCCESS;
 }
@@ -144,7 +144,7 @@ int lemonReaderNextRecord(LemonReader *reader)
     struct limefile_header header;
     LemonRecordHeader *record;
     if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderNextRecord: no reader");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonReaderNextRecord: no reader");
     struct lemon_internal *in = reader->internal;
     int code = lemonFinishReading(reader);
     in->record_requested = true;
@@ -161,7 +161,7 @@ int lemonReaderNextRecord(LemonReader *reader)
     reader->curr_header = record;
     in->header_failed = false;
     set_deviation(in, &header);
-    lemon_sum_forget(in);
+    lemon_sum_reset(in);
     reader->off += LIMEFILE_HEADER_BYTES;
     reader->pos = 0;
     reader->is_last = header.me;
@@ -172,10 +172,10 @@ int lemonReaderNextRecord(LemonReader *reader)
 int lemonReaderCloseRecord(LemonReader *reader)
 {
     if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderCloseRecord: no reader");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonReaderCloseRecord: no reader");
     int code = lemonFinishReading(reader);
     if (reader->is_awaiting_header)
-        return lemon_say(reader->internal, LEMON_ERR_CLOSE, "no record is open");
+        return lemon_log(reader->internal, LEMON_ERR_CLOSE, "no record is open");
     uint64_t bytes = reader->curr_header->data_length;
     reader->internal->padding = (int)limefile_padding(bytes);
     reader->off += (MPI_Offset)bytes + reader->internal->padding;
@@ -249,29 +249,29 @@ int lemonSetReaderPointer(LemonReader *reader, MPI_Offset offset)
 int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence)
 {
     if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSeek: no reader");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonReaderSeek: no reader");
     int code = check_reader_open(reader, "lemonReaderSeek", LEMON_ERR_PARAM);
     int64_t values[2] = {offset, whence};
     code = lemon_agree_on(reader->internal, code, values, 2);
     if (code != LEMON_SUCCESS)
         return code;
     MPI_Offset to;
-    code = lemon_seek(reader->internal, reader->pos, lemonReaderBytes(reader), offset, whence,
-                      &to);
+    code = lemon_compute_seek(reader->internal, reader->pos, lemonReaderBytes(reader), offset,
+                              whence, &to);
     if (code != LEMON_SUCCESS)
         return code;
     reader->pos = to;
-    return lemon_point(reader->internal, reader->off + reader->pos);
+    return lemon_set_file_pointer(reader->internal, reader->off + reader->pos);
 }
 
 int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
 {
     if (!rdest || !rsrc)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSetState: no reader");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonReaderSetState: no reader");
     LemonRecordHeader *from = rsrc->curr_header, *copy = NULL;
     int code = lemonFinishReading(rdest);
     if (rsrc->is_busy)
-        code = lemon_say(rdest->internal, LEMON_ERR_PARAM, "the source has a pending call");
+        code = lemon_log(rdest->internal, LEMON_ERR_PARAM, "the source has a pending call");
     if (from)
         copy = lemonCreateHeader(from->MB_flag, from->ME_flag, from->type,
                                  (MPI_Offset)from->data_length);
@@ -288,7 +288,7 @@ int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
     rdest->pos = rsrc->pos;
     rdest->is_last = rsrc->is_last;
     rdest->is_awaiting_header = rsrc->is_awaiting_header;
-    lemon_sum_forget(rdest->internal);
+    lemon_sum_reset(rdest->internal);
     rdest->internal->at_message_start = rsrc->internal->at_message_start;
     rdest->internal->deviation = rsrc->internal->deviation;
     rdest->internal->padding = rsrc->internal->padding;
@@ -301,13 +301,13 @@ int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc)
 int lemonReaderSetStripe(LemonReader *reader, MPI_Offset bytes)
 {
     int code = lemonFinishReading(reader);
-    return code == LEMON_SUCCESS ? lemon_take_stripe(reader->internal, bytes) : code;
+    return code == LEMON_SUCCESS ? lemon_set_stripe(reader->internal, bytes) : code;
 }
 
 int lemonReaderSetInfo(LemonReader *reader, MPI_Info info)
 {
     int code = lemonFinishReading(reader);
-    return code == LEMON_SUCCESS ? lemon_take_hints(reader->internal, info) : code;
+    return code == LEMON_SUCCESS ? lemon_set_hints(reader->internal, info) : code;
 }
 
 /* ---- data ---- */
@@ -318,11 +318,11 @@ static int check_read_data(LemonReader *reader, const char *call, const void *de
 {
     int code = check_reader_open(reader, call, LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
-        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "%s: nbytes is NULL", call);
+        code = lemon_log(reader->internal, LEMON_ERR_PARAM, "%s: nbytes is NULL", call);
     *n = nbytes ? *nbytes : 0;
     int64_t values[1] = {*n};
     if (code == LEMON_SUCCESS && (*n < 0 || (*n > 0 && !dest)))
-        code = lemon_say(reader->internal, LEMON_ERR_PARAM, "no memory, or a negative length");
+        code = lemon_log(reader->internal, LEMON_ERR_PARAM, "no memory, or a negative length");
     code = lemon_agree_on(reader->internal, code, values, 1);
     if (code != LEMON_SUCCESS)
         return code;
@@ -337,7 +337,7 @@ static int check_read_data(LemonReader *reader, const char *call, const void *de
 int lemonReaderReadData(void *dest, MPI_Offset *nbytes, LemonReader *reader)
 {
     if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadData: no reader");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonReaderReadData: no reader");
     struct lemon_internal *in = reader->internal;
     MPI_Offset n;
     int code = check_read_data(reader, "lemonReaderReadData", dest, nbytes, &n);
@@ -358,7 +358,7 @@ int lemonReaderReadData(void *dest, MPI_Offset *nbytes, LemonReader *reader)
 int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonReader *reader)
 {
     if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderReadDataNonBlocking: no reader");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonReaderReadDataNonBlocking: no reader");
     MPI_Offset n;
     int code = check_read_data(reader, "lemonReaderReadDataNonBlocking", dest, nbytes, &n);
     if (code != LEMON_SUCCESS)
@@ -375,17 +375,17 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
                         int const *lattice, int const *mapping, int const *memory, bool wait)
 {
     if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lattice read: no reader");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lattice read: no reader");
     struct lemon_internal *in = reader->internal;
     int code = check_reader_open(reader, "lattice read", LEMON_ERR_READ);
     if (code == LEMON_SUCCESS)
         code = lemon_sum_reserve(in);
-    code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
+    code = lemon_check_lattice(in, code, data, site_bytes, lattice, mapping, memory);
     if (code != LEMON_SUCCESS)
         return code;
     int64_t bytes = lemon_geometry_bytes(in), left = lemonReaderBytes(reader) - reader->pos;
-    if (!lemon_fits(in, bytes, left))
-        return lemon_say(in, LEMON_ERR_READ,
+    if (!lemon_data_fits(in, bytes, left))
+        return lemon_log(in, LEMON_ERR_READ,
                          "lattice: %lld bytes exceed the %lld left in the record",
                          (long long)bytes, (long long)left);
     code = lemon_sum_begin(in, reader->pos);
@@ -393,7 +393,7 @@ static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
         return code;
     MPI_Offset at = reader->off + reader->pos;
     if (wait) {
-        code = lemon_agree(in, lemon_move_ordered(in, LEMON_READ, data, at));
+        code = lemon_agree(in, lemon_move_lattice(in, LEMON_READ, data, at));
         lemon_sum_end(in, code);
     } else
         lemon_start_lattice(in, LEMON_READ, data, at);
@@ -420,7 +420,7 @@ int lemonReadLatticeParallelPermuted(LemonReader *reader, void *data, MPI_Offset
                                      int const *memory)
 {
     return read_lattice(reader, data, siteSize, latticeDims, mapping,
-                        memory ? memory : lemon_identity, true);
+                        memory ? memory : lemon_identity_mapping, true);
 }
 
 int lemonReadLatticeParallelNonBlocking(LemonReader *reader, void *data, MPI_Offset siteSize,
@@ -441,9 +441,9 @@ int lemonReadLatticeParallelNonBlockingMapped(LemonReader *reader, void *data,
 int lemonReaderSetChecksum(LemonReader *reader, int on)
 {
     if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReaderSetChecksum: no reader");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonReaderSetChecksum: no reader");
     int code = lemonFinishReading(reader);
-    return lemon_sum_set(reader->internal, code, on, reader->pos);
+    return lemon_sum_enable(reader->internal, code, on, reader->pos);
 }
 
 int lemonReaderChecksum(LemonReader *reader, LemonChecksum *sum)
@@ -456,14 +456,14 @@ int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum)
 {
     struct limefile_checksum checksum;
     if (!reader)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonReadChecksum: no reader");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonReadChecksum: no reader");
     struct lemon_internal *in = reader->internal;
     int code = check_reader_open(reader, "lemonReadChecksum", LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS)
         code = lemonReaderSeek(reader, 0, MPI_SEEK_SET);
     MPI_Offset bytes = lemonReaderBytes(reader);
-    if (code == LEMON_SUCCESS && (bytes < 1 || bytes > LEMON_SCIDAC_BYTES_MAX))
-        return lemon_say(in, LEMON_ERR_READ, "not a checksum record (%lld bytes)",
+    if (code == LEMON_SUCCESS && (bytes < 1 || bytes > LEMON_SCIDAC_RECORD_MAX))
+        return lemon_log(in, LEMON_ERR_READ, "not a checksum record (%lld bytes)",
                          (long long)bytes);
     if (code != LEMON_SUCCESS)
         return code;
@@ -472,7 +472,7 @@ int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum)
     if (code == LEMON_SUCCESS)
         code = lemonReaderReadData(text, &bytes, reader);
     if (code == LEMON_SUCCESS && lemon_scidac_parse(text, (size_t)bytes, &checksum) != 0)
-        code = lemon_say(in, LEMON_ERR_READ, "no checksum in the record");
+        code = lemon_log(in, LEMON_ERR_READ, "no checksum in the record");
     if (code == LEMON_SUCCESS && sum)
         *sum = (LemonChecksum){checksum.suma, checksum.sumb};
     free(text);

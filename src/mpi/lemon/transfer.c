@@ -33,7 +33,7 @@ static int reserve_request(struct lemon_pending *pending)
     MPI_Request *requests = realloc(pending->requests, (size_t)capacity * sizeof *requests);
     if (requests)
         pending->requests = requests;
-    struct lemon_wanted *expected =
+    struct lemon_expected *expected =
         realloc(pending->expected, (size_t)capacity * sizeof *expected);
     if (expected)
         pending->expected = expected;
@@ -46,10 +46,10 @@ static int reserve_request(struct lemon_pending *pending)
 int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, void *data,
                      int64_t n, int64_t offset)
 {
-    char text[LEMON_RANGE_TEXT];
+    char text[LEMON_RANGE_TEXT_MAX];
     return lemon_range_move(&in->file, direction, data, n, offset, text)
                ? LEMON_SUCCESS
-               : lemon_say(in, lemon_failure(direction), "%s", text);
+               : lemon_log(in, lemon_io_error(direction), "%s", text);
 }
 
 /* Open MPI's OMPIO never completes a non-blocking read beyond the end of the file. */
@@ -58,7 +58,7 @@ static int check_size(struct lemon_internal *in, int64_t n, int64_t offset)
     MPI_Offset size = 0;
     if (MPI_File_get_size(*in->file.mpi, &size) == MPI_SUCCESS && offset + n <= size)
         return LEMON_SUCCESS;
-    return lemon_say(in, LEMON_ERR_READ, "read to %lld: the file ends at %lld",
+    return lemon_log(in, LEMON_ERR_READ, "read to %lld: the file ends at %lld",
                      (long long)(offset + n), (long long)size);
 }
 
@@ -103,7 +103,7 @@ int lemon_inside_sync(MPI_File file)
 
 /* ---- one request ---- */
 
-int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
+int lemon_post_range(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
 {
     struct lemon_pending *pending = &in->pending;
     if (must_block(in))
@@ -115,7 +115,7 @@ int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
         int count = n - done < chunk ? (int)(n - done) : chunk;
         if (reserve_request(pending) != 0)
             return pending->code =
-                       lemon_say(in, lemon_failure(pending->direction), "out of memory");
+                       lemon_log(in, lemon_io_error(pending->direction), "out of memory");
         MPI_Request *request = &pending->requests[pending->count];
         int err = pending->direction == LEMON_READ
                       ? MPI_File_iread_at(*in->file.mpi, offset + done, data + done, count,
@@ -123,11 +123,11 @@ int lemon_post(struct lemon_internal *in, char *data, int64_t n, int64_t offset)
                       : MPI_File_iwrite_at(*in->file.mpi, offset + done, data + done, count,
                                            MPI_BYTE, request);
         if (err != MPI_SUCCESS)
-            return pending->code = lemon_say(in, lemon_failure(pending->direction),
+            return pending->code = lemon_log(in, lemon_io_error(pending->direction),
                                              "transfer at %lld: MPI error %d",
                                              (long long)(offset + done), err);
         pending->expected[pending->count++] =
-            (struct lemon_wanted){count, offset + done + count};
+            (struct lemon_expected){count, offset + done + count};
         if (pending->count == 1)
             add_to_list(in);
         done += count;
@@ -154,7 +154,7 @@ int lemon_start_bytes(struct lemon_internal *in, enum lemon_direction direction,
     in->pending.data = data;
     in->pending.needs_broadcast = direction == LEMON_READ;
     in->pending.bytes = n;
-    return in->rank == 0 ? lemon_post(in, data, n, offset) : LEMON_SUCCESS;
+    return in->rank == 0 ? lemon_post_range(in, data, n, offset) : LEMON_SUCCESS;
 }
 
 /* ---- lattices ---- */
@@ -165,7 +165,8 @@ static int post_direct_runs(struct lemon_internal *in, char *data, int64_t base)
     int64_t run = lemon_box_run_bytes(box), bytes = lemon_box_bytes(box);
     int code = LEMON_SUCCESS;
     for (int64_t i = 0; i * run < bytes && code == LEMON_SUCCESS; i++)
-        code = lemon_post(in, data + i * run, run, base + lemon_box_run_offset(box, run, i));
+        code =
+            lemon_post_range(in, data + i * run, run, base + lemon_box_run_offset(box, run, i));
     return code;
 }
 
@@ -181,23 +182,23 @@ static int exchange_rounds(struct lemon_internal *in, bool ok)
     if (code != LEMON_SUCCESS)
         return code;
     for (int64_t round = 0; round < plan->rounds; round++) {
-        struct lemon_turn own;
-        int64_t bytes = lemon_turn_set(&own, plan, &pending->schedule, round, window);
-        lemon_exchange_turn(in, &exchange, round, &own);
+        struct lemon_round own;
+        int64_t bytes = lemon_round_init(&own, plan, &pending->schedule, round, window);
+        lemon_exchange_round(in, &exchange, round, &own);
         window += bytes;
     }
-    lemon_exchange_sum_rest(in, &exchange);
+    lemon_exchange_sum_split_sites(in, &exchange);
     lemon_exchange_close(&exchange);
     return LEMON_SUCCESS;
 }
 
-static int post_round(struct lemon_internal *in, const struct lemon_turn *own, int64_t base)
+static int post_round(struct lemon_internal *in, const struct lemon_round *own, int64_t base)
 {
     char *window = own->window;
     int code = LEMON_SUCCESS;
     for (int i = 0; i < own->count && code == LEMON_SUCCESS; i++) {
         int64_t from = own->pieces[i].from, n = own->pieces[i].to - from;
-        code = lemon_post(in, window, n, base + from);
+        code = lemon_post_range(in, window, n, base + from);
         window += n;
     }
     return code;
@@ -209,8 +210,9 @@ static int post_rounds(struct lemon_internal *in)
     char *window = pending->buffer;
     int code = LEMON_SUCCESS;
     for (int64_t round = 0; round < pending->plan.rounds && code == LEMON_SUCCESS; round++) {
-        struct lemon_turn own;
-        int64_t bytes = lemon_turn_set(&own, &pending->plan, &pending->schedule, round, window);
+        struct lemon_round own;
+        int64_t bytes =
+            lemon_round_init(&own, &pending->plan, &pending->schedule, round, window);
         code = post_round(in, &own, pending->plan.base);
         window += bytes;
     }
@@ -220,7 +222,7 @@ static int post_rounds(struct lemon_internal *in)
 static int start_aggregators(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
-    bool ok = lemon_schedule_make(&pending->schedule, &pending->plan, in->rank) == 0;
+    bool ok = lemon_schedule_init(&pending->schedule, &pending->plan, in->rank) == 0;
     if (ok)
         pending->buffer = lemon_window_new(pending->schedule.bytes +
                                            2 * LIMEFILE_DIRECT_ALIGN * pending->plan.rounds);
@@ -242,12 +244,12 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
     pending->data = data;
     lemon_geometry_plan(in, base, &pending->plan);
     pending->direct_runs =
-        pending->plan.direct && lemon_grid_most_runs(&in->geometry.grid) <= RUNS_MAX;
+        pending->plan.direct && lemon_grid_max_runs(&in->geometry.grid) <= RUNS_MAX;
     if (!pending->direct_runs)
         return start_aggregators(in);
     int code = post_direct_runs(in, data, base);
     if (direction == LEMON_WRITE) /* while it is written */
-        lemon_sum_reach(in, data, lemon_geometry_local(in));
+        lemon_sum_until(in, data, lemon_geometry_local_bytes(in));
     return code;
 }
 
@@ -274,7 +276,7 @@ static bool is_truncated(const struct lemon_internal *in, int64_t end, struct po
 /* MPI_Wait() on a failed request crashes Open MPI 4.1, so this first queries how much the
  * request has moved. The query also drives MPI's progress. (In MPICH it never completes.) */
 static int64_t wait_request(const struct lemon_internal *in, MPI_Request *request,
-                            const struct lemon_wanted *expected, struct polls *polls)
+                            const struct lemon_expected *expected, struct polls *polls)
 {
     MPI_Status status;
     int done = 0, moved = 0;
@@ -306,7 +308,7 @@ static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 }
 #else
 static int64_t wait_request(const struct lemon_internal *in, MPI_Request *request,
-                            const struct lemon_wanted *expected, struct polls *polls)
+                            const struct lemon_expected *expected, struct polls *polls)
 {
     MPI_Status status;
     int moved = 0;
@@ -345,12 +347,12 @@ static void check_moved(struct lemon_internal *in, int64_t moved, int64_t expect
 {
     if (moved != expected)
         in->pending.code =
-            lemon_say(in, lemon_failure(in->pending.direction),
+            lemon_log(in, lemon_io_error(in->pending.direction),
                       "%lld of %lld bytes transferred%s", (long long)moved, (long long)expected,
                       in->pending.direction == LEMON_WRITE ? "; is the disk full?" : "");
 }
 
-bool lemon_inside_have_moved(LemonWriter *writer)
+bool lemon_inside_is_transferred(LemonWriter *writer)
 {
     struct lemon_pending *pending = &writer->internal->pending;
     bool done = true;
@@ -382,7 +384,7 @@ int lemon_post_wait(struct lemon_internal *in)
         check_moved(in, moved, pending->expected[i].bytes);
         done += moved;
         if (pending->direct_runs && pending->code == LEMON_SUCCESS) /* while others are read */
-            lemon_sum_reach(in, pending->data, done);
+            lemon_sum_until(in, pending->data, done);
     }
     if (pending->count == 0)
         return pending->code;
@@ -401,19 +403,19 @@ void lemon_broadcast(const struct lemon_internal *in, char *data, int64_t n)
                   in->comm);
 }
 
-int lemon_finish(struct lemon_internal *in)
+int lemon_finish_pending(struct lemon_internal *in)
 {
     struct lemon_pending *pending = &in->pending;
     int code = lemon_agree(in, lemon_post_wait(in));
     if (code == LEMON_SUCCESS && pending->direct_runs)
-        lemon_sum_reach(in, pending->data, lemon_geometry_local(in));
+        lemon_sum_until(in, pending->data, lemon_geometry_local_bytes(in));
     if (code == LEMON_SUCCESS && pending->needs_exchange)
         code = exchange_rounds(in, true);
     if (code == LEMON_SUCCESS && pending->needs_broadcast)
         lemon_broadcast(in, pending->data, pending->bytes);
     free(pending->buffer);
     pending->buffer = NULL;
-    lemon_schedule_free(&pending->schedule);
+    lemon_schedule_release(&pending->schedule);
     return code;
 }
 
@@ -435,7 +437,7 @@ static int read_direct_run(struct lemon_internal *in, char *data, int64_t at, in
         int64_t bytes = n - done < piece ? n - done : piece;
         code = lemon_move_bytes(in, LEMON_READ, data + at + done, bytes, offset + done);
         if (code == LEMON_SUCCESS)
-            lemon_sum_reach(in, data, at + done + bytes);
+            lemon_sum_until(in, data, at + done + bytes);
     }
     return code;
 }
@@ -445,10 +447,10 @@ static int move_direct_runs(struct lemon_internal *in, enum lemon_direction dire
 {
     const struct lemon_box *box = &in->geometry.box;
     int64_t run = lemon_box_run_bytes(box), bytes = lemon_box_bytes(box);
-    struct lemon_sum_beside sum_thread;
+    struct lemon_sum_thread sum_thread;
     int code = LEMON_SUCCESS;
     if (direction == LEMON_WRITE)
-        lemon_sum_start(&sum_thread, in, data);
+        lemon_sum_thread_start(&sum_thread, in, data);
     for (int64_t i = 0; i * run < bytes && code == LEMON_SUCCESS; i++) {
         int64_t offset = base + lemon_box_run_offset(box, run, i);
         code = direction == LEMON_READ
@@ -456,7 +458,7 @@ static int move_direct_runs(struct lemon_internal *in, enum lemon_direction dire
                    : lemon_move_bytes(in, LEMON_WRITE, data + i * run, run, offset);
     }
     if (direction == LEMON_WRITE)
-        lemon_sum_join(&sum_thread);
+        lemon_sum_thread_join(&sum_thread);
     return code;
 }
 
@@ -469,10 +471,10 @@ struct aggregator {
     int64_t window; /* bytes of one */
 };
 
-static void set_round(const struct aggregator *self, struct lemon_turn *own, int64_t round)
+static void set_round(const struct aggregator *self, struct lemon_round *own, int64_t round)
 {
-    lemon_turn_set(own, self->plan, &self->schedule, round,
-                   self->windows + round % 2 * self->window);
+    lemon_round_init(own, self->plan, &self->schedule, round,
+                     self->windows + round % 2 * self->window);
 }
 
 /* While one round is written, by MPI or by write-back, the next one is collected. After an
@@ -483,9 +485,9 @@ static int write_rounds(struct lemon_internal *in, const struct aggregator *self
     lemon_post_begin(in, LEMON_WRITE);
     in->pending.is_blocking = in->file.writeback_fd >= 0;
     for (int64_t round = 0; round < self->plan->rounds; round++) {
-        struct lemon_turn own;
+        struct lemon_round own;
         set_round(self, &own, round);
-        lemon_exchange_turn(in, exchange, round, &own);
+        lemon_exchange_round(in, exchange, round, &own);
         if (lemon_post_wait(in) == LEMON_SUCCESS)
             post_round(in, &own, self->plan->base);
     }
@@ -496,7 +498,7 @@ static int write_rounds(struct lemon_internal *in, const struct aggregator *self
 static int read_rounds(struct lemon_internal *in, const struct aggregator *self,
                        struct lemon_exchange *exchange)
 {
-    struct lemon_turn own[2];
+    struct lemon_round own[2];
     lemon_post_begin(in, LEMON_READ);
     for (int64_t round = 0; round <= self->plan->rounds; round++) {
         int code = lemon_post_wait(in);
@@ -504,7 +506,7 @@ static int read_rounds(struct lemon_internal *in, const struct aggregator *self,
         if (code == LEMON_SUCCESS && round < self->plan->rounds)
             post_round(in, &own[round % 2], self->plan->base);
         if (round > 0)
-            lemon_exchange_turn(in, exchange, round - 1, &own[(round - 1) % 2]);
+            lemon_exchange_round(in, exchange, round - 1, &own[(round - 1) % 2]);
     }
     return in->pending.code;
 }
@@ -514,7 +516,7 @@ static int move_through_aggregators(struct lemon_internal *in, const struct lemo
 {
     struct aggregator self = {.plan = plan};
     struct lemon_exchange exchange;
-    bool ok = lemon_schedule_make(&self.schedule, plan, in->rank) == 0;
+    bool ok = lemon_schedule_init(&self.schedule, plan, in->rank) == 0;
     self.window = (self.schedule.window / LIMEFILE_DIRECT_ALIGN + 2) * LIMEFILE_DIRECT_ALIGN;
     if (ok)
         self.windows = lemon_window_new((plan->rounds > 1 ? 2 : 1) * self.window);
@@ -523,11 +525,11 @@ static int move_through_aggregators(struct lemon_internal *in, const struct lemo
     if (code == LEMON_SUCCESS) {
         code = direction == LEMON_READ ? read_rounds(in, &self, &exchange)
                                        : write_rounds(in, &self, &exchange);
-        lemon_exchange_sum_rest(in, &exchange);
+        lemon_exchange_sum_split_sites(in, &exchange);
         lemon_exchange_close(&exchange);
     }
     free(self.windows);
-    lemon_schedule_free(&self.schedule);
+    lemon_schedule_release(&self.schedule);
     return code;
 }
 
@@ -557,7 +559,7 @@ static void make_permute(const struct lemon_internal *in, struct lemon_permute *
         on_disk[geometry->mapping[i]] = i;
     for (int i = 0; i < geometry->grid.dims; i++)
         order[i] = on_disk[geometry->memory[i]];
-    lemon_permute_make(permute, geometry->grid.dims, box->sites, order, box->site_bytes);
+    lemon_permute_init(permute, geometry->grid.dims, box->sites, order, box->site_bytes);
 }
 
 static int move_permuted(struct lemon_internal *in, enum lemon_direction direction, char *data,
@@ -568,9 +570,9 @@ static int move_permuted(struct lemon_internal *in, enum lemon_direction directi
     int code = LEMON_SUCCESS;
     make_permute(in, &permute);
     bool differs = permute.dims > 0; /* otherwise the rank's part is the same in both orders */
-    if (differs && !(copy = malloc((size_t)lemon_geometry_local(in))))
-        code = lemon_say(in, lemon_failure(direction), "out of memory for %lld bytes",
-                         (long long)lemon_geometry_local(in));
+    if (differs && !(copy = malloc((size_t)lemon_geometry_local_bytes(in))))
+        code = lemon_log(in, lemon_io_error(direction), "out of memory for %lld bytes",
+                         (long long)lemon_geometry_local_bytes(in));
     code = lemon_agree(in, code);
     if (code != LEMON_SUCCESS) {
         free(copy);
@@ -585,7 +587,7 @@ static int move_permuted(struct lemon_internal *in, enum lemon_direction directi
     return code;
 }
 
-int lemon_move_ordered(struct lemon_internal *in, enum lemon_direction direction, char *data,
+int lemon_move_lattice(struct lemon_internal *in, enum lemon_direction direction, char *data,
                        int64_t base)
 {
     return is_disk_order(&in->geometry) ? move_in_disk_order(in, direction, data, base)

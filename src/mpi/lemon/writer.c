@@ -3,7 +3,7 @@
 #include "internal.h"
 #include "lemon_inside.h"
 #include "limefile.h"
-#include "scidac.h"
+#include "scidac_checksum.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -44,7 +44,7 @@ static int write_filler(struct lemon_internal *in, int64_t offset, int64_t bytes
     unsigned char *buffer = calloc(1, (size_t)chunk);
     if (!buffer || encode_filler(bytes, begins_message, buffer) != 0) {
         free(buffer);
-        return lemon_say(in, LEMON_ERR_WRITE, "out of memory for a filler record");
+        return lemon_log(in, LEMON_ERR_WRITE, "out of memory for a filler record");
     }
     int code = lemon_move_bytes(in, LEMON_WRITE, buffer, chunk, offset);
     memset(buffer, 0, LIMEFILE_HEADER_BYTES);
@@ -93,12 +93,12 @@ LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian)
 int lemonFinishWriting(LemonWriter *writer)
 {
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonFinishWriting: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonFinishWriting: no writer");
     if (!writer->is_busy)
         return LEMON_SUCCESS;
     writer->is_busy = 0;
     struct lemon_internal *in = writer->internal;
-    int code = lemon_finish(in);
+    int code = lemon_finish_pending(in);
     lemon_sum_end(in, code);
     if (code != LEMON_SUCCESS) { /* restore the state, so that the program can retry */
         writer->pos = in->undo.pos;
@@ -108,7 +108,7 @@ int lemonFinishWriting(LemonWriter *writer)
     return code;
 }
 
-void lemon_writer_begin_busy(LemonWriter *writer)
+void lemon_writer_set_busy(LemonWriter *writer)
 {
     writer->is_busy = 1;
     writer->internal->undo.pos = writer->pos;
@@ -121,7 +121,7 @@ static int check_writer_open(LemonWriter *writer, const char *call, int otherwis
 {
     int code = lemonFinishWriting(writer);
     if (code == LEMON_SUCCESS && writer->is_awaiting_header)
-        code = lemon_say(writer->internal, otherwise, "%s: no record is open", call);
+        code = lemon_log(writer->internal, otherwise, "%s: no record is open", call);
     return code;
 }
 
@@ -149,7 +149,7 @@ static void set_position(LemonWriter *writer, int64_t pos)
         writer->internal->filled = pos;
 }
 
-void lemon_writer_move_on(LemonWriter *writer, int64_t n)
+void lemon_writer_advance(LemonWriter *writer, int64_t n)
 {
     set_position(writer, writer->pos + n);
     if (writer->internal->written < writer->pos)
@@ -159,7 +159,7 @@ void lemon_writer_move_on(LemonWriter *writer, int64_t n)
 int lemonWriterSeek(LemonWriter *writer, MPI_Offset offset, int whence)
 {
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSeek: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonWriterSeek: no writer");
     struct lemon_internal *in = writer->internal;
     int code = check_writer_open(writer, "lemonWriterSeek", LEMON_ERR_PARAM);
     int64_t values[2] = {offset, whence};
@@ -167,20 +167,20 @@ int lemonWriterSeek(LemonWriter *writer, MPI_Offset offset, int whence)
     if (code != LEMON_SUCCESS)
         return code;
     MPI_Offset to;
-    code = lemon_seek(in, writer->pos, writer->data_length, offset, whence, &to);
+    code = lemon_compute_seek(in, writer->pos, writer->data_length, offset, whence, &to);
     if (code != LEMON_SUCCESS)
         return code;
     set_position(writer, to);
-    return lemon_point(in, writer->off + writer->pos);
+    return lemon_set_file_pointer(in, writer->off + writer->pos);
 }
 
 int lemonWriterSetState(LemonWriter *wdest, LemonWriter const *wsrc)
 {
     if (!wdest || !wsrc)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetState: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonWriterSetState: no writer");
     int code = lemonFinishWriting(wdest);
     if (wsrc->is_busy)
-        code = lemon_say(wdest->internal, LEMON_ERR_PARAM, "the source has a pending call");
+        code = lemon_log(wdest->internal, LEMON_ERR_PARAM, "the source has a pending call");
     code = lemon_agree(wdest->internal, code);
     if (code != LEMON_SUCCESS)
         return code;
@@ -193,34 +193,34 @@ int lemonWriterSetState(LemonWriter *wdest, LemonWriter const *wsrc)
     wdest->data_length = wsrc->data_length;
     wdest->internal->filled = wsrc->internal->filled;
     wdest->internal->written = wsrc->internal->written;
-    lemon_sum_forget(wdest->internal);
+    lemon_sum_reset(wdest->internal);
     return LEMON_SUCCESS;
 }
 
 int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes)
 {
     int code = lemonFinishWriting(writer);
-    return code == LEMON_SUCCESS ? lemon_take_stripe(writer->internal, bytes) : code;
+    return code == LEMON_SUCCESS ? lemon_set_stripe(writer->internal, bytes) : code;
 }
 
 int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info)
 {
     int code = lemonFinishWriting(writer);
-    return code == LEMON_SUCCESS ? lemon_take_hints(writer->internal, info) : code;
+    return code == LEMON_SUCCESS ? lemon_set_hints(writer->internal, info) : code;
 }
 
 static int open_writeback_path(const struct lemon_internal *in, const char *path, int *fd)
 {
     *fd = path ? limefile_open_at(AT_FDCWD, path, O_WRONLY | O_NONBLOCK | O_NOCTTY, 0) : -1;
     return !path || *fd >= 0 ? LEMON_SUCCESS
-                             : lemon_say(in, LEMON_ERR_PARAM, "%s: cannot open for writing: %s",
+                             : lemon_log(in, LEMON_ERR_PARAM, "%s: cannot open for writing: %s",
                                          path, strerror(-*fd));
 }
 
 int lemonWriterSetPath(LemonWriter *writer, char const *path)
 {
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetPath: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonWriterSetPath: no writer");
     struct lemon_internal *in = writer->internal;
     int fd = -1, code = lemonFinishWriting(writer);
     if (code != LEMON_SUCCESS)
@@ -237,15 +237,15 @@ int lemonWriterSetPath(LemonWriter *writer, char const *path)
 int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offset from_bytes)
 {
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetAlignment: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonWriterSetAlignment: no writer");
     struct lemon_internal *in = writer->internal;
     int64_t values[2] = {alignment, from_bytes};
     int code = lemonFinishWriting(writer);
     if (alignment < 0 || alignment > ALIGNMENT_MAX || alignment % LIMEFILE_ALIGN)
-        code = lemon_say(in, LEMON_ERR_PARAM,
+        code = lemon_log(in, LEMON_ERR_PARAM,
                          "alignment: must be a multiple of 8, at most 1 GiB, or 0");
     if (from_bytes < 0)
-        code = lemon_say(in, LEMON_ERR_PARAM, "alignment: from_bytes is negative");
+        code = lemon_log(in, LEMON_ERR_PARAM, "alignment: from_bytes is negative");
     code = lemon_agree_on(in, code, values, 2);
     if (code != LEMON_SUCCESS)
         return code;
@@ -263,15 +263,15 @@ static int check_write_data(LemonWriter *writer, const char *call, const void *s
     struct lemon_internal *in = writer->internal;
     int code = check_writer_open(writer, call, LEMON_ERR_HEADER_NEXT);
     if (code == LEMON_SUCCESS && !nbytes)
-        code = lemon_say(in, LEMON_ERR_PARAM, "%s: nbytes is NULL", call);
+        code = lemon_log(in, LEMON_ERR_PARAM, "%s: nbytes is NULL", call);
     *n = nbytes ? *nbytes : 0;
     int64_t values[1] = {*n}, left = writer->data_length - writer->pos;
     if (code == LEMON_SUCCESS && (*n < 0 || (*n > 0 && !source)))
-        code = lemon_say(in, LEMON_ERR_PARAM, "%s: no data, or a negative length", call);
+        code = lemon_log(in, LEMON_ERR_PARAM, "%s: no data, or a negative length", call);
     code = lemon_agree_on(in, code, values, 1);
-    if (code == LEMON_SUCCESS && !lemon_fits(in, *n, left))
+    if (code == LEMON_SUCCESS && !lemon_data_fits(in, *n, left))
         code =
-            lemon_say(in, LEMON_ERR_WRITE, "%s: %lld bytes exceed the %lld left in the record",
+            lemon_log(in, LEMON_ERR_WRITE, "%s: %lld bytes exceed the %lld left in the record",
                       call, (long long)*n, (long long)left);
     return code;
 }
@@ -279,7 +279,7 @@ static int check_write_data(LemonWriter *writer, const char *call, const void *s
 int lemonWriteRecordData(void *source, MPI_Offset *nbytes, LemonWriter *writer)
 {
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordData: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonWriteRecordData: no writer");
     struct lemon_internal *in = writer->internal;
     MPI_Offset n;
     int code = check_write_data(writer, "lemonWriteRecordData", source, nbytes, &n);
@@ -289,7 +289,7 @@ int lemonWriteRecordData(void *source, MPI_Offset *nbytes, LemonWriter *writer)
         code = lemon_agree(in, code);
     }
     if (code == LEMON_SUCCESS)
-        lemon_writer_move_on(writer, n);
+        lemon_writer_advance(writer, n);
     else if (nbytes)
         *nbytes = 0;
     return code;
@@ -298,14 +298,14 @@ int lemonWriteRecordData(void *source, MPI_Offset *nbytes, LemonWriter *writer)
 int lemonWriteRecordDataNonBlocking(void *source, MPI_Offset const *nbytes, LemonWriter *writer)
 {
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordDataNonBlocking: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonWriteRecordDataNonBlocking: no writer");
     MPI_Offset n;
     int code = check_write_data(writer, "lemonWriteRecordDataNonBlocking", source, nbytes, &n);
     if (code != LEMON_SUCCESS)
         return code;
     lemon_start_bytes(writer->internal, LEMON_WRITE, source, n, writer->off + writer->pos);
-    lemon_writer_begin_busy(writer);
-    lemon_writer_move_on(writer, n);
+    lemon_writer_set_busy(writer);
+    lemon_writer_advance(writer, n);
     return LEMON_SUCCESS;
 }
 
@@ -315,17 +315,17 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
                          int const *lattice, int const *mapping, int const *memory, bool wait)
 {
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lattice write: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lattice write: no writer");
     struct lemon_internal *in = writer->internal;
     int code = check_writer_open(writer, "lattice write", LEMON_ERR_WRITE);
     if (code == LEMON_SUCCESS)
         code = lemon_sum_reserve(in);
-    code = lemon_lattice_check(in, code, data, site_bytes, lattice, mapping, memory);
+    code = lemon_check_lattice(in, code, data, site_bytes, lattice, mapping, memory);
     if (code != LEMON_SUCCESS)
         return code;
     int64_t bytes = lemon_geometry_bytes(in);
-    if (!lemon_fits(in, bytes, writer->data_length - writer->pos))
-        return lemon_say(in, LEMON_ERR_WRITE,
+    if (!lemon_data_fits(in, bytes, writer->data_length - writer->pos))
+        return lemon_log(in, LEMON_ERR_WRITE,
                          "lattice: %lld bytes exceed the %lld left in the record",
                          (long long)bytes, (long long)(writer->data_length - writer->pos));
     code = lemon_sum_begin(in, writer->pos);
@@ -333,14 +333,14 @@ static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
         return code;
     MPI_Offset at = writer->off + writer->pos;
     if (wait) {
-        code = lemon_agree(in, lemon_move_ordered(in, LEMON_WRITE, data, at));
+        code = lemon_agree(in, lemon_move_lattice(in, LEMON_WRITE, data, at));
         lemon_sum_end(in, code);
     } else {
         lemon_start_lattice(in, LEMON_WRITE, data, at);
-        lemon_writer_begin_busy(writer);
+        lemon_writer_set_busy(writer);
     }
     if (code == LEMON_SUCCESS)
-        lemon_writer_move_on(writer, bytes);
+        lemon_writer_advance(writer, bytes);
     return code;
 }
 
@@ -361,7 +361,7 @@ int lemonWriteLatticeParallelPermuted(LemonWriter *writer, void *data, MPI_Offse
                                       int const *memory)
 {
     return write_lattice(writer, data, siteSize, latticeDims, mapping,
-                         memory ? memory : lemon_identity, true);
+                         memory ? memory : lemon_identity_mapping, true);
 }
 
 int lemonWriteLatticeParallelNonBlocking(LemonWriter *writer, void *data, MPI_Offset siteSize,
@@ -384,11 +384,11 @@ static int encode_record_header(LemonWriter *writer, LemonRecordHeader const *pr
 {
     struct limefile_header header;
     if (!props || !props->type)
-        return lemon_say(writer->internal, LEMON_ERR_PARAM, "no header, or no type");
+        return lemon_log(writer->internal, LEMON_ERR_PARAM, "no header, or no type");
     if (limefile_header_init(&header, props->type, strlen(props->type), props->data_length,
                              props->MB_flag != 0, props->ME_flag != 0) != 0 ||
         limefile_header_encode(&header, raw) != 0)
-        return lemon_say(writer->internal, LEMON_ERR_PARAM,
+        return lemon_log(writer->internal, LEMON_ERR_PARAM,
                          "record header: type longer than 127 bytes, or record too long");
     for (int i = 0; i < LIMEFILE_HEADER_BYTES / 8; i++)
         memcpy(&values[i], raw + 8 * i, 8);
@@ -401,13 +401,13 @@ static int compute_filler(const LemonWriter *writer, LemonRecordHeader const *pr
 {
     const struct lemon_internal *in = writer->internal;
     uint64_t at = (uint64_t)writer->off, bytes = props->data_length, end, next;
-    int err = limefile_extent_of(at, bytes, &end, &next);
+    int err = limefile_record_end(at, bytes, &end, &next);
     *filler = 0;
     if (!err && in->alignment && bytes >= (uint64_t)in->align_from) {
         *filler = filler_bytes(writer->off, in->alignment);
-        err = limefile_extent_of(at + (uint64_t)*filler, bytes, &end, &next);
+        err = limefile_record_end(at + (uint64_t)*filler, bytes, &end, &next);
     }
-    return err ? lemon_say(in, LEMON_ERR_PARAM, "record ends after 2^63") : LEMON_SUCCESS;
+    return err ? lemon_log(in, LEMON_ERR_PARAM, "record ends after 2^63") : LEMON_SUCCESS;
 }
 
 /* Checks the MB flag against the previous record, and the length. */
@@ -415,7 +415,7 @@ static int check_header(const LemonWriter *writer, LemonRecordHeader const *prop
                         int64_t *filler)
 {
     if (!writer->is_first_record && (props->MB_flag != 0) != (writer->is_last_written != 0))
-        return lemon_say(writer->internal, LEMON_ERR_MBME,
+        return lemon_log(writer->internal, LEMON_ERR_MBME,
                          "MB is %d, but the previous ME is %d", props->MB_flag,
                          writer->is_last_written);
     return compute_filler(writer, props, filler);
@@ -446,7 +446,7 @@ static void enter_record(LemonWriter *writer, LemonRecordHeader const *props, in
     writer->data_length = (MPI_Offset)props->data_length;
     in->filled = 0;
     in->written = 0;
-    lemon_sum_forget(in);
+    lemon_sum_reset(in);
 }
 
 int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer)
@@ -454,10 +454,10 @@ int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer)
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     int64_t values[LIMEFILE_HEADER_BYTES / 8] = {0}, filler;
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteRecordHeader: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonWriteRecordHeader: no writer");
     struct lemon_internal *in = writer->internal;
     if (!writer->is_awaiting_header)
-        return lemon_say(in, LEMON_ERR_HEADER_NEXT, "the previous record is still open");
+        return lemon_log(in, LEMON_ERR_HEADER_NEXT, "the previous record is still open");
     int code = encode_record_header(writer, props, raw, values);
     code = lemon_agree_on(in, code, values, LIMEFILE_HEADER_BYTES / 8);
     if (code == LEMON_SUCCESS)
@@ -470,7 +470,7 @@ int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer)
     return code;
 }
 
-int lemon_writer_open(LemonWriter *writer, LemonRecordHeader const *props, int *fault)
+int lemon_writer_begin_record(LemonWriter *writer, LemonRecordHeader const *props, int *fault)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     int64_t values[LIMEFILE_HEADER_BYTES / 8], filler;
@@ -498,7 +498,7 @@ static int pad_record(struct lemon_internal *in, MPI_Offset end, int padding)
     if (in->written == in->filled)
         return LEMON_SUCCESS;
     if (MPI_File_get_size(*in->file.mpi, &size) != MPI_SUCCESS)
-        return lemon_say(in, LEMON_ERR_WRITE, "cannot get the size of the file");
+        return lemon_log(in, LEMON_ERR_WRITE, "cannot get the size of the file");
     return size < end ? lemon_move_bytes(in, LEMON_WRITE, zeros, 1, end - 1) : LEMON_SUCCESS;
 }
 
@@ -520,7 +520,7 @@ static int end_record(LemonWriter *writer)
     return in->rank == 0 ? pad_record(in, writer->off + in->filled, padding) : LEMON_SUCCESS;
 }
 
-void lemon_writer_end(LemonWriter *writer, int *fault)
+void lemon_writer_end_record(LemonWriter *writer, int *fault)
 {
     int code = end_record(writer);
     if (*fault == LEMON_SUCCESS)
@@ -528,7 +528,7 @@ void lemon_writer_end(LemonWriter *writer, int *fault)
     leave_record(writer);
 }
 
-int lemon_writer_close(LemonWriter *writer, int code)
+int lemon_writer_close_record(LemonWriter *writer, int code)
 {
     struct lemon_internal *in = writer->internal;
     int err = MPI_SUCCESS, ended = end_record(writer);
@@ -537,16 +537,16 @@ int lemon_writer_close(LemonWriter *writer, int code)
     if (!in->defers_sync || in->sum.verify)
         err = lemon_inside_sync(*writer->fp);
     if (err != MPI_SUCCESS)
-        code = lemon_say(in, LEMON_ERR_WRITE, "sync: MPI error %d", err);
+        code = lemon_log(in, LEMON_ERR_WRITE, "sync: MPI error %d", err);
     code = lemon_agree(in, code);
     if (code == LEMON_SUCCESS && in->sum.verify)
-        code = lemon_verify(in, writer->off);
+        code = lemon_verify_record(in, writer->off);
     if (code == LEMON_SUCCESS)
         leave_record(writer);
     return code;
 }
 
-void lemon_inside_sync_later(LemonWriter *writer)
+void lemon_inside_defer_sync(LemonWriter *writer)
 {
     writer->internal->defers_sync = true;
 }
@@ -554,17 +554,17 @@ void lemon_inside_sync_later(LemonWriter *writer)
 int lemonWriterCloseRecord(LemonWriter *writer)
 {
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterCloseRecord: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonWriterCloseRecord: no writer");
     struct lemon_internal *in = writer->internal;
     int code = lemonFinishWriting(writer);
     if (code != LEMON_SUCCESS)
         return code;
     if (writer->is_awaiting_header)
-        return lemon_say(in, LEMON_ERR_CLOSE, "no record is open");
+        return lemon_log(in, LEMON_ERR_CLOSE, "no record is open");
     if (in->filled < writer->data_length)
-        return lemon_say(in, LEMON_ERR_CLOSE, "the record is incomplete: %lld of %lld bytes",
+        return lemon_log(in, LEMON_ERR_CLOSE, "the record is incomplete: %lld of %lld bytes",
                          (long long)in->filled, (long long)writer->data_length);
-    return lemon_writer_close(writer, LEMON_SUCCESS);
+    return lemon_writer_close_record(writer, LEMON_SUCCESS);
 }
 
 /* ---- checksums ---- */
@@ -572,9 +572,9 @@ int lemonWriterCloseRecord(LemonWriter *writer)
 int lemonWriterSetChecksum(LemonWriter *writer, int on)
 {
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetChecksum: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonWriterSetChecksum: no writer");
     int code = lemonFinishWriting(writer);
-    return lemon_sum_set(writer->internal, code, on, writer->pos);
+    return lemon_sum_enable(writer->internal, code, on, writer->pos);
 }
 
 int lemonWriterChecksum(LemonWriter *writer, LemonChecksum *sum)
@@ -586,7 +586,7 @@ int lemonWriterChecksum(LemonWriter *writer, LemonChecksum *sum)
 int lemonWriterSetVerify(LemonWriter *writer, int on, char const *path)
 {
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriterSetVerify: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonWriterSetVerify: no writer");
     struct lemon_internal *in = writer->internal;
     int code = lemonFinishWriting(writer);
     int64_t values[2] = {on != 0, path != NULL};
@@ -601,16 +601,16 @@ int lemonWriterSetVerify(LemonWriter *writer, int on, char const *path)
 
 int lemonWriteChecksum(LemonWriter *writer, int MB_flag, int ME_flag, LemonChecksum const *sum)
 {
-    char text[LEMON_SCIDAC_BYTES];
+    char text[LEMON_SCIDAC_TEXT_MAX];
     if (!writer)
-        return lemon_say(NULL, LEMON_ERR_PARAM, "lemonWriteChecksum: no writer");
+        return lemon_log(NULL, LEMON_ERR_PARAM, "lemonWriteChecksum: no writer");
     struct lemon_internal *in = writer->internal;
     int code = lemonFinishWriting(writer);
     if (!sum)
-        code = lemon_say(in, LEMON_ERR_PARAM, "lemonWriteChecksum: no checksum");
+        code = lemon_log(in, LEMON_ERR_PARAM, "lemonWriteChecksum: no checksum");
     struct limefile_checksum checksum = {sum ? sum->suma : 0, sum ? sum->sumb : 0};
     int64_t values[2] = {checksum.suma, checksum.sumb};
-    MPI_Offset bytes = lemon_scidac_print(&checksum, text);
+    MPI_Offset bytes = lemon_scidac_format(&checksum, text);
     code = lemon_agree_on(in, code, values, 2);
     if (code != LEMON_SUCCESS)
         return code;

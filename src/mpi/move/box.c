@@ -21,7 +21,7 @@ int64_t lemon_box_bytes(const struct lemon_box *box)
     return product(box->sites, box->dims, box->site_bytes);
 }
 
-int64_t lemon_box_before(const struct lemon_box *box, int64_t at)
+int64_t lemon_box_bytes_before(const struct lemon_box *box, int64_t at)
 {
     int64_t site = box->site_bytes ? at / box->site_bytes : 0;
     int64_t lattice_inner = product(box->extent, box->dims, 1);
@@ -80,8 +80,8 @@ void lemon_box_split(int64_t extent, int n, int c, int64_t *start, int64_t *site
     *start = each * c + (c < more ? c : more);
 }
 
-void lemon_box_walk_set(struct lemon_box_walk *walk, const struct lemon_box *box,
-                        int64_t run_bytes, int64_t run)
+void lemon_box_walk_init(struct lemon_box_walk *walk, const struct lemon_box *box,
+                         int64_t run_bytes, int64_t run)
 {
     int64_t stride = box->site_bytes;
     walk->dims = box->dims;
@@ -116,11 +116,11 @@ static void copy_box_range(const struct lemon_box *box, int64_t from, int64_t to
                            const char *source, char *target, int to_window)
 {
     int64_t run_bytes = lemon_box_run_bytes(box);
-    int64_t first = lemon_box_before(box, from), end = lemon_box_before(box, to);
+    int64_t first = lemon_box_bytes_before(box, from), end = lemon_box_bytes_before(box, to);
     struct lemon_box_walk walk;
     if (first == end)
         return;
-    lemon_box_walk_set(&walk, box, run_bytes, first / run_bytes);
+    lemon_box_walk_init(&walk, box, run_bytes, first / run_bytes);
     for (int64_t at = first, inside = first % run_bytes; at < end; inside = 0) {
         int64_t n = run_bytes - inside < end - at ? run_bytes - inside : end - at;
         int64_t window = walk.offset + inside - from;

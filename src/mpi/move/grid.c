@@ -1,7 +1,7 @@
 /* grid.c - divide a lattice among ranks */
 #include "grid.h"
 
-void lemon_grid_make(struct lemon_grid *grid, int dims, int64_t site_bytes, const int *lattice,
+void lemon_grid_init(struct lemon_grid *grid, int dims, int64_t site_bytes, const int *lattice,
                      const int *parts, const int *mapping)
 {
     int64_t step[LEMON_BOX_DIMS] = {0}, next = 1;
@@ -35,7 +35,7 @@ int64_t lemon_grid_bytes(const struct lemon_grid *grid)
     return bytes;
 }
 
-void lemon_grid_box(const struct lemon_grid *grid, int64_t rank, struct lemon_box *box)
+void lemon_grid_get_box(const struct lemon_grid *grid, int64_t rank, struct lemon_box *box)
 {
     box->dims = grid->dims;
     box->site_bytes = grid->site_bytes;
@@ -47,7 +47,7 @@ void lemon_grid_box(const struct lemon_grid *grid, int64_t rank, struct lemon_bo
     }
 }
 
-int64_t lemon_grid_part(const struct lemon_grid *grid, int d, int64_t coordinate)
+int64_t lemon_grid_find_part(const struct lemon_grid *grid, int d, int64_t coordinate)
 {
     int64_t each = grid->extent[d] / grid->parts[d], more = grid->extent[d] % grid->parts[d];
     int64_t larger = more * (each + 1); /* number of sites in the parts that have one more */
@@ -67,8 +67,8 @@ static void site_coordinates(const struct lemon_grid *grid, int64_t site, int64_
 /* All sites of a range have the same coordinates in the dimensions slower than the first one in
  * which its ends differ. In that dimension they have all coordinates between the ends, and in
  * the faster dimensions possibly any. */
-void lemon_grid_walk_set(struct lemon_grid_walk *walk, const struct lemon_grid *grid,
-                         int64_t from, int64_t to)
+void lemon_grid_walk_init(struct lemon_grid_walk *walk, const struct lemon_grid *grid,
+                          int64_t from, int64_t to)
 {
     int64_t first[LEMON_BOX_DIMS] = {0}, last[LEMON_BOX_DIMS] = {0};
     bool differ = false;
@@ -79,8 +79,8 @@ void lemon_grid_walk_set(struct lemon_grid_walk *walk, const struct lemon_grid *
     site_coordinates(grid, (to - 1) / grid->site_bytes, last);
     for (int i = 0; i < grid->dims; i++) {
         walk->step[i] = grid->step[i];
-        walk->low[i] = differ ? 0 : lemon_grid_part(grid, i, first[i]);
-        walk->high[i] = differ ? grid->parts[i] - 1 : lemon_grid_part(grid, i, last[i]);
+        walk->low[i] = differ ? 0 : lemon_grid_find_part(grid, i, first[i]);
+        walk->high[i] = differ ? grid->parts[i] - 1 : lemon_grid_find_part(grid, i, last[i]);
         walk->at[i] = walk->low[i];
         walk->rank += walk->at[i] * walk->step[i];
         differ = differ || first[i] != last[i];
@@ -117,7 +117,7 @@ static int64_t largest_part(const struct lemon_grid *grid, int d)
     return grid->extent[d] / grid->parts[d] + (grid->extent[d] % grid->parts[d] > 0);
 }
 
-int64_t lemon_grid_most_runs(const struct lemon_grid *grid)
+int64_t lemon_grid_max_runs(const struct lemon_grid *grid)
 {
     int64_t runs = 1;
     for (int i = 0; i < fastest_divided(grid); i++)
@@ -128,7 +128,7 @@ int64_t lemon_grid_most_runs(const struct lemon_grid *grid)
 int64_t lemon_grid_shortest_run(const struct lemon_grid *grid)
 {
     int divided = fastest_divided(grid);
-    if (lemon_grid_most_runs(grid) <= 1)
+    if (lemon_grid_max_runs(grid) <= 1)
         return 0;
     int64_t each = grid->extent[divided] / grid->parts[divided];
     int64_t run = grid->site_bytes * (each ? each : 1);

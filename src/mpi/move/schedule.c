@@ -55,19 +55,19 @@ static int find_piece_parts(struct finder *finder, int64_t piece, int64_t begin,
     const struct lemon_plan *plan = finder->plan;
     struct lemon_schedule *schedule = finder->schedule;
     int64_t pieces = plan->extents * plan->pieces;
-    while (piece > finder->next && lemon_plan_piece(plan, piece) > begin)
+    while (piece > finder->next && lemon_plan_piece_offset(plan, piece) > begin)
         piece--;
     if (piece < finder->next)
         piece = finder->next;
-    for (int64_t from = lemon_plan_piece(plan, piece), to; piece < pieces && from < end;
+    for (int64_t from = lemon_plan_piece_offset(plan, piece), to; piece < pieces && from < end;
          piece++, from = to) {
-        struct lemon_part part = {.at = lemon_box_before(&finder->box, from)};
-        to = lemon_plan_piece(plan, piece + 1);
-        part.n = lemon_box_before(&finder->box, to) - part.at;
+        struct lemon_part part = {.at = lemon_box_bytes_before(&finder->box, from)};
+        to = lemon_plan_piece_offset(plan, piece + 1);
+        part.n = lemon_box_bytes_before(&finder->box, to) - part.at;
         finder->next = piece + 1;
         if (part.n == 0)
             continue;
-        part.aggregator = lemon_plan_owner(plan, piece, &part.round);
+        part.aggregator = lemon_plan_piece_owner(plan, piece, &part.round);
         if (!limefile_reserve(&schedule->parts, &finder->capacity,
                               (size_t)schedule->part_count + 1, sizeof part))
             return -1;
@@ -82,7 +82,7 @@ static int find_parts(struct lemon_schedule *schedule, const struct lemon_plan *
 {
     const struct lemon_grid *grid = &plan->grid;
     struct finder finder = {.plan = plan, .schedule = schedule};
-    lemon_grid_box(grid, rank, &finder.box);
+    lemon_grid_get_box(grid, rank, &finder.box);
     int64_t part = rank / grid->step[plan->cut] % grid->parts[plan->cut], count = 1;
     if (lemon_box_bytes(&finder.box) == 0)
         return 0;
@@ -96,7 +96,7 @@ static int find_parts(struct lemon_schedule *schedule, const struct lemon_plan *
             stride *= grid->extent[i];
         }
         int64_t extent = number + part;
-        int64_t begin = lemon_plan_extent(plan, extent, &bytes);
+        int64_t begin = lemon_plan_extent_offset(plan, extent, &bytes);
         if (find_piece_parts(&finder, extent * plan->pieces, begin, begin + bytes) != 0)
             return -1;
     }
@@ -138,11 +138,12 @@ static int add_sources(struct lemon_schedule *schedule, const struct lemon_plan 
                        int64_t round, const struct lemon_piece *piece, size_t *capacity)
 {
     struct lemon_grid_walk walk;
-    for (lemon_grid_walk_set(&walk, &plan->grid, piece->from, piece->to); !walk.ended;
+    for (lemon_grid_walk_init(&walk, &plan->grid, piece->from, piece->to); !walk.ended;
          lemon_grid_walk_next(&walk)) {
         struct lemon_box box;
-        lemon_grid_box(&plan->grid, walk.rank, &box);
-        int64_t n = lemon_box_before(&box, piece->to) - lemon_box_before(&box, piece->from);
+        lemon_grid_get_box(&plan->grid, walk.rank, &box);
+        int64_t n =
+            lemon_box_bytes_before(&box, piece->to) - lemon_box_bytes_before(&box, piece->from);
         if (n == 0)
             continue;
         if (!limefile_reserve(&schedule->sources, capacity, (size_t)schedule->source_count + 1,
@@ -158,8 +159,8 @@ static int find_sources(struct lemon_schedule *schedule, const struct lemon_plan
 {
     size_t capacity = 0;
     for (int64_t round = 0; schedule->aggregator >= 0 && round < plan->rounds; round++) {
-        struct lemon_piece pieces[LEMON_TURN_PIECES];
-        int count = lemon_plan_turn(plan, schedule->aggregator, round, pieces);
+        struct lemon_piece pieces[LEMON_ROUND_PIECES_MAX];
+        int count = lemon_plan_round(plan, schedule->aggregator, round, pieces);
         int64_t first = schedule->source_count, bytes = 0;
         for (int i = 0; i < count; i++) {
             bytes += pieces[i].to - pieces[i].from;
@@ -174,17 +175,17 @@ static int find_sources(struct lemon_schedule *schedule, const struct lemon_plan
     return 0;
 }
 
-int lemon_schedule_make(struct lemon_schedule *schedule, const struct lemon_plan *plan,
+int lemon_schedule_init(struct lemon_schedule *schedule, const struct lemon_plan *plan,
                         int64_t rank)
 {
-    *schedule = (struct lemon_schedule){.aggregator = lemon_plan_mover(plan, rank)};
+    *schedule = (struct lemon_schedule){.aggregator = lemon_plan_aggregator(plan, rank)};
     if (find_parts(schedule, plan, rank) == 0 && find_sources(schedule, plan) == 0)
         return 0;
-    lemon_schedule_free(schedule);
+    lemon_schedule_release(schedule);
     return -1;
 }
 
-void lemon_schedule_free(struct lemon_schedule *schedule)
+void lemon_schedule_release(struct lemon_schedule *schedule)
 {
     free(schedule->parts);
     free(schedule->sources);

@@ -162,7 +162,7 @@ static int64_t count_wrong(const struct bench *b, uint64_t seed, int64_t *first)
 {
     int64_t pieces = bench_pattern_pieces(&b->lattice, b->rank), bytes = 0;
     for (int64_t i = 0; i < pieces; i++) {
-        struct bench_wrong wrong = {0};
+        struct bench_mismatch wrong = {0};
         struct bench_piece piece;
         bench_pattern_piece(&b->lattice, b->rank, i, &piece);
         bench_data_check(seed, piece.offset, b->data + piece.mem_offset, piece.bytes, &wrong);
@@ -197,7 +197,7 @@ __attribute__((format(printf, 1, 2))) static void print_error(const char *format
 {
     va_list args;
     va_start(args, format);
-    limefile_text_say("lemon_benchmark", format, args);
+    limefile_text_print("lemon_benchmark", format, args);
     va_end(args);
 }
 
@@ -474,7 +474,7 @@ static void print_sizes(const struct bench *b)
     struct lemon_box local;
     bench_pattern_box(&b->lattice, 0, &local); /* rank 0 has the largest part */
     print_root(b, "Benchmark on a block of data %s in size,\n",
-               limefile_text_size((double)b->bytes, 2, size));
+               limefile_format_size((double)b->bytes, 2, size));
     print_root(b, "representing a %d x %d x %d x %d lattice", whole[0], whole[1], whole[2],
                whole[3]);
     if (b->ranks > 1)
@@ -498,7 +498,7 @@ static void print_speed(const struct bench *b, const char *what, const double *s
     char speed[LIMEFILE_SIZE_BYTES];
     double mean = compute_mean(seconds, b->options.measurements);
     print_root(b, "Average %s speed was %s/s\n", what,
-               limefile_text_size((double)b->bytes / mean, 2, speed));
+               limefile_format_size((double)b->bytes / mean, 2, speed));
 }
 
 static void print_results(const struct bench *b, int wrong)

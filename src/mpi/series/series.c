@@ -10,7 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-static const struct lemon_folder_fault success = {0, NULL};
+static const struct lemon_dir_error success = {0, NULL};
 
 /* Returns the path of a file in the directory, or NULL if out of memory. Free it by free(). */
 static char *format_path(const struct lemon_series *s, const char *name)
@@ -23,25 +23,25 @@ static char *format_path(const struct lemon_series *s, const char *name)
 }
 
 /* Returns the lowest code of all ranks. Rank 0 reports its fault. Collective. */
-static int agree_on_error(const struct lemon_series *s, int code,
-                          struct lemon_folder_fault result, const char *name)
+static int agree_on_error(const struct lemon_series *s, int code, struct lemon_dir_error result,
+                          const char *name)
 {
     if (result.error)
-        code = lemon_inside_say(s->comm, LEMON_ERR_WRITE, "%s: %s: %s", name, result.action,
+        code = lemon_inside_log(s->comm, LEMON_ERR_WRITE, "%s: %s: %s", name, result.action,
                                 strerror(result.error));
     return lemon_inside_agree(s->comm, code);
 }
 
 /* ---- open ---- */
 
-/* Splits "directory/base". All names with this base must fit into LEMON_SERIES_NAME. */
+/* Splits "directory/base". All names with this base must fit into LEMON_SERIES_NAME_MAX. */
 static int set_prefix(struct lemon_series *s, const char *prefix)
 {
-    char name[LEMON_SERIES_NAME];
+    char name[LEMON_SERIES_NAME_MAX];
     const char *slash = strrchr(prefix, '/');
     const char *base = slash ? slash + 1 : prefix;
-    if (!*base || !lemon_folder_part(base, INT64_MAX, UINT64_MAX, name))
-        return lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: prefix too %s", prefix,
+    if (!*base || !lemon_series_part_name(base, INT64_MAX, UINT64_MAX, name))
+        return lemon_inside_log(s->comm, LEMON_ERR_PARAM, "%s: prefix too %s", prefix,
                                 *base ? "long" : "short");
     s->base = strdup(base);
     s->path = slash == prefix ? strdup("/")
@@ -49,7 +49,7 @@ static int set_prefix(struct lemon_series *s, const char *prefix)
                               : strdup(".");
     s->dir.base = s->base;
     return s->base && s->path ? LEMON_SUCCESS
-                              : lemon_inside_say(s->comm, LEMON_ERR_PARAM, "out of memory");
+                              : lemon_inside_log(s->comm, LEMON_ERR_PARAM, "out of memory");
 }
 
 /* FNV-1a hash, to detect prefixes that differ between ranks. */
@@ -66,10 +66,10 @@ static int set_arguments(struct lemon_series *s, const char *prefix, int keep)
     int64_t values[2] = {keep, prefix ? hash_text(prefix) : 0};
     int code = LEMON_SUCCESS;
     if (!prefix)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "lemonOpenSeries: no prefix");
+        code = lemon_inside_log(s->comm, LEMON_ERR_PARAM, "lemonOpenSeries: no prefix");
     else if (keep < 1)
         code =
-            lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: keep must be at least 1", prefix);
+            lemon_inside_log(s->comm, LEMON_ERR_PARAM, "%s: keep must be at least 1", prefix);
     else
         code = set_prefix(s, prefix);
     s->keep_count = keep;
@@ -77,11 +77,11 @@ static int set_arguments(struct lemon_series *s, const char *prefix, int keep)
 }
 
 /* Finds the greatest existing number below `before`; -1: none. Rank 0 only. */
-static struct lemon_folder_fault find_greatest(const struct lemon_series *s, int64_t before,
-                                               int64_t *number)
+static struct lemon_dir_error find_greatest(const struct lemon_series *s, int64_t before,
+                                            int64_t *number)
 {
     int64_t *numbers, count;
-    struct lemon_folder_fault result = lemon_folder_list(&s->dir, &numbers, &count);
+    struct lemon_dir_error result = lemon_series_dir_list(&s->dir, &numbers, &count);
     *number = -1;
     int64_t i = 0;
     while (i < count && numbers[i] >= before && before != LEMON_SERIES_NEWEST)
@@ -94,18 +94,18 @@ static struct lemon_folder_fault find_greatest(const struct lemon_series *s, int
 
 static int open_series_dir(struct lemon_series *s)
 {
-    struct lemon_folder_fault result = success;
+    struct lemon_dir_error result = success;
     bool locks = true;
     int code = LEMON_SUCCESS;
     if (s->rank == 0) {
-        result = lemon_folder_open(&s->dir, s->path, &locks);
+        result = lemon_series_dir_open(&s->dir, s->path, &locks);
         if (!result.error)
             result = find_greatest(s, LEMON_SERIES_NEWEST, &s->newest);
         if (result.error == EBUSY)
-            code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
+            code = lemon_inside_log(s->comm, LEMON_ERR_PARAM,
                                     "%s: another run has this series open", s->base);
         else if (!result.error && !locks)
-            lemon_inside_say(s->comm, 0,
+            lemon_inside_log(s->comm, 0,
                              "%s: warning: the file system has no locks, so another run "
                              "may use this series",
                              s->base);
@@ -129,7 +129,7 @@ static void select_writeback_rank(struct lemon_series *s)
 
 static void release_series(struct lemon_series *s)
 {
-    lemon_folder_close(&s->dir);
+    lemon_series_dir_close(&s->dir);
     if (s->info != MPI_INFO_NULL)
         MPI_Info_free(&s->info);
     MPI_Comm_free(&s->comm);
@@ -148,12 +148,12 @@ int lemonOpenSeries(char const *prefix, int keep, MPI_Info info, MPI_Comm comm,
         *series = NULL;
     if (bad) {
         free(s);
-        return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM,
+        return lemon_inside_log(MPI_COMM_NULL, LEMON_ERR_PARAM,
                                 "lemonOpenSeries: out of memory, or series is NULL");
     }
     MPI_Comm_dup(comm, &s->comm);
     MPI_Comm_rank(comm, &s->rank);
-    s->dir = (struct lemon_folder){-1, -1, NULL};
+    s->dir = (struct lemon_series_dir){-1, -1, NULL};
     s->info = MPI_INFO_NULL;
     s->newest = -1;
     s->before = LEMON_SERIES_NEWEST;
@@ -178,7 +178,7 @@ int lemonCloseSeries(LemonSeries *s)
     int code = LEMON_SUCCESS;
     if (s->writer) {
         lemonSeriesAbort(s);
-        code = lemon_inside_say(s->comm, LEMON_ERR_LAST_NOT_WRITTEN,
+        code = lemon_inside_log(s->comm, LEMON_ERR_LAST_NOT_WRITTEN,
                                 "%s: closed before the last checkpoint was complete", s->base);
     }
     release_series(s);
@@ -190,11 +190,11 @@ int lemonCloseSeries(LemonSeries *s)
 int lemonSeriesLatest(LemonSeries *s, int64_t before, int64_t *number, char *path, size_t bytes)
 {
     if (!s)
-        return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesLatest: no series");
+        return lemon_inside_log(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesLatest: no series");
     int64_t found = -1, values[1] = {before};
-    struct lemon_folder_fault result = success;
+    struct lemon_dir_error result = success;
     int code = number && path ? LEMON_SUCCESS
-                              : lemon_inside_say(s->comm, LEMON_ERR_PARAM,
+                              : lemon_inside_log(s->comm, LEMON_ERR_PARAM,
                                                  "lemonSeriesLatest: no number, or no path");
     code = lemon_inside_agree_on(s->comm, code, values, 1);
     if (code != LEMON_SUCCESS)
@@ -202,17 +202,17 @@ int lemonSeriesLatest(LemonSeries *s, int64_t before, int64_t *number, char *pat
     if (s->rank == 0)
         result = find_greatest(s, before < s->before ? before : s->before, &found);
     if (result.error)
-        code = lemon_inside_say(s->comm, LEMON_ERR_READ, "%s: %s: %s", s->path, result.action,
+        code = lemon_inside_log(s->comm, LEMON_ERR_READ, "%s: %s: %s", s->path, result.action,
                                 strerror(result.error));
     code = lemon_inside_agree(s->comm, code);
     MPI_Bcast(&found, 1, MPI_INT64_T, 0, s->comm);
     if (code != LEMON_SUCCESS || found < 0)
         return code != LEMON_SUCCESS ? code : LEMON_EOF;
-    char name[LEMON_SERIES_NAME];
-    lemon_folder_name(s->base, found, name);
+    char name[LEMON_SERIES_NAME_MAX];
+    lemon_series_file_name(s->base, found, name);
     char *full_path = format_path(s, name);
     if (!full_path || strlen(full_path) >= bytes)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: path buffer too small", name);
+        code = lemon_inside_log(s->comm, LEMON_ERR_PARAM, "%s: path buffer too small", name);
     else
         memcpy(path, full_path, strlen(full_path) + 1);
     free(full_path);
@@ -223,12 +223,12 @@ int lemonSeriesLatest(LemonSeries *s, int64_t before, int64_t *number, char *pat
 int lemonSeriesRewind(LemonSeries *s, int64_t number)
 {
     if (!s)
-        return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesRewind: no series");
+        return lemon_inside_log(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesRewind: no series");
     int64_t values[1] = {number};
     int code = LEMON_SUCCESS;
     if (number < 0 || s->writer)
         code =
-            lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s",
+            lemon_inside_log(s->comm, LEMON_ERR_PARAM, "%s",
                              s->writer ? "a checkpoint is being written" : "negative number");
     code = lemon_inside_agree_on(s->comm, code, values, 1);
     if (code != LEMON_SUCCESS)
@@ -241,15 +241,15 @@ int lemonSeriesRewind(LemonSeries *s, int64_t number)
 /* ---- begin ---- */
 
 /* Creates a new file whose name is unique, even among those of dead processes. Rank 0 only. */
-static struct lemon_folder_fault create_part(struct lemon_series *s)
+static struct lemon_dir_error create_part(struct lemon_series *s)
 {
     uint64_t random;
     if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random)
-        return (struct lemon_folder_fault){errno, "create"};
-    lemon_folder_part(s->base, s->number, random, s->part);
+        return (struct lemon_dir_error){errno, "create"};
+    lemon_series_part_name(s->base, s->number, random, s->part);
     s->fd =
         openat(s->dir.fd, s->part, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
-    return s->fd < 0 ? (struct lemon_folder_fault){errno, "create"} : success;
+    return s->fd < 0 ? (struct lemon_dir_error){errno, "create"} : success;
 }
 
 /* Removes the unfinished file, if it exists. Rank 0 only. */
@@ -271,24 +271,24 @@ static int open_mpi_file(struct lemon_series *s, const char *path)
         return LEMON_SUCCESS;
     char text[MPI_MAX_ERROR_STRING] = "";
     MPI_Error_string(err, text, &length);
-    return lemon_inside_say(s->comm, LEMON_ERR_WRITE, "%s: open: %s", s->part, text);
+    return lemon_inside_log(s->comm, LEMON_ERR_WRITE, "%s: open: %s", s->part, text);
 }
 
 static int open_writer(struct lemon_series *s, const char *path)
 {
     int code = lemon_inside_agree(
         s->comm,
-        path ? LEMON_SUCCESS : lemon_inside_say(s->comm, LEMON_ERR_WRITE, "out of memory"));
+        path ? LEMON_SUCCESS : lemon_inside_log(s->comm, LEMON_ERR_WRITE, "out of memory"));
     if (code == LEMON_SUCCESS)
         code = lemon_inside_agree(s->comm, open_mpi_file(s, path));
     if (code != LEMON_SUCCESS)
         return code;
     s->writer = lemonCreateWriter(&s->file, s->comm);
     code = s->writer ? lemonWriterSetInfo(s->writer, s->info)
-                     : lemon_inside_say(s->comm, LEMON_ERR_WRITE, "out of memory");
+                     : lemon_inside_log(s->comm, LEMON_ERR_WRITE, "out of memory");
     if (code == LEMON_SUCCESS) {
         lemonWriterSetPath(s->writer, path); /* optional: an error does not matter */
-        lemon_inside_sync_later(s->writer);
+        lemon_inside_defer_sync(s->writer);
         return code;
     }
     lemonDestroyWriter(s->writer);
@@ -303,23 +303,23 @@ static int check_new_number(const struct lemon_series *s, int64_t number, LemonW
     int64_t values[1] = {number};
     int code = LEMON_SUCCESS;
     if (!writer)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "lemonSeriesBegin: writer is NULL");
+        code = lemon_inside_log(s->comm, LEMON_ERR_PARAM, "lemonSeriesBegin: writer is NULL");
     else if (s->writer)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
+        code = lemon_inside_log(s->comm, LEMON_ERR_PARAM,
                                 "%s: the previous checkpoint is still open", s->base);
     else if (number <= s->newest)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM,
+        code = lemon_inside_log(s->comm, LEMON_ERR_PARAM,
                                 "%s: checkpoint %" PRId64 " is not newer than number %" PRId64,
                                 s->base, number, s->newest);
     else if (number < 0)
-        code = lemon_inside_say(s->comm, LEMON_ERR_PARAM, "%s: negative number", s->base);
+        code = lemon_inside_log(s->comm, LEMON_ERR_PARAM, "%s: negative number", s->base);
     return lemon_inside_agree_on(s->comm, code, values, 1);
 }
 
 int lemonSeriesBegin(LemonSeries *s, int64_t number, LemonWriter **writer)
 {
     if (!s)
-        return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesBegin: no series");
+        return lemon_inside_log(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesBegin: no series");
     int code = check_new_number(s, number, writer);
     if (code != LEMON_SUCCESS)
         return code;
@@ -331,7 +331,7 @@ int lemonSeriesBegin(LemonSeries *s, int64_t number, LemonWriter **writer)
     if (code == LEMON_SUCCESS)
         code = open_writer(s, path);
     if (code == LEMON_SUCCESS && s->runs_writeback)
-        lemon_push_start(&s->writeback, path);
+        lemon_writeback_start(&s->writeback, path);
     free(path);
     if (code != LEMON_SUCCESS)
         remove_part(s);
@@ -347,19 +347,20 @@ enum progress { PROGRESS_WRITING, PROGRESS_TRANSFERRED, PROGRESS_SYNCED };
 int lemonSeriesTest(LemonSeries *s, int *done)
 {
     if (!s)
-        return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesTest: no series");
+        return lemon_inside_log(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesTest: no series");
     if (!s->writer)
-        return lemon_inside_say(s->comm, LEMON_ERR_CLOSE, "%s: no checkpoint was begun",
+        return lemon_inside_log(s->comm, LEMON_ERR_CLOSE, "%s: no checkpoint was begun",
                                 s->base);
     int progress = done ? PROGRESS_WRITING : LEMON_ERR_PARAM;
-    if (done && lemon_inside_have_moved(s->writer))
-        progress = lemon_push_clean(&s->writeback) ? PROGRESS_SYNCED : PROGRESS_TRANSFERRED;
+    if (done && lemon_inside_is_transferred(s->writer))
+        progress =
+            lemon_writeback_is_synced(&s->writeback) ? PROGRESS_SYNCED : PROGRESS_TRANSFERRED;
     progress = lemon_inside_agree(s->comm, progress);
     if (progress < PROGRESS_WRITING)
-        return lemon_inside_say(s->comm, LEMON_ERR_PARAM, "lemonSeriesTest: done is NULL");
+        return lemon_inside_log(s->comm, LEMON_ERR_PARAM, "lemonSeriesTest: done is NULL");
     *done = progress == PROGRESS_SYNCED;
     if (progress == PROGRESS_TRANSFERRED)
-        lemon_push_moved(&s->writeback);
+        lemon_writeback_data_complete(&s->writeback);
     return LEMON_SUCCESS;
 }
 
@@ -375,7 +376,7 @@ static int close_last_record(struct lemon_series *s)
     if (code == LEMON_ERR_CLOSE)
         return LEMON_ERR_LAST_NOT_WRITTEN;
     if (code == LEMON_SUCCESS && (w->is_first_record || !w->is_last_written))
-        code = lemon_inside_say(s->comm, LEMON_ERR_LAST_NOT_WRITTEN,
+        code = lemon_inside_log(s->comm, LEMON_ERR_LAST_NOT_WRITTEN,
                                 "%s: checkpoint %" PRId64 ": %s", s->base, s->number,
                                 w->is_first_record ? "no record was written"
                                                    : "the last record has no ME");
@@ -385,9 +386,9 @@ static int close_last_record(struct lemon_series *s)
 /* Ends writer, thread and file. If it returns LEMON_SUCCESS, all data are on the disk. */
 static int close_checkpoint(struct lemon_series *s, int code)
 {
-    int sync_error = lemon_push_stop(&s->writeback);
+    int sync_error = lemon_writeback_stop(&s->writeback);
     if (code == LEMON_SUCCESS && sync_error)
-        code = lemon_inside_say(s->comm, LEMON_ERR_WRITE, "%s: sync: %s", s->part,
+        code = lemon_inside_log(s->comm, LEMON_ERR_WRITE, "%s: sync: %s", s->part,
                                 strerror(sync_error));
     code = lemon_inside_agree(s->comm, code);
     lemonDestroyWriter(s->writer);
@@ -395,35 +396,35 @@ static int close_checkpoint(struct lemon_series *s, int code)
     if (code == LEMON_SUCCESS) {
         int err = lemon_inside_sync(s->file);
         if (err != MPI_SUCCESS)
-            code = lemon_inside_say(s->comm, LEMON_ERR_WRITE, "%s: sync: MPI error %d", s->part,
+            code = lemon_inside_log(s->comm, LEMON_ERR_WRITE, "%s: sync: MPI error %d", s->part,
                                     err);
     }
     int err = MPI_File_close(&s->file);
     if (err != MPI_SUCCESS && code == LEMON_SUCCESS)
         code =
-            lemon_inside_say(s->comm, LEMON_ERR_WRITE, "%s: close: MPI error %d", s->part, err);
+            lemon_inside_log(s->comm, LEMON_ERR_WRITE, "%s: close: MPI error %d", s->part, err);
     return lemon_inside_agree(s->comm, code);
 }
 
 /* Rank 0 only. A renamed file stays, even if the name may not be on the disk. Checkpoints that
  * a rewind has invalidated are removed first: a program that is killed in between then restarts
  * from the rewind's number, not from a greater, invalid one. */
-static struct lemon_folder_fault publish_checkpoint(struct lemon_series *s)
+static struct lemon_dir_error publish_checkpoint(struct lemon_series *s)
 {
-    struct lemon_folder_fault result = {0, "sync"};
+    struct lemon_dir_error result = {0, "sync"};
     result.error = fsync(s->fd) == 0 ? 0 : errno;
     if (!result.error && s->before < LEMON_SERIES_NEWEST)
-        result = lemon_folder_remove(&s->dir, s->before - 1, INT64_MAX);
+        result = lemon_series_dir_prune(&s->dir, s->before - 1, INT64_MAX);
     if (!result.error)
-        result = lemon_folder_publish(&s->dir, s->fd, s->part, s->number);
+        result = lemon_series_dir_publish(&s->dir, s->fd, s->part, s->number);
     return result;
 }
 
 static void remove_old_checkpoints(const struct lemon_series *s)
 {
-    struct lemon_folder_fault result = lemon_folder_remove(&s->dir, s->number, s->keep_count);
+    struct lemon_dir_error result = lemon_series_dir_prune(&s->dir, s->number, s->keep_count);
     if (result.error)
-        lemon_inside_say(s->comm, 0, "%s: %s: %s", s->base, result.action,
+        lemon_inside_log(s->comm, 0, "%s: %s: %s", s->base, result.action,
                          strerror(result.error));
 }
 
@@ -431,9 +432,9 @@ static void remove_old_checkpoints(const struct lemon_series *s)
 static int check_begun(const LemonSeries *s, const char *call)
 {
     if (!s)
-        return lemon_inside_say(MPI_COMM_NULL, LEMON_ERR_PARAM, "%s: no series", call);
+        return lemon_inside_log(MPI_COMM_NULL, LEMON_ERR_PARAM, "%s: no series", call);
     return s->writer ? LEMON_SUCCESS
-                     : lemon_inside_say(s->comm, LEMON_ERR_CLOSE, "%s: no checkpoint was begun",
+                     : lemon_inside_log(s->comm, LEMON_ERR_CLOSE, "%s: no checkpoint was begun",
                                         s->base);
 }
 

@@ -10,66 +10,66 @@
 #include <stdbool.h>
 
 enum {
-    LEMON_SERIES_NAME = 256, /* bytes of a file name with its NUL */
+    LEMON_SERIES_NAME_MAX = 256, /* bytes of a file name with its NUL */
 };
 
 /* ---- the thread that writes data back to the disk ---- */
 
-struct lemon_push {
+struct lemon_writeback {
     pthread_t thread;
     bool started;
-    atomic_bool stop, data_complete, is_synced; /* see lemon_push_moved() */
+    atomic_bool stop, data_complete, is_synced; /* see lemon_writeback_data_complete() */
     int fd, wake_fd;                            /* wake_fd: an eventfd */
     int error;                                  /* an errno of fdatasync(), or 0 */
 };
 
 /* Starts the thread. After a failure (memory, open) there is just no early write-back. */
-void lemon_push_start(struct lemon_push *, const char *path);
+void lemon_writeback_start(struct lemon_writeback *, const char *path);
 
 /* Notifies the thread that all data have been passed to the file system. */
-void lemon_push_moved(struct lemon_push *);
+void lemon_writeback_data_complete(struct lemon_writeback *);
 
 /* Returns whether a sync that began after that is complete, or there is no thread. */
-bool lemon_push_clean(struct lemon_push *);
+bool lemon_writeback_is_synced(struct lemon_writeback *);
 
 /* Waits for the end of the thread. Returns 0 or an errno. */
-int lemon_push_stop(struct lemon_push *);
+int lemon_writeback_stop(struct lemon_writeback *);
 
 /* ---- the series' directory, used by rank 0 only ---- */
 
-struct lemon_folder {
+struct lemon_series_dir {
     int fd, lock;     /* -1: none */
     const char *base; /* prefix of the file names */
 };
 
 /* Result of a call: error 0, or an errno and the action that failed. */
-struct lemon_folder_fault {
+struct lemon_dir_error {
     int error;
     const char *action;
 };
 
 /* Opens the directory `path`, takes the lock and removes unfinished checkpoints. EBUSY: another
  * process holds the lock. *locks: whether the file system supports locks. */
-struct lemon_folder_fault lemon_folder_open(struct lemon_folder *, const char *path,
-                                            bool *locks);
-void lemon_folder_close(struct lemon_folder *);
+struct lemon_dir_error lemon_series_dir_open(struct lemon_series_dir *, const char *path,
+                                             bool *locks);
+void lemon_series_dir_close(struct lemon_series_dir *);
 
 /* Format the file name of a checkpoint, and a unique one for a checkpoint that is being
  * written. Return false if it is too long. */
-bool lemon_folder_name(const char *base, int64_t number, char name[LEMON_SERIES_NAME]);
-bool lemon_folder_part(const char *base, int64_t number, uint64_t random,
-                       char name[LEMON_SERIES_NAME]);
+bool lemon_series_file_name(const char *base, int64_t number, char name[LEMON_SERIES_NAME_MAX]);
+bool lemon_series_part_name(const char *base, int64_t number, uint64_t random,
+                            char name[LEMON_SERIES_NAME_MAX]);
 
 /* Lists the numbers of the complete checkpoints, greatest first; free *numbers by free(). */
-struct lemon_folder_fault lemon_folder_list(const struct lemon_folder *, int64_t **numbers,
-                                            int64_t *count);
+struct lemon_dir_error lemon_series_dir_list(const struct lemon_series_dir *, int64_t **numbers,
+                                             int64_t *count);
 
 /* Renames the file `part`, which must be the file of fd, to the checkpoint's name. */
-struct lemon_folder_fault lemon_folder_publish(const struct lemon_folder *, int fd,
-                                               const char *part, int64_t number);
+struct lemon_dir_error lemon_series_dir_publish(const struct lemon_series_dir *, int fd,
+                                                const char *part, int64_t number);
 
 /* Removes the checkpoints greater than `newest`, and all but the last `keep` others. */
-struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *, int64_t newest,
+struct lemon_dir_error lemon_series_dir_prune(const struct lemon_series_dir *, int64_t newest,
                                               int64_t keep);
 
 /* ---- the series ---- */
@@ -77,9 +77,9 @@ struct lemon_folder_fault lemon_folder_remove(const struct lemon_folder *, int64
 struct lemon_series {
     MPI_Comm comm;
     int rank;
-    struct lemon_folder dir; /* rank 0 only */
-    char *path;              /* of the directory */
-    char *base;              /* prefix of the file names */
+    struct lemon_series_dir dir; /* rank 0 only */
+    char *path;                  /* of the directory */
+    char *base;                  /* prefix of the file names */
     int64_t keep_count;
     int64_t newest; /* numbers must be greater; -1 at first */
     int64_t before; /* after a rewind: only smaller numbers are valid */
@@ -91,8 +91,8 @@ struct lemon_series {
     MPI_File file;
     int64_t number;
     int fd; /* rank 0 only */
-    char part[LEMON_SERIES_NAME];
-    struct lemon_push writeback;
+    char part[LEMON_SERIES_NAME_MAX];
+    struct lemon_writeback writeback;
 };
 
 #endif

@@ -138,7 +138,7 @@ int limejob_receive(struct limejob_channel *channel, struct limejob_packet *pack
 
 /* ---- sending ---- */
 
-ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed_fd)
+ssize_t limejob_send_partial(int fd, struct iovec *iov, int count, int passed_fd)
 {
     union {
         struct cmsghdr header;
@@ -179,7 +179,7 @@ int limejob_send(struct limejob_channel *channel, const struct limejob_packet *p
         if (sent < packet->bytes)
             iov[count++] =
                 (struct iovec){(unsigned char *)packet->payload + sent, packet->bytes - sent};
-        ssize_t n = limejob_send_some(channel->fd, iov, count, done == 0 ? packet->fd : -1);
+        ssize_t n = limejob_send_partial(channel->fd, iov, count, done == 0 ? packet->fd : -1);
         if (n >= 0) {
             done += (size_t)n;
             continue;
@@ -195,7 +195,7 @@ int limejob_send(struct limejob_channel *channel, const struct limejob_packet *p
 
 /* ---- clients ---- */
 
-bool limejob_peer_is_ours(int socket)
+bool limejob_peer_is_same_user(int socket)
 {
     struct ucred peer;
     socklen_t n = sizeof peer;
@@ -216,7 +216,7 @@ static int connect_to_job(const char *path)
     struct timeval limit = {CONNECT_SECONDS, 0};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     int err = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? 0 : -errno;
-    if (!err && !limejob_peer_is_ours(fd))
+    if (!err && !limejob_peer_is_same_user(fd))
         err = -EPERM;
     if (!err)
         return fd;
@@ -249,7 +249,7 @@ static int fill_text(char *text, int err, const char *what)
 }
 
 static int send_hello(struct limejob_channel *channel, int window_fd, uint64_t window_bytes,
-                      int timeout_ms, struct limejob_greeting *greeting, char *text)
+                      int timeout_ms, struct limejob_hello_reply *greeting, char *text)
 {
     static const struct {
         int err;
@@ -260,7 +260,7 @@ static int send_hello(struct limejob_channel *channel, int window_fd, uint64_t w
         {-EPIPE, "it has closed the connection"},
     };
     struct limejob_packet hello, reply;
-    limejob_request(&hello, LIMEJOB_HELLO, 0);
+    limejob_request_init(&hello, LIMEJOB_HELLO, 0);
     limejob_put_u64(&hello, window_bytes);
     hello.fd = window_fd;
     int err = call_job(channel, &hello, &reply, timeout_ms);
@@ -287,7 +287,7 @@ static int send_hello(struct limejob_channel *channel, int window_fd, uint64_t w
 }
 
 int limejob_connect(struct limejob_channel *channel, const char *path, int window_fd,
-                    uint64_t window_bytes, int timeout_ms, struct limejob_greeting *greeting,
+                    uint64_t window_bytes, int timeout_ms, struct limejob_hello_reply *greeting,
                     char *text)
 {
     int fd = connect_to_job(path);
@@ -302,10 +302,10 @@ int limejob_connect(struct limejob_channel *channel, const char *path, int windo
     return err;
 }
 
-int limejob_ask(struct limejob_channel *channel, uint16_t opcode, struct limejob_packet *reply,
-                int timeout_ms)
+int limejob_query(struct limejob_channel *channel, uint16_t opcode,
+                  struct limejob_packet *reply, int timeout_ms)
 {
     struct limejob_packet request;
-    limejob_request(&request, opcode, 1);
+    limejob_request_init(&request, opcode, 1);
     return call_job(channel, &request, reply, timeout_ms);
 }

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void limejob_request(struct limejob_packet *packet, uint16_t opcode, uint64_t tag)
+void limejob_request_init(struct limejob_packet *packet, uint16_t opcode, uint64_t tag)
 {
     packet->opcode = opcode;
     packet->flags = 0;
@@ -17,10 +17,10 @@ void limejob_request(struct limejob_packet *packet, uint16_t opcode, uint64_t ta
     packet->fd = -1;
 }
 
-void limejob_reply(struct limejob_packet *packet, const struct limejob_packet *request,
-                   int code, const char *text)
+void limejob_reply_init(struct limejob_packet *packet, const struct limejob_packet *request,
+                        int code, const char *text)
 {
-    limejob_request(packet, request->opcode, request->tag);
+    limejob_request_init(packet, request->opcode, request->tag);
     packet->flags = LIMEJOB_REPLY;
     limejob_put_u32(packet, (uint32_t)(code < 0 ? -code : code));
     if (code && text)
@@ -130,7 +130,7 @@ int limejob_header_decode(struct limejob_packet *packet, const unsigned char *ra
     struct raw_header header;
     memcpy(&header, raw, sizeof header);
     *version = le16toh(header.version);
-    limejob_request(packet, le16toh(header.opcode), le64toh(header.tag));
+    limejob_request_init(packet, le16toh(header.opcode), le64toh(header.tag));
     packet->flags = le32toh(header.flags);
     packet->bytes = le32toh(header.bytes);
     if (le32toh(header.magic) != LIMEJOB_MAGIC)
@@ -177,7 +177,7 @@ int limejob_identity_compare(const struct limefile_identity *found,
     return differs ? -ESTALE : 0;
 }
 
-size_t limejob_folder_bytes(const char *path)
+size_t limejob_directory_bytes(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash && slash > path ? (size_t)(slash - path) : 1;
@@ -197,9 +197,9 @@ static void put_identity(struct limejob_packet *packet,
     limejob_put_u32(packet, (uint32_t)identity->ctime.tv_nsec);
 }
 
-void limejob_put_opening(struct limejob_packet *packet,
-                         const struct limefile_identity *identity, const char *path,
-                         size_t root)
+void limejob_put_open_request(struct limejob_packet *packet,
+                              const struct limefile_identity *identity, const char *path,
+                              size_t root)
 {
     put_identity(packet, identity);
     limejob_put_u32(packet, (uint32_t)root);
@@ -228,7 +228,8 @@ static bool is_root_of(const char *path, uint32_t root)
            strspn(path + root, "/") < length - root;
 }
 
-int limejob_get_opening(struct limejob_packet *packet, struct limejob_opening *opening)
+int limejob_get_open_request(struct limejob_packet *packet,
+                             struct limejob_open_request *opening)
 {
     get_identity(packet, &opening->identity);
     opening->root = limejob_get_u32(packet);
@@ -259,7 +260,7 @@ static const struct limejob_message messages[] = {
     {LIMEJOB_SYNC, "sync", 4, 4},
 };
 
-const struct limejob_message *limejob_message_of(uint16_t opcode)
+const struct limejob_message *limejob_find_message(uint16_t opcode)
 {
     for (size_t i = 0; i < sizeof messages / sizeof *messages; i++)
         if (messages[i].opcode == opcode)

@@ -42,7 +42,7 @@ static int map_window(struct limejob_window *window)
     return 0;
 }
 
-void limejob_window_prepare(struct limejob_window *window, const atomic_bool *stop)
+void limejob_window_use_huge_pages(struct limejob_window *window, const atomic_bool *stop)
 {
     for (uint64_t at = 0; at + HUGE_PAGE <= window->bytes && !*stop; at += HUGE_PAGE) {
         /* Only an existing page can be collapsed; data in it stay valid for their users. */

@@ -37,7 +37,7 @@ static int print_error(int status, const char *object, const char *action, const
 {
     char text[PATH_MAX];
     snprintf(text, sizeof text, "%s", object);
-    limefile_text_defuse(text, "");
+    limefile_text_sanitize(text, "");
     fprintf(stderr, "limefs-run: %s: %s: %s\n", text, action, reason);
     return status;
 }
@@ -46,7 +46,7 @@ static int report_unknown_option(const char *option)
 {
     char text[PATH_MAX];
     snprintf(text, sizeof text, "%s", option);
-    limefile_text_defuse(text, "");
+    limefile_text_sanitize(text, "");
     fprintf(stderr, "limefs-run: unknown option '%s'; see limefs-run --help\n", text);
     return FAILED;
 }

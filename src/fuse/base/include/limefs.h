@@ -19,7 +19,7 @@
 
 struct limefs_handle;
 struct limefs_node;
-struct limefs_view;
+struct limefs_snapshot;
 struct limefs_slot;
 
 enum limefs_verify {
@@ -32,7 +32,7 @@ struct limefs_options {
     double attr_timeout, entry_timeout; /* seconds that the kernel may cache an answer */
     unsigned max_open;                  /* unused containers that are kept open */
     uint64_t readahead;                 /* bytes that the kernel reads ahead; 0: its default */
-    int shared;                         /* allow_other or allow_root */
+    int serves_others;                  /* allow_other or allow_root */
     unsigned max_read;                  /* bytes of one request; 0: the kernel's choice */
     bool rw;                            /* containers may be written to */
     enum limefs_verify verify;          /* when to verify records that have a checksum */
@@ -46,7 +46,7 @@ struct limefs_options {
     int ino32;           /* inode numbers have 32 bits */
     int mkdir_container; /* mkdir makes a container, whatever its name */
     int direct_io;       /* large records bypass this mount's page cache */
-    int faces;           /* directories list the export files, too */
+    int list_exports;    /* directories list the export files, too */
     int formats;         /* a tree shows other formats as containers, too */
 };
 
@@ -55,15 +55,15 @@ struct limefs_options {
 
 enum {
     LIMEFS_WATCHES_MAX = 4,
-    LIMEFS_LEAVING_MAX = 64,
+    LIMEFS_CLOSING_MAX = 64,
 };
 
 /* The open file of a container, and its contents. */
-struct limefs_opened {
+struct limefs_container_file {
     int fd;
     struct limefile_index *index;
-    struct limefile_gauge_guise *adapter; /* of a file in another format, or NULL */
-    bool being_written;                   /* a process may be changing it without new times */
+    struct limefile_gauge_adapter *adapter; /* of a file in another format, or NULL */
+    bool being_written;                     /* a process may be changing it without new times */
 };
 
 /* The nodes and snapshots that the kernel knows, by number and by name. Guarded by fs->lock. */
@@ -80,15 +80,15 @@ struct limefs_inodes {
 
 /* Snapshots of open containers, most recently used first. Guarded by fs->lock. */
 struct limefs_snapshots {
-    struct limefs_view *newest, *oldest;
+    struct limefs_snapshot *newest, *oldest;
     unsigned open_count;
-    struct limefs_opened closing[LIMEFS_LEAVING_MAX]; /* to close without fs->lock */
+    struct limefs_container_file closing[LIMEFS_CLOSING_MAX]; /* to close without fs->lock */
     unsigned closing_count;
     uint64_t index_memory;
-    const struct limefs_view_watch *watches[LIMEFS_WATCHES_MAX];
+    const struct limefs_snapshot_watch *watches[LIMEFS_WATCHES_MAX];
     unsigned watch_count;
     /* Snapshot of a container mounted for writing: the mount is a user of its writer. */
-    struct limefs_view *held;
+    struct limefs_snapshot *mount_snap;
 };
 
 struct limefs_stats {
@@ -106,32 +106,34 @@ struct limefs {
     const char *container;  /* its name in that directory, within `source`; NULL: a tree */
     const char *mountpoint; /* absolute; NULL: unknown, as /dev/fuse was opened for us */
     bool foreground;
-    bool switches_creds; /* requests run with their callers' rights (caller.h) */
+    bool switches_creds; /* requests run with their callers' rights (credentials.h) */
     bool denies_changes; /* by other users, as the daemon cannot switch to their rights */
-    struct fuse_session *session;   /* NULL: not mounted yet */
-    unsigned threads;               /* most threads that serve requests */
-    struct limefs_job *job;         /* job.h; NULL: the mount has no job */
-    struct limefs_ahead *ahead;     /* ahead.h; NULL: nothing is read ahead */
-    struct limefs_errands *errands; /* the work queue of slow requests (errand.h) */
+    struct fuse_session *session;       /* NULL: not mounted yet */
+    unsigned threads;                   /* most threads that serve requests */
+    struct limefs_job *job;             /* job.h; NULL: the mount has no job */
+    struct limefs_readahead *readahead; /* readahead.h; NULL: nothing is read ahead */
+    struct limefs_work_queue *errands;  /* the work queue of slow requests (work.h) */
 
     /* Guards inodes, snapshots, faces and what is open. It is held briefly, never over I/O. */
     struct limefs_lock lock;
     struct limefs_inodes inodes;
     struct limefs_snapshots snapshots;
-    struct limefs_faces *exports;       /* faces.h */
+    struct limefs_exports *exports;     /* exports.h */
     struct limefs_handle *files, *dirs; /* file.c, dir.c */
 
-    double looked;         /* when names of a listed directory were last looked up */
-    bool is_notifying;     /* a thread is sending a notification (follow.c) */
-    atomic_uint waiting;   /* threads that wait for a verdict (verify.h) */
-    atomic_bool reads_far; /* the kernel reads ahead LIMEFILE_DIRECT_MIN bytes or more */
+    double last_lookup;         /* when names of a listed directory were last looked up */
+    bool is_notifying;          /* a thread is sending a notification (kernel_notify.c) */
+    atomic_uint verify_waiters; /* threads that wait for a verdict (verify.h) */
+    atomic_bool
+        has_large_readahead; /* the kernel reads ahead LIMEFILE_DIRECT_MIN bytes or more */
     struct limefs_stats stats;
 };
 
 /* Returns true if data that are read now stay valid while the file keeps its attributes, which
  * were `seen` at seen_at. being_written: see limefile_is_being_written(). */
-static inline bool limefs_is_settled(const struct limefile_identity *seen,
-                                     const struct timespec *seen_at, bool being_written)
+static inline bool limefs_identity_is_reliable(const struct limefile_identity *seen,
+                                               const struct timespec *seen_at,
+                                               bool being_written)
 {
     return limefile_validity(seen, seen_at, being_written, seen) == LIMEFILE_VALID;
 }
@@ -152,12 +154,12 @@ void limefs_log_open(bool foreground);
 
 /* Between these two calls, stderr of programs that libfuse runs is held back; the second call
  * prints it without control characters but those in `allowed`. Only with one thread. */
-void limefs_log_catch(void);
-void limefs_log_release(const char *allowed);
+void limefs_log_capture_stderr(void);
+void limefs_log_restore_stderr(const char *allowed);
 
 /* Appends libfuse's messages to the string `text`, which has room for `bytes`, instead of
  * printing them; text NULL: prints them again. Only while the process has one thread. */
-void limefs_log_collect(char *text, size_t bytes);
+void limefs_log_capture_libfuse(char *text, size_t bytes);
 
 /* Logs one line, without a newline. priority: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO. */
 void limefs_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -14,114 +14,115 @@
 #include <stdbool.h>
 #include <time.h>
 
-enum limefs_rank {
-    LIMEFS_LOCK_DIR,        /* an open directory */
-    LIMEFS_LOCK_AHEAD,      /* blocks that are read ahead */
-    LIMEFS_LOCK_NODE,       /* opening or indexing a container; setting a plain file's time */
-    LIMEFS_LOCK_DESCRIBING, /* reading the metadata of a snapshot */
-    LIMEFS_LOCK_APPEND,     /* offsets in a plain file that is appended to */
-    LIMEFS_LOCK_LIFE,       /* first and last user of a writer */
-    LIMEFS_LOCK_WRITER,     /* shared: to move bytes; exclusive: to change records */
-    LIMEFS_LOCK_PARTING,    /* waiting until a record is closed */
-    LIMEFS_LOCK_FILE,       /* an open file's stream and last check */
-    LIMEFS_LOCK_JOB,        /* no I/O from this rank on */
+enum limefs_lock_rank {
+    LIMEFS_LOCK_DIR,          /* an open directory */
+    LIMEFS_LOCK_READAHEAD,    /* blocks that are read ahead */
+    LIMEFS_LOCK_NODE,         /* opening or indexing a container; setting a plain file's time */
+    LIMEFS_LOCK_METADATA,     /* reading the metadata of a snapshot */
+    LIMEFS_LOCK_APPEND,       /* offsets in a plain file that is appended to */
+    LIMEFS_LOCK_WRITER_USERS, /* first and last user of a writer */
+    LIMEFS_LOCK_WRITER,       /* shared: to move bytes; exclusive: to change records */
+    LIMEFS_LOCK_CLOSE,        /* waiting until a record is closed */
+    LIMEFS_LOCK_FILE,         /* an open file's stream and last check */
+    LIMEFS_LOCK_JOB,          /* no I/O from this rank on */
     LIMEFS_LOCK_FS,
-    LIMEFS_LOCK_PROOFS,
-    LIMEFS_LOCK_ERRANDS,
+    LIMEFS_LOCK_CHECKS,
+    LIMEFS_LOCK_WORK_QUEUE,
     LIMEFS_LOCK_LOG, /* except a line to stderr or syslog */
     LIMEFS_LOCK_COUNT,
 };
 
 struct limefs_lock {
     pthread_mutex_t mutex;
-    enum limefs_rank rank;
+    enum limefs_lock_rank rank;
 };
 
 /* A lock that is held shared or exclusively; waiting for exclusive use has priority. */
 struct limefs_rwlock {
     pthread_rwlock_t lock;
-    enum limefs_rank rank;
+    enum limefs_lock_rank rank;
 };
 
 #ifdef LIMEFS_LOCKS
-void limefs_lock_taken(enum limefs_rank);
-void limefs_lock_left(enum limefs_rank);
+void limefs_lockcheck_acquire(enum limefs_lock_rank);
+void limefs_lockcheck_release(enum limefs_lock_rank);
 
 /* Reports a broken rule on stderr and where tests look for it, and aborts. */
-void limefs_broken(const char *rule);
+void limefs_report_violation(const char *rule);
 #else
-static inline void limefs_lock_taken(enum limefs_rank rank)
+static inline void limefs_lockcheck_acquire(enum limefs_lock_rank rank)
 {
     (void)rank;
 }
-static inline void limefs_lock_left(enum limefs_rank rank)
+static inline void limefs_lockcheck_release(enum limefs_lock_rank rank)
 {
     (void)rank;
 }
-static inline void limefs_broken(const char *rule)
+static inline void limefs_report_violation(const char *rule)
 {
     (void)rule;
 }
 #endif
 
-void limefs_lock_init(struct limefs_lock *, enum limefs_rank);
+void limefs_lock_init(struct limefs_lock *, enum limefs_lock_rank);
 void limefs_lock_destroy(struct limefs_lock *);
-void limefs_rwlock_init(struct limefs_rwlock *, enum limefs_rank);
+void limefs_rwlock_init(struct limefs_rwlock *, enum limefs_lock_rank);
 void limefs_rwlock_destroy(struct limefs_rwlock *);
 
-/* Initializes a condition that uses the monotonic clock (limefs_clock_time()). */
-void limefs_condition_init(pthread_cond_t *);
+/* Initializes a condition that uses the monotonic clock (limefs_clock_timespec()). */
+void limefs_cond_init(pthread_cond_t *);
 
 static inline void limefs_lock(struct limefs_lock *lock)
 {
-    limefs_lock_taken(lock->rank);
+    limefs_lockcheck_acquire(lock->rank);
     pthread_mutex_lock(&lock->mutex);
 }
 
 static inline void limefs_unlock(struct limefs_lock *lock)
 {
     pthread_mutex_unlock(&lock->mutex);
-    limefs_lock_left(lock->rank);
+    limefs_lockcheck_release(lock->rank);
 }
 
-/* Both release the lock while they wait. limefs_wait_until() returns false after `until`. */
-static inline void limefs_wait(pthread_cond_t *condition, struct limefs_lock *lock)
+/* Both release the lock while they wait. limefs_cond_wait_until() returns false after `until`.
+ */
+static inline void limefs_cond_wait(pthread_cond_t *condition, struct limefs_lock *lock)
 {
     pthread_cond_wait(condition, &lock->mutex);
 }
-static inline bool limefs_wait_until(pthread_cond_t *condition, struct limefs_lock *lock,
-                                     const struct timespec *until)
+static inline bool limefs_cond_wait_until(pthread_cond_t *condition, struct limefs_lock *lock,
+                                          const struct timespec *until)
 {
     return pthread_cond_timedwait(condition, &lock->mutex, until) == 0;
 }
 
-static inline void limefs_share(struct limefs_rwlock *lock)
+static inline void limefs_lock_shared(struct limefs_rwlock *lock)
 {
-    limefs_lock_taken(lock->rank);
+    limefs_lockcheck_acquire(lock->rank);
     pthread_rwlock_rdlock(&lock->lock);
 }
 
-static inline void limefs_take(struct limefs_rwlock *lock)
+static inline void limefs_lock_exclusive(struct limefs_rwlock *lock)
 {
-    limefs_lock_taken(lock->rank);
+    limefs_lockcheck_acquire(lock->rank);
     pthread_rwlock_wrlock(&lock->lock);
 }
 
-static inline void limefs_leave(struct limefs_rwlock *lock)
+static inline void limefs_rwlock_unlock(struct limefs_rwlock *lock)
 {
     pthread_rwlock_unlock(&lock->lock);
-    limefs_lock_left(lock->rank);
+    limefs_lockcheck_release(lock->rank);
 }
 
 /* ---- threads and the clock ---- */
 
 /* Like pthread_create(3), but returns 0 or -errno. The thread gets no signals, because signals
- * end the main loop. It begins with the rights of the thread that starts it (caller.h). */
+ * end the main loop. It begins with the rights of the thread that starts it (credentials.h). */
 int limefs_thread_start(pthread_t *, const pthread_attr_t *, void *(*function)(void *),
                         void *context);
 
-/* Seconds of the monotonic clock; and their conversion for limefs_wait_until(). */
-double limefs_seconds(void);
-struct timespec limefs_clock_time(double seconds);
+/* Seconds of the monotonic clock; and their conversion for limefs_cond_wait_until(). */
+double limefs_clock_seconds(void);
+struct timespec limefs_clock_timespec(double seconds);
 
 #endif

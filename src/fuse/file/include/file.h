@@ -5,7 +5,7 @@
 #ifndef LIMEFS_FILE_H
 #define LIMEFS_FILE_H
 
-#include "faces.h"
+#include "exports.h"
 #include "job.h"
 #include "verify.h"
 #include "writer.h"
@@ -23,12 +23,12 @@ enum { LIMEFS_DIRECT_UNTRIED = INT_MIN }; /* not an -errno */
 
 struct limefs_file {
     struct limefs_handle handle;   /* first: fs->files points to it */
-    struct limefs_view *snap;      /* of a record or export, pinned; else NULL */
+    struct limefs_snapshot *snap;  /* of a record or export, pinned; else NULL */
     struct limefile_record record; /* the record, or the export's, as it was at the open */
     struct limefile_index *index;  /* holds the record's type */
     uint64_t generation;           /* differs from that of another record with this ordinal */
     struct limefs_target *target;  /* of a record open for writing; else NULL */
-    struct limefs_face *export;    /* of a file of an export, in use; else NULL */
+    struct limefs_export *export;  /* of a file of an export, in use; else NULL */
     uint64_t number;               /* of that file in the export */
     bool uncached;                 /* the kernel caches nothing that it reads or writes here */
     int fd;                        /* of a file of the source tree; else -1 */
@@ -52,17 +52,17 @@ int limefs_file_open(struct limefs *, uint64_t id, int flags, struct limefs_file
 
 /* Open a record or a file of the source tree that was just created. They take ownership of the
  * pinned snapshot and the target, or of fd, also on error. */
-int limefs_file_of_record(struct limefs *, struct limefs_view *, struct limefs_target *,
-                          struct limefs_file **);
-int limefs_file_of_plain(struct limefs *, struct limefs_node *, int fd, int flags,
-                         struct limefs_file **);
+int limefs_file_open_new_record(struct limefs *, struct limefs_snapshot *,
+                                struct limefs_target *, struct limefs_file **);
+int limefs_file_open_new_plain(struct limefs *, struct limefs_node *, int fd, int flags,
+                               struct limefs_file **);
 
 /* Duplicates the descriptor of an open file of the source tree, even if its name was removed.
  * The caller closes it. Returns -ENOENT if the node's file is not open. */
 int limefs_file_dup(struct limefs *, const struct limefs_node *);
 
-/* The same, or the result of limefs_tree_hold() if the node's file is not open. */
-int limefs_file_hold(struct limefs *, struct limefs_node *);
+/* The same, or the result of limefs_tree_open_node() if the node's file is not open. */
+int limefs_file_get_fd(struct limefs *, struct limefs_node *);
 
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */
@@ -75,27 +75,27 @@ int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64
                          uint64_t bytes);
 
 /* Like limefs_record_resize(), and invalidates the record's exports. */
-int limefs_file_resize(struct limefs *, struct limefs_view *, uint64_t ordinal, uint64_t bytes,
-                       bool emptied);
+int limefs_file_resize(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
+                       uint64_t bytes, bool emptied);
 
 /* True if the record is large enough to be read by the job or around the page cache. */
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
 
-/* The bytes that were read, in the calling thread's buffers or in slots of forward.h. */
-enum { LIMEFS_ANSWER_PARTS = 4 }; /* an export's own bytes, two chunks, own bytes */
-struct limefs_answer {
-    struct iovec iov[LIMEFS_ANSWER_PARTS];
+/* The bytes that were read, in the calling thread's buffers or in slots of prefetch.h. */
+enum { LIMEFS_READ_PARTS = 4 }; /* an export's own bytes, two chunks, own bytes */
+struct limefs_file_result {
+    struct iovec iov[LIMEFS_READ_PARTS];
     int count;
-    struct limefs_pieces pieces;
+    struct limefs_chunks pieces;
 };
 
-/* read.c: reads up to n bytes at `offset`, never bytes of another file. Returns how many, or a
- * negative code. The caller releases the result after the reply, also after an error. */
+/* file_read.c: reads up to n bytes at `offset`, never bytes of another file. Returns how many,
+ * or a negative code. The caller releases the result after the reply, also after an error. */
 ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64_t offset,
-                         struct limefs_answer *);
-void limefs_answer_release(struct limefs *, struct limefs_answer *);
+                         struct limefs_file_result *);
+void limefs_file_result_release(struct limefs *, struct limefs_file_result *);
 
-/* backend_local.c: reads n bytes at offset `at` of the container into buf, which has room for n
+/* local_read.c: reads n bytes at offset `at` of the container into buf, which has room for n
  * bytes and two blocks of LIMEFILE_DIRECT_ALIGN; *bytes is the first. Like pread(2), -errno. */
 ssize_t limefs_local_read(struct limefs_file *, char *buf, size_t n, uint64_t at,
                           const char **bytes);

@@ -33,9 +33,9 @@ int limefs_launch_start(struct limefs_launch *, const struct limefs_options *);
 void limefs_launch_end(struct limefs_launch *);
 
 /* The supervisor's main(): limefs --supervisor DIR PROGRAM ARGUMENT... */
-int limefs_keeper_main(int argc, char *argv[]);
+int limefs_supervisor_main(int argc, char *argv[]);
 
 /* Removes the directories of daemons that were killed together with their supervisors. */
-void limefs_launch_sweep(void);
+void limefs_launch_remove_stale(void);
 
 #endif

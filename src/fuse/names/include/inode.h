@@ -2,11 +2,12 @@
  * inode.h - the nodes and ids by which the kernel knows files, records and exports.
  *
  * A FUSE node id is (number << 58 | slot << 32 | ordinal). A slot is a node (a directory, a
- * container or another file of the tree; ordinal 0), a snapshot of a container (view.h), whose
- * records are the ordinals from 1, or an export of a record (struct limefs_face, faces.h),
- * whose files are the ordinals from 1. So records cost no memory, however many the kernel has
- * looked up. The number distinguishes records that had the same ordinal one after another
- * (view.h); it is 0 for all others. The root is node 1, as FUSE requires, and has slot 0.
+ * container or another file of the tree; ordinal 0), a snapshot of a container (snapshot.h),
+ * whose records are the ordinals from 1, or an export of a record (struct limefs_export,
+ * exports.h), whose files are the ordinals from 1. So records cost no memory, however many the
+ * kernel has looked up. The number distinguishes records that had the same ordinal one after
+ * another (snapshot.h); it is 0 for all others. The root is node 1, as FUSE requires, and has
+ * slot 0.
  *
  * The kernel holds a node or snapshot by its lookups; others hold it by references.
  */
@@ -15,7 +16,7 @@
 
 #include "limefs.h"
 
-enum limefs_kind {
+enum limefs_node_kind {
     LIMEFS_DIRECTORY,
     LIMEFS_CONTAINER,
     LIMEFS_OTHER, /* a file that is not a container, a link, a socket ... */
@@ -23,29 +24,30 @@ enum limefs_kind {
 
 /* How the bytes of a plain file compare with those that the kernel knows. A program that opens
  * a file with other bytes gets a new node. */
-enum limefs_bytes {
-    LIMEFS_AS_TOLD,
-    LIMEFS_GROWN, /* there are more, and the kernel is notified (follow.h) */
-    LIMEFS_MOVED, /* some have other offsets: append.c translates */
+enum limefs_bytes_state {
+    LIMEFS_BYTES_AS_REPORTED,
+    LIMEFS_BYTES_GROWN, /* there are more, and the kernel is notified (kernel_notify.h) */
+    LIMEFS_BYTES_MOVED, /* some have other offsets: append.c translates */
 };
 
 /* What a name in a tree stands for. */
-struct limefs_found {
+struct limefs_tree_entry {
     struct stat st;
-    enum limefs_kind kind;
+    enum limefs_node_kind kind;
     /* The kind is certain while the file has these attributes: it was read more than a clock
      * tick after its last change, while no process wrote to it. */
     bool is_certain;
 };
 
-struct limefs_name {
-    struct limefs_name *next;
+struct limefs_node_name {
+    struct limefs_node_name *next;
     struct limefs_node *parent; /* a reference; NULL: a former name */
     char name[];
 };
 
-/* Times of a plain file when its node was made, or after this mount's last change (told.h). */
-struct limefs_known {
+/* Times of a plain file when its node was made, or after this mount's last change
+ * (kernel_mtime.h). */
+struct limefs_known_times {
     double created; /* when the node was made */
     struct timespec mtime, ctime;
     unsigned changes, noted_changes; /* by this mount; how many of them are noted here */
@@ -55,40 +57,40 @@ struct limefs_known {
 };
 
 /* A file that is not a container. */
-struct limefs_plain {
+struct limefs_plain_node {
     struct limefile_identity cached; /* of the data in the kernel's page cache */
     bool cached_is_ours;             /* the data were written through this mount */
     off_t kernel_size;               /* the size that the kernel knows */
-    struct limefs_known known;
-    enum limefs_bytes bytes; /* compared with what the kernel knows */
-    unsigned writers;        /* files open for writing */
-    unsigned appenders;      /* those of them that only append (append.h) */
+    struct limefs_known_times known;
+    enum limefs_bytes_state bytes; /* compared with what the kernel knows */
+    unsigned writers;              /* files open for writing */
+    unsigned appenders;            /* those of them that only append (append.h) */
     /* close(2) was called since a writer was last opened or wrote: all its data has arrived. */
     bool flushed;
-    bool opened; /* the kernel may have cached its bytes */
+    bool was_opened; /* the kernel may have cached its bytes */
     struct limefs_append *_Atomic append;
 };
 
 struct limefs_container_node {
-    bool fresh; /* made by mkdir: a container even while it is empty */
+    bool made_by_mkdir; /* made by mkdir: a container even while it is empty */
     struct limefile_identity mkdir_identity; /* the file that mkdir made, or its replacement */
-    struct limefs_view *view;                /* the newest snapshot; not a reference */
-    struct limefile_identity reported_fault; /* the file with the fault; guarded by `work` */
+    struct limefs_snapshot *snap;            /* the newest snapshot; not a reference */
+    struct limefile_identity reported_fault; /* the file with the fault; guarded by `io_lock` */
 };
 
 struct limefs_directory_node {
-    bool listed;    /* it has been listed */
-    unsigned looks; /* lookups of names and opens of containers since then */
-    unsigned ahead; /* further lists that also look up names (ops/dir.c) */
+    bool listed;             /* it has been listed */
+    unsigned lookups;        /* lookups of names and opens of containers since then */
+    unsigned prefetch_lists; /* further lists that also look up names (ops/dir.c) */
 };
 
 struct limefs_node {
     uint32_t slot;
     uint64_t id; /* never used again, unlike a slot */
-    enum limefs_kind kind;
-    struct limefs_node *parent; /* NULL for the root */
-    const char *name;           /* in parent; of several names the last one looked up */
-    struct limefs_name *names;  /* current and former ones */
+    enum limefs_node_kind kind;
+    struct limefs_node *parent;     /* NULL for the root */
+    const char *name;               /* in parent; of several names the last one looked up */
+    struct limefs_node_name *names; /* current and former ones */
     uint64_t lookups;
     unsigned references; /* children and snapshots */
     bool in_name_table;  /* it is found by parent and name */
@@ -100,118 +102,121 @@ struct limefs_node {
     bool is_certain;                /* a file with this stamp is of this kind */
 
     /* One for each kind; the others are zero. */
-    struct limefs_plain plain;
+    struct limefs_plain_node plain;
     struct limefs_container_node container;
     struct limefs_directory_node dir;
 
     /* Held, before fs->lock, while a thread opens and indexes the container, or sets the time
      * of the plain file below the mount. */
-    struct limefs_lock work;
+    struct limefs_lock io_lock;
 };
 
 enum limefs_slot_use {
     LIMEFS_SLOT_FREE,
     LIMEFS_SLOT_NODE,
-    LIMEFS_SLOT_VIEW,
-    LIMEFS_SLOT_FACE,
+    LIMEFS_SLOT_SNAPSHOT,
+    LIMEFS_SLOT_EXPORT,
 };
 
 struct limefs_slot {
     enum limefs_slot_use use;
     uint32_t next_free;
-    void *object; /* struct limefs_node, limefs_view or limefs_face */
+    void *object; /* struct limefs_node, limefs_snapshot or limefs_export */
 };
 
-int limefs_inodes_init(struct limefs *, enum limefs_kind root_kind, const struct stat *root);
+int limefs_inodes_init(struct limefs *, enum limefs_node_kind root_kind,
+                       const struct stat *root);
 void limefs_inodes_release(struct limefs *); /* frees nodes, not snapshots */
 
 /* What a node id stands for: at most one of the three pointers is set. */
 struct limefs_inode {
     struct limefs_node *node;
-    struct limefs_view *view;
-    struct limefs_face *face;
+    struct limefs_snapshot *snap;
+    struct limefs_export *export;
     uint64_t ordinal; /* in the snapshot or the export */
-    bool gone;        /* set by limefs_inode_now(): the record was removed or replaced */
+    bool is_stale; /* set by limefs_inode_find_current(): the record was removed or replaced */
 };
 struct limefs_inode limefs_inode_find(struct limefs *, uint64_t id);
 
-struct limefs_node *limefs_inode_node(struct limefs *, uint64_t id);
-uint64_t limefs_inode_of_node(const struct limefs_node *);
-uint64_t limefs_inode_of_record(uint32_t slot, unsigned number, uint64_t ordinal);
-uint64_t limefs_inode_of_face(uint32_t slot, uint64_t ordinal);
+struct limefs_node *limefs_inode_find_node(struct limefs *, uint64_t id);
+uint64_t limefs_inode_node_id(const struct limefs_node *);
+uint64_t limefs_inode_record_id(uint32_t slot, unsigned number, uint64_t ordinal);
+uint64_t limefs_inode_export_id(uint32_t slot, uint64_t ordinal);
 
 /* The inode numbers that programs see, of 32 bits with -o ino32. A mount has one device number,
  * and programs take two files with one inode number for the same file: so the number of a file
  * is distinct from those of other file systems mounted in the tree. A record has the same
  * number in every mount, distinct from those of files. It rises from record to record, because
  * programs that copy a directory go through its files by inode number. */
-ino_t limefs_shown_inode(const struct limefs *, uint64_t dev, uint64_t ino);
-ino_t limefs_shown_record(const struct limefs *, const struct stat *container,
-                          uint64_t ordinal);
+ino_t limefs_visible_ino(const struct limefs *, uint64_t dev, uint64_t ino);
+ino_t limefs_visible_record_ino(const struct limefs *, const struct stat *container,
+                                uint64_t ordinal);
 
 /* The same for a file of a record's export, distinct from those of records, too. `export`: a
  * number for each name that the export can have; entry: the number of the file in it. */
-ino_t limefs_shown_face(const struct limefs *, const struct stat *container, uint64_t ordinal,
-                        unsigned export, uint64_t entry);
+ino_t limefs_visible_export_ino(const struct limefs *, const struct stat *container,
+                                uint64_t ordinal, unsigned export, uint64_t entry);
 
-/* The caller holds fs->lock. limefs_slot_take() returns 0 or -ENOMEM. */
-int limefs_slot_take(struct limefs *, enum limefs_slot_use, void *object, uint32_t *slot);
-void limefs_slot_give(struct limefs *, uint32_t slot);
-void limefs_node_hold(struct limefs_node *);
-void limefs_node_drop(struct limefs *, struct limefs_node *);
+/* The caller holds fs->lock. limefs_slot_allocate() returns 0 or -ENOMEM. */
+int limefs_slot_allocate(struct limefs *, enum limefs_slot_use, void *object, uint32_t *slot);
+void limefs_slot_free(struct limefs *, uint32_t slot);
+void limefs_node_get(struct limefs_node *);
+void limefs_node_put(struct limefs *, struct limefs_node *);
 
 /* Returns the child known by that name, or NULL. The caller holds fs->lock. */
-struct limefs_node *limefs_node_find(struct limefs *, struct limefs_node *parent,
-                                     const char *name);
+struct limefs_node *limefs_node_find_child(struct limefs *, struct limefs_node *parent,
+                                           const char *name);
 
 /* Returns the child of that name, kind and file, with one more lookup. If the name now stands
  * for something else, the child is a new node. A file with several names is one node, with the
  * name that was looked up last. NULL: out of memory. */
-struct limefs_node *limefs_node_child(struct limefs *, struct limefs_node *parent,
-                                      const char *name, const struct limefs_found *);
+struct limefs_node *limefs_node_lookup_child(struct limefs *, struct limefs_node *parent,
+                                             const char *name,
+                                             const struct limefs_tree_entry *);
 
 /* Lets a node that is not found by its name be found by its i-th one, old or new, from 0 on.
  * Returns false if it never had so many. */
-bool limefs_node_turn(struct limefs *, struct limefs_node *, unsigned i);
+bool limefs_node_use_name(struct limefs *, struct limefs_node *, unsigned i);
 
 /* Forgets the node of that inode number: the file was just made, or its last name was removed,
  * so that the number may be used again. */
-void limefs_node_unfile(struct limefs *, const struct limefile_identity *);
+void limefs_node_forget_file(struct limefs *, const struct limefile_identity *);
 
 /* Returns true if *st is of the very file that was last reported to the kernel. */
-bool limefs_node_is(struct limefs *, const struct limefs_node *, const struct stat *);
+bool limefs_node_is_file(struct limefs *, const struct limefs_node *, const struct stat *);
 
 /* Returns true if the file at the node's path, with the attributes *st, is what the node stood
  * for at its last lookup. Another directory or plain file is not; any container is. */
-bool limefs_node_stands(struct limefs *, const struct limefs_node *, const struct stat *);
+bool limefs_node_is_current(struct limefs *, const struct limefs_node *, const struct stat *);
 
 /* Note that mkdir made the child, an empty file that is a container while it is empty, though
- * nothing in it says so; and that it was removed. limefs_node_made() returns 0 or -ENOMEM. */
-int limefs_node_made(struct limefs *, struct limefs_node *parent, const char *name,
-                     const struct stat *);
-void limefs_node_unmade(struct limefs *, struct limefs_node *parent, const char *name);
+ * nothing in it says so; and that it was removed. limefs_node_note_mkdir() returns 0 or
+ * -ENOMEM. */
+int limefs_node_note_mkdir(struct limefs *, struct limefs_node *parent, const char *name,
+                           const struct stat *);
+void limefs_node_note_rmdir(struct limefs *, struct limefs_node *parent, const char *name);
 
 /* Notes that a child was renamed, or two were exchanged. Returns 0 or -ENOMEM. */
-int limefs_node_moved(struct limefs *, struct limefs_node *from, const char *name,
-                      struct limefs_node *to, const char *new_name, bool exchanged);
+int limefs_node_note_rename(struct limefs *, struct limefs_node *from, const char *name,
+                            struct limefs_node *to, const char *new_name, bool exchanged);
 
 /* Notes the new name of a file that the kernel may know by another one. */
-void limefs_node_named(struct limefs *, struct limefs_node *parent, const char *name,
-                       const struct stat *);
+void limefs_node_note_link(struct limefs *, struct limefs_node *parent, const char *name,
+                           const struct stat *);
 
 /* Notes attributes of the node's file that this mount has changed or the kernel gets now. */
-void limefs_node_touched(struct limefs *, struct limefs_node *, const struct stat *);
+void limefs_node_note_attributes(struct limefs *, struct limefs_node *, const struct stat *);
 
 /* Returns true if the kind of the child with the attributes found->st is known, and sets
  * found->kind and found->sure. A file that is being written to, or was made as a container,
  * keeps its kind, but not for sure. */
-bool limefs_node_known_kind(struct limefs *, struct limefs_node *parent, const char *name,
-                            struct limefs_found *);
+bool limefs_node_find_kind(struct limefs *, struct limefs_node *parent, const char *name,
+                           struct limefs_tree_entry *);
 
 /* Count a lookup in a directory, and an open of one of its containers. After several of them
  * names are looked up as they are listed (ops/dir.c). */
-void limefs_node_looked_in(struct limefs *, struct limefs_node *directory);
-void limefs_node_entered(struct limefs *, const struct limefs_node *);
+void limefs_node_count_lookup(struct limefs *, struct limefs_node *directory);
+void limefs_node_count_open(struct limefs *, const struct limefs_node *);
 
 /* The kernel forgets n lookups of a node, which is freed if nothing else holds it. */
 void limefs_node_forget(struct limefs *, struct limefs_node *, uint64_t n);

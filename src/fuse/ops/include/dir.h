@@ -16,15 +16,15 @@ int limefs_dir_sync(struct limefs_dir *);
 
 void limefs_dirs_release(struct limefs *); /* closes all */
 
-/* When a listing of a container starts, at offset 0: limefs_dir_is_old() is true if the name of
- * the container may lead to something else than before. limefs_dir_renew() then lists the
+/* When a listing of a container starts, at offset 0: limefs_dir_is_stale() is true if the name
+ * of the container may lead to something else than before. limefs_dir_renew() then lists the
  * current container, if the caller may read it. */
-bool limefs_dir_is_old(struct limefs *, struct limefs_dir *);
+bool limefs_dir_is_stale(struct limefs *, struct limefs_dir *);
 void limefs_dir_renew(struct limefs *, struct limefs_dir *);
 
 /* True for a directory of the source tree: limefs_dir_read() with `plus` may look names up in
  * it, so the thread must have the caller's rights. */
-bool limefs_dir_is_folder(const struct limefs_dir *);
+bool limefs_dir_is_source(const struct limefs_dir *);
 
 /* Fills buf with entries after `offset`, with attributes if `plus`. Returns bytes or -errno. */
 ssize_t limefs_dir_read(struct limefs *, fuse_req_t, struct limefs_dir *, char *buf, size_t cap,

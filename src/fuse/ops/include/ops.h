@@ -14,8 +14,8 @@ struct limefs_file;
 /* Verifies the record if the options require it, replies, and takes ownership of the file. */
 void limefs_op_reply_open(fuse_req_t req, struct limefs_file *, struct fuse_file_info *);
 
-/* Handles a getxattr of LIMEFS_VERIFY or LIMEFS_CKSUM of a record, including the reply. Returns
- * false for any other name and for files that are not records. */
-bool limefs_op_verify(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
+/* Handles a getxattr of LIMEFS_VERIFY_XATTR or LIMEFS_CKSUM_XATTR of a record, including the
+ * reply. Returns false for any other name and for files that are not records. */
+bool limefs_op_verify_xattr(fuse_req_t req, fuse_ino_t ino, const char *name, size_t size);
 
 #endif

@@ -5,8 +5,8 @@
 #ifndef LIMEFS_REPLY_H
 #define LIMEFS_REPLY_H
 
-#include "faces.h"
-#include "view.h"
+#include "exports.h"
+#include "snapshot.h"
 
 #include <fuse_lowlevel.h>
 
@@ -18,21 +18,22 @@ void limefs_attr_node(const struct limefs *, const struct limefs_node *, const s
                       struct stat *out);
 
 /* Fill an entry for a reply. Each entry has one lookup, which limefs_forget() drops. */
-int limefs_entry(struct limefs *, uint64_t parent, const char *name, struct fuse_entry_param *);
+int limefs_entry_lookup(struct limefs *, uint64_t parent, const char *name,
+                        struct fuse_entry_param *);
 /* For a file that was just created, whichever file has its name now. */
-int limefs_entry_made(struct limefs *, struct limefs_node *directory, const char *name,
-                      const struct stat *, struct fuse_entry_param *);
-/* For a file that limefs_tree_look() found. */
+int limefs_entry_created(struct limefs *, struct limefs_node *directory, const char *name,
+                         const struct stat *, struct fuse_entry_param *);
+/* For a file that limefs_tree_lookup() found. */
 int limefs_entry_node(struct limefs *, struct limefs_node *directory, const char *name,
-                      const struct limefs_found *, struct fuse_entry_param *);
-void limefs_entry_record(struct limefs *, struct limefs_view *, const struct limefile_record *,
+                      const struct limefs_tree_entry *, struct fuse_entry_param *);
+void limefs_entry_record(struct limefs *, struct limefs_snapshot *,
+                         const struct limefile_record *, struct fuse_entry_param *);
+/* For a file of an export; passes on the lookup that exports.h took. */
+void limefs_entry_export(const struct limefs *, const struct limefs_export_entry *,
                          struct fuse_entry_param *);
-/* For a file of an export; passes on the lookup that faces.h took. */
-void limefs_entry_face(const struct limefs *, const struct limefs_face_entry *,
-                       struct fuse_entry_param *);
 void limefs_forget(struct limefs *, uint64_t id, uint64_t n);
 
 /* Gets the current attributes of any node id. */
-int limefs_attr(struct limefs *, uint64_t id, struct stat *);
+int limefs_attr_get(struct limefs *, uint64_t id, struct stat *);
 
 #endif

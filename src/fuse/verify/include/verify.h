@@ -20,68 +20,69 @@
 #include <stdatomic.h>
 #include <sys/uio.h>
 
-struct limefs_proof;
-struct limefs_proofs;
-struct limefs_view;
+struct limefs_check;
+struct limefs_checks;
+struct limefs_snapshot;
 
 /* Makes verdicts end when snapshots change. Called before the mount. */
-void limefs_verify_begin(struct limefs *);
+void limefs_verify_init(struct limefs *);
 
 /* Gets the known verdict on a record of a pinned snapshot; LIMEFILE_UNVERIFIED: not verified
  * yet. Returns 0 or a negative code; -ENODATA: the record cannot be compared with anything. */
-int limefs_verify_ask(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                      enum limefile_verdict *);
+int limefs_verify_lookup(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
+                         enum limefile_verdict *);
 
 /* Gets the verdict on a record of a pinned snapshot, also without a checksum, and the reason if
  * the data are bad, unreadable or cannot be verified, else "". -ENODATA: the record does not
  * hold the data of a field. */
 #define LIMEFS_REASON_MAX 256
-int limefs_verify_describe(struct limefs *, struct limefs_view *, uint64_t ordinal,
+int limefs_verify_describe(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                            enum limefile_verdict *, char reason[LIMEFS_REASON_MAX]);
 
 /* Waits until the container holds the bytes that readers of the record get. Returns 0, or
  * -EBUSY if they are in another file or if the record was moved or resized. */
-int limefs_verify_settle(struct limefs *, struct limefs_view *, const struct limefile_record *);
+int limefs_verify_flush(struct limefs *, struct limefs_snapshot *,
+                        const struct limefile_record *);
 
 /* Reads the whole record, if its data decide the verdict, which may take long; logs a bad one.
  * *stop ends it early with -EINTR. -ESTALE: the container has changed in the meantime. */
-int limefs_verify_now(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                      const atomic_bool *stop, enum limefile_verdict *);
+int limefs_verify_record(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
+                         const atomic_bool *stop, enum limefile_verdict *);
 
 /* Returns the number of bytes that a verification under way has read, else 0. */
-uint64_t limefs_verify_progress(struct limefs *, struct limefs_view *, uint64_t ordinal);
+uint64_t limefs_verify_progress(struct limefs *, struct limefs_snapshot *, uint64_t ordinal);
 
 /* ---- cksum (cksum.c) ---- */
 
 /* Computes the sum that cksum(1) prints of any record. *stop and errors are as above. */
-int limefs_verify_cksum(struct limefs *, struct limefs_view *, uint64_t ordinal,
+int limefs_verify_cksum(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                         const atomic_bool *stop, uint32_t *out);
 
 /* ---- -o verify=stream ---- */
 
 /* A record that is open for reading. */
 struct limefs_verify_reader {
-    struct limefs_view *snap;
-    struct limefs_proofs *checks; /* NULL: the bytes served are not summed */
-    struct limefs_proof *check;
+    struct limefs_snapshot *snap;
+    struct limefs_checks *checks; /* NULL: the bytes served are not summed */
+    struct limefs_check *check;
 };
 
 /* Called when a record was opened for reading, and when it is closed. */
-void limefs_verify_attach(struct limefs *, struct limefs_view *, uint64_t ordinal,
+void limefs_verify_attach(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                           struct limefs_verify_reader *);
 void limefs_verify_detach(struct limefs_verify_reader *);
 
 /* True if the reader is attached to a record that must be verified before it is read, as the
  * bytes served are not those that the checksum is for. */
-bool limefs_verify_precedes(const struct limefs_verify_reader *);
+bool limefs_verify_before_read(const struct limefs_verify_reader *);
 
 /* True if the reader is attached to a record that is known to be bad. */
 bool limefs_verify_is_bad(const struct limefs_verify_reader *);
 
-/* Called before and after a read. limefs_verify_leave() sums the bytes read; at the end of the
- * record it may wait for other reads of it, and returns -EIO if the record is bad. */
-void limefs_verify_enter(const struct limefs_verify_reader *);
-int limefs_verify_leave(struct limefs *, const struct limefs_verify_reader *, uint64_t offset,
-                        const struct iovec *iov, int count);
+/* Called before and after a read. limefs_verify_read_end() sums the bytes read; at the end of
+ * the record it may wait for other reads of it, and returns -EIO if the record is bad. */
+void limefs_verify_read_begin(const struct limefs_verify_reader *);
+int limefs_verify_read_end(struct limefs *, const struct limefs_verify_reader *,
+                           uint64_t offset, const struct iovec *iov, int count);
 
 #endif

@@ -16,20 +16,20 @@
 #ifndef LIMEFS_WRITER_H
 #define LIMEFS_WRITER_H
 
-#include "store.h"
-#include "view.h"
+#include "write_buffers.h"
+#include "snapshot.h"
 
 struct limefs_writer;
 struct limefs_target; /* a record that is open for writing */
 
 /* Call this before the mount: writers are freed with their snapshots. */
-void limefs_writers_begin(struct limefs *);
+void limefs_writers_init(struct limefs *);
 
 /* Opens a record of a pinned snapshot for writing. First locks the container, and repairs it
  * after a crash. `appends`: only to append; -EPERM for an inner record. Returns -EBUSY if
  * another program writes to it, -EROFS, -EACCES ...; the log says what to do. */
-int limefs_target_open(struct limefs *, struct limefs_view *, uint64_t ordinal, bool appends,
-                       struct limefs_target **);
+int limefs_target_open(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
+                       bool appends, struct limefs_target **);
 uint64_t limefs_target_ordinal(const struct limefs_target *);
 
 /* Closes it. The last user discards unfinished data. `forced`: the mount ends, and a record
@@ -50,59 +50,60 @@ int limefs_target_allocate(struct limefs *, struct limefs_target *, int mode, ui
 /* ---- by ordinal, of a pinned snapshot; the container is locked during the call ---- */
 
 /* Changes the length. `emptied`: by O_TRUNC. */
-int limefs_record_resize(struct limefs *, struct limefs_view *, uint64_t ordinal,
+int limefs_record_resize(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                          uint64_t bytes, bool emptied);
 
 /* Appends a record, whose type follows from the file name, and opens it as *target. */
-int limefs_record_append(struct limefs *, struct limefs_view *, const char *name,
+int limefs_record_append(struct limefs *, struct limefs_snapshot *, const char *name,
                          struct limefs_target **target);
 
 /* Returns true if the record was appended and is not committed yet. */
-bool limefs_record_is_new(struct limefs_view *, uint64_t ordinal);
+bool limefs_record_is_new(struct limefs_snapshot *, uint64_t ordinal);
 
 /* Removes the record with that file name. -ENOENT also if its number goes to another record. */
-int limefs_record_remove(struct limefs *, struct limefs_view *, const char *name);
+int limefs_record_remove(struct limefs *, struct limefs_snapshot *, const char *name);
 
 /* Sets "type", "mb" or "me". */
-int limefs_record_set(struct limefs *, struct limefs_view *, uint64_t ordinal, const char *key,
-                      const char *value, size_t len);
+int limefs_record_set_header(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
+                             const char *key, const char *value, size_t len);
 
 /* Sets the times of access and change, as utimensat() does. For a record with staged data, it
  * sets the times of the container that will have them. */
-int limefs_record_set_times(struct limefs *, struct limefs_view *, uint64_t ordinal,
+int limefs_record_set_times(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                             const struct timespec times[2]);
 
 /* Notes the mtime that a kernel with a writeback cache reports between writes. The container
  * gets it when the record is synced or closed: to set it at once would wait until no thread
  * writes to the container, and the kernel, which sends no writes before the reply, would wait
  * for that. Returns false if the time cannot be kept. */
-bool limefs_target_note_mtime(struct limefs_target *, const struct timespec *);
+bool limefs_target_defer_mtime(struct limefs_target *, const struct timespec *);
 
 /* ---- for readers ---- */
 
 /* The record's data now: in `fd` from offset `at`. */
-struct limefs_place {
+struct limefs_location {
     int fd;
     uint64_t at, bytes;
     uint64_t layout; /* the record stays there while the writer's is the same */
 };
 
-/* Locates a record of a snapshot with a writer. It stays there until limefs_place_leave(). */
-int limefs_place_enter(struct limefs *, struct limefs_view *, uint64_t ordinal,
-                       struct limefs_place *);
-void limefs_place_leave(struct limefs_view *);
+/* Locates a record of a snapshot with a writer. It stays there until limefs_location_unlock().
+ */
+int limefs_location_lock(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
+                         struct limefs_location *);
+void limefs_location_unlock(struct limefs_snapshot *);
 
 /* Between the two: flushes gathered writes to these n bytes of the container. */
-void limefs_place_gather(struct limefs *, struct limefs_view *, uint64_t at, size_t n);
+void limefs_location_flush(struct limefs *, struct limefs_snapshot *, uint64_t at, size_t n);
 
 /* Returns the record's current length, which may be newer than the index. */
-uint64_t limefs_record_bytes(struct limefs *, struct limefs_view *,
+uint64_t limefs_record_bytes(struct limefs *, struct limefs_snapshot *,
                              const struct limefile_record *);
 
 /* ---- the mount ---- */
 
 /* Keeps the mounted container locked, and later the one that replaces it. */
-int limefs_writer_hold(struct limefs *, struct limefs_view *);
-void limefs_writer_let_go(struct limefs *);
+int limefs_writer_lock_mounted(struct limefs *, struct limefs_snapshot *);
+void limefs_writer_unlock_mounted(struct limefs *);
 
 #endif

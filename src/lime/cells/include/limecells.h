@@ -32,7 +32,7 @@ enum {
     LIMECELLS_HEADER_MAX =            /* bytes of the index's header */
     LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES,
     LIMECELLS_ENTRY_BYTES = 24, /* bytes of a cell in the index */
-    LIMECELLS_TEXT_MAX = 16384, /* bytes that limefile_cells_text() writes at most */
+    LIMECELLS_TEXT_MAX = 16384, /* bytes that limefile_cells_format_text() writes at most */
 };
 
 /* The product of the cells of all dimensions. */
@@ -84,11 +84,11 @@ struct limecells_cell {
 const char *limefile_cells_check(const struct limecells *);
 
 /* The following functions need a valid description. */
-uint64_t limefile_cells_cells(const struct limecells *);        /* number of cells */
+uint64_t limefile_cells_count(const struct limecells *);        /* number of cells */
 uint64_t limefile_cells_header_bytes(const struct limecells *); /* of the index's header */
 uint64_t limefile_cells_index_bytes(const struct limecells *);
 uint64_t limefile_cells_data_bytes(const struct limecells *);
-const struct limecells_field *limefile_cells_find(const struct limecells *, const char *name);
+const struct limecells_field *limefile_cells_field(const struct limecells *, const char *name);
 
 /* Encodes the index's header; `raw` has limefile_cells_header_bytes() bytes. */
 void limefile_cells_encode(const struct limecells *, unsigned char *raw);
@@ -110,7 +110,7 @@ const char *limefile_cells_entry_decode(const struct limecells *, const unsigned
 struct limecells_checker {
     const struct limecells *cells;
     const char *fault;     /* NULL: none so far */
-    uint64_t bad_cell;     /* number of the faulty cell; limefile_cells_cells() for all */
+    uint64_t bad_cell;     /* number of the faulty cell; limefile_cells_count() for all */
     uint64_t fewest, most; /* particles in a cell */
     uint64_t empty;        /* number of cells without particles */
     uint64_t next, key[2], hashes;
@@ -124,10 +124,10 @@ const char *limefile_cells_check_end(struct limecells_checker *); /* returns `fa
 /* Returns zlib's CRC-32 of the bytes of `crc` (0: none) and the n bytes after them; and the
  * CRC-32 of two consecutive ranges, of which the second has n bytes. */
 uint32_t limefile_cells_crc(uint32_t crc, const void *data, size_t n);
-uint32_t limefile_cells_crc_join(uint32_t first, uint32_t second, uint64_t n);
+uint32_t limefile_cells_crc_combine(uint32_t first, uint32_t second, uint64_t n);
 
 /* Writes the text record for users, as XML. Returns its length without the NUL. */
-size_t limefile_cells_text(const struct limecells *, char text[LIMECELLS_TEXT_MAX]);
+size_t limefile_cells_format_text(const struct limecells *, char text[LIMECELLS_TEXT_MAX]);
 
 /* ---- the cell of a particle ----
  *
@@ -148,6 +148,6 @@ double limefile_cells_canonical(const struct limecells *, int d, double x);
 double limefile_cells_edge(const struct limecells *, int d, uint64_t i);
 
 /* Splits a cell's number, which is (x * cells[1] + y) * cells[2] + z, so x is slowest. */
-void limefile_cells_at(const struct limecells *, uint64_t number, uint64_t at[LIMECELLS_DIMS]);
+void limefile_cells_xyz(const struct limecells *, uint64_t number, uint64_t at[LIMECELLS_DIMS]);
 
 #endif

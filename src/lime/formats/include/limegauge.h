@@ -24,7 +24,7 @@ enum limefile_gauge_format {
 
 /* "ildg", "nersc", "milc", "openqcd"; any other word gives LIMEFILE_GAUGE_NONE. */
 const char *limefile_gauge_format_name(enum limefile_gauge_format);
-enum limefile_gauge_format limefile_gauge_format_named(const char *word);
+enum limefile_gauge_format limefile_gauge_format_by_name(const char *word);
 
 /* ---- reading (gauge.c) --------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ struct limefile_gauge {
                    xlf-info or of another format's header in the container */
     const char *text_type; /* ILDG: the type of the record that contains text; otherwise NULL */
 
-    struct limefile_gauge_kept *priv; /* private data of the library */
+    struct limefile_gauge_private *priv; /* private data of the library */
 };
 
 /* Opens a configuration and finds its format. `ordinal` selects a record of a container; 0
@@ -77,7 +77,7 @@ int limefile_gauge_open(struct limefile_source *, uint64_t ordinal, struct limef
 void limefile_gauge_close(struct limefile_gauge *); /* does nothing for NULL */
 
 /* Returns true if the error means that the header or the length contradicts the format. */
-bool limefile_gauge_is_damage(int err);
+bool limefile_gauge_error_is_damage(int err);
 
 /* Opens a field of a container; its data are in `source` from field->record.data_offset on.
  * LIMEFILE_E_GAUGE_NONE: it is not an SU(3) configuration of four dimensions. */
@@ -87,13 +87,14 @@ int limefile_gauge_open_field(struct limefile_source *, const struct limefile_fi
 /* Returns the format, other than LIME, of a file of `size` bytes from its first n bytes (at
  * least 24, or the whole file). openQCD has no magic number, so that one is only a guess, and a
  * damaged openQCD file is recognized only from 168 bytes on. */
-enum limefile_gauge_format limefile_gauge_guess(const void *first, size_t n, uint64_t size);
+enum limefile_gauge_format limefile_gauge_detect(const void *first, size_t n, uint64_t size);
 
 /* Returns the NERSC checksum of `count` sites in ILDG's form: over two rows, or all three. */
 uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned precision,
                                   unsigned rows);
 
-/* ---- numbers (links.c) --------------------------------------------------------------- */
+/* ---- numbers (link_convert.c) ---------------------------------------------------------------
+ */
 
 /* Converts `count` numbers from `in` to `out`; neither needs to be aligned. */
 typedef void limefile_reals_fn(void *out, const void *in, size_t count);
@@ -103,13 +104,14 @@ typedef void limefile_reals_fn(void *out, const void *in, size_t count);
 limefile_reals_fn *limefile_reals_kernel(unsigned from, bool from_little, unsigned to,
                                          bool to_little);
 
-/* ---- images: files that are computed while they are read (image.c) ------------------- */
+/* ---- images: files that are computed while they are read (gauge_image.c) -------------------
+ */
 
 /* Texts may be NULL. They are copied, cut to the format's length, and other characters than
  * printable ASCII are replaced. */
 #define LIMEFILE_GAUGE_TEXT_MAX 96 /* length of ensemble_id, ensemble_label and creator */
 
-struct limefile_gauge_form {
+struct limefile_gauge_options {
     enum limefile_gauge_format format;
     unsigned precision; /* 32, 64; 0: as the sites, or the only one of the format */
     unsigned rows;      /* 2 or 3; 0: 3. Only NERSC supports 2. */
@@ -123,14 +125,15 @@ struct limefile_gauge_form {
 };
 
 /* Returns true if the format supports the extents; the number of bytes is not checked. */
-bool limefile_gauge_holds(enum limefile_gauge_format, const uint64_t extent[4]);
+bool limefile_gauge_supports(enum limefile_gauge_format, const uint64_t extent[4]);
 
 struct limefile_gauge_image;
 
 /* Creates an image. The sites must outlive it; they are not read yet. LIMEFILE_E_GAUGE_FORM:
  * the format does not support the precision or the rows; LIMEFILE_E_GAUGE_LATTICE: it does not
  * support the lattice. */
-int limefile_gauge_image_new(const struct limefile_sites *, const struct limefile_gauge_form *,
+int limefile_gauge_image_new(const struct limefile_sites *,
+                             const struct limefile_gauge_options *,
                              struct limefile_gauge_image **out);
 void limefile_gauge_image_free(struct limefile_gauge_image *);
 
@@ -146,7 +149,7 @@ int limefile_gauge_image_seal(struct limefile_gauge_image *,
                               const struct limefile_gauge_totals *);
 
 /* Writes the bytes before and after the data. Both functions require a sealed image. */
-int limefile_gauge_image_write_rest(const struct limefile_gauge_image *, int fd);
+int limefile_gauge_image_write_headers(const struct limefile_gauge_image *, int fd);
 uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *);
 
 /* Reads up to n bytes at `offset` like pread(): fewer only at the end. Only the required sites
@@ -157,38 +160,40 @@ ssize_t limefile_gauge_image_read(const struct limefile_gauge_image *, void *buf
                                   uint64_t offset);
 
 /* The same, but reads the sites with another function. */
-ssize_t limefile_gauge_image_read_by(const struct limefile_gauge_image *,
-                                     int (*read)(void *context, uint64_t first, uint64_t count,
-                                                 void *out),
-                                     void *context, void *buf, size_t n, uint64_t offset);
+ssize_t limefile_gauge_image_read_with(const struct limefile_gauge_image *,
+                                       int (*read)(void *context, uint64_t first,
+                                                   uint64_t count, void *out),
+                                       void *context, void *buf, size_t n, uint64_t offset);
 bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *);
 
-/* ---- adapter: a file in another format as a LIME container (image.c) ----------------- */
+/* ---- adapter: a file in another format as a LIME container (gauge_image.c) -----------------
+ */
 
-/* struct limefile_gauge_guise, an adapter: presents the file as a LIME container with the
+/* struct limefile_gauge_adapter, an adapter: presents the file as a LIME container with the
  * header as a record "nersc-header" etc., ildg-format and ildg-binary-data, without a checksum.
  * Only the header is read, and MILC's list of sites if the file has one. */
-struct limefile_gauge_guise;
+struct limefile_gauge_adapter;
 
 /* Returns 1 if an adapter supports the file, 0 if not, or -errno if it cannot be read. Checks
  * the header, and MILC's list if it has at most 2^20 sites. */
-int limefile_gauge_has_guise(int fd);
+int limefile_gauge_adapter_supports(int fd);
 
 /* Opens an adapter; the caller owns fd and keeps it open. LIMEFILE_E_GAUGE_UNKNOWN: the file is
  * in no such format, or is a container. Two errors avoid a slow open, which would block other
  * requests: _ORDER if only reading all data would show the byte order, and _LIST if the list
  * has more than 2^26 sites. */
-int limefile_gauge_guise_open(int fd, struct limefile_gauge_guise **out);
-void limefile_gauge_guise_close(struct limefile_gauge_guise *); /* does nothing for NULL */
+int limefile_gauge_adapter_open(int fd, struct limefile_gauge_adapter **out);
+void limefile_gauge_adapter_close(struct limefile_gauge_adapter *); /* does nothing for NULL */
 
 /* The file in its own format; valid as long as the adapter. */
-const struct limefile_gauge *limefile_gauge_guise_file(const struct limefile_gauge_guise *);
+const struct limefile_gauge *limefile_gauge_adapter_file(const struct limefile_gauge_adapter *);
 
 /* The container, read-only, for any number of threads; and the adapter's approximate memory. */
-struct limefile_source *limefile_gauge_guise_source(struct limefile_gauge_guise *);
-size_t limefile_gauge_guise_memory(const struct limefile_gauge_guise *);
+struct limefile_source *limefile_gauge_adapter_source(struct limefile_gauge_adapter *);
+size_t limefile_gauge_adapter_memory(const struct limefile_gauge_adapter *);
 
-/* ---- one pass over all sites (pass.c) ------------------------------------------------ */
+/* ---- one pass over all sites (gauge_pass.c) ------------------------------------------------
+ */
 
 struct limefile_gauge_totals {
     struct limefile_physics physics;   /* plaquettes are 0 if without_plaquette */

@@ -43,21 +43,21 @@ void limefile_volumes_close(struct limefile_volumes *);
 struct limefile_source *limefile_volumes_source(struct limefile_volumes *);
 
 /* Facts about the set. */
-struct limefile_volumes_facts {
+struct limefile_volumes_info {
     unsigned volfmt; /* 1 MULTIFILE, 2 PARTFILE, 3 PARTFILE_DIR */
     struct limefile_lattice lattice;
     size_t volumes, master; /* master: its number, from 0 */
     uint64_t fields;        /* number of fields, that is records of the whole lattice */
     size_t skipped;         /* number of records that skips_parts leaves out */
 };
-void limefile_volumes_facts(const struct limefile_volumes *, struct limefile_volumes_facts *);
+void limefile_volumes_info(const struct limefile_volumes *, struct limefile_volumes_info *);
 /* Returns the i-th left out record's ordinal in the master; *stated: its private record XML. */
-uint64_t limefile_volumes_part(const struct limefile_volumes *, size_t i,
-                               const struct limefile_scidac_record **stated);
+uint64_t limefile_volumes_skipped_part(const struct limefile_volumes *, size_t i,
+                                       const struct limefile_scidac_record **stated);
 uint64_t limefile_volumes_sites(const struct limefile_volumes *, size_t volume);
 
 /* Returns true if a name is a volume's: "NAME.vol0012" (*stem: the length of NAME), or the
  * directory "vol0012" of PARTFILE_DIR (*stem 0). */
-bool limefile_volumes_name(const char *name, size_t *stem, uint64_t *number);
+bool limefile_volumes_parse_name(const char *name, size_t *stem, uint64_t *number);
 
 #endif

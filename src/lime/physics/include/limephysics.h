@@ -15,7 +15,7 @@
 #define LIMEFILE_PHYSICS_BOUND_DOUBLE 1e-6
 
 /* What is wrong with a link; the first that applies. */
-enum limefile_physics_wrong {
+enum limefile_physics_defect {
     LIMEFILE_PHYSICS_GOOD,
     LIMEFILE_PHYSICS_NAN,
     LIMEFILE_PHYSICS_INFINITE,
@@ -24,8 +24,8 @@ enum limefile_physics_wrong {
 };
 
 /* A bad link. */
-struct limefile_physics_bad {
-    enum limefile_physics_wrong defect;
+struct limefile_physics_bad_link {
+    enum limefile_physics_defect defect;
     uint64_t site; /* number in the order of the file */
     uint64_t at[4];
     unsigned direction; /* 0 to 3: x, y, z, t */
@@ -46,7 +46,7 @@ struct limefile_physics {
     uint64_t nonfinite; /* number of real numbers that are NaN or infinite */
     uint64_t bad_links; /* number of links that are not finite or exceed the bound */
     uint64_t bad_sites; /* number of sites with such a link */
-    struct limefile_physics_bad first; /* the first such link in the order of the file */
+    struct limefile_physics_bad_link first; /* the first such link in the order of the file */
 };
 
 /* ---- planes in memory (planes.c); limegauge.h has a pass over a file ---------------- */
@@ -81,23 +81,24 @@ void limefile_physics_planes_merge(struct limefile_physics_planes *,
 
 /* Computes the results for all planes. They have the same bits for any division of the planes
  * into slabs and threads. Plaquettes are 0 if above_t was NULL. */
-void limefile_physics_planes_tell(const struct limefile_physics_planes *,
-                                  struct limefile_physics *out);
+void limefile_physics_planes_result(const struct limefile_physics_planes *,
+                                    struct limefile_physics *out);
 
 /* ---- one matrix ---------------------------------------------------------------------- */
 
-/* Measures one matrix (link.c). Returns the index of the first real number that is not finite,
- * or -1 and both deviations. */
-int limefile_physics_link(const double u[LIMEFILE_LINK_REALS], double *unitarity,
-                          double *determinant);
+/* Measures one matrix (link_measure.c). Returns the index of the first real number that is not
+ * finite, or -1 and both deviations. */
+int limefile_physics_measure_link(const double u[LIMEFILE_LINK_REALS], double *unitarity,
+                                  double *determinant);
 
 /* As snprintf(): "site 3 0 1 2 (x y z t), direction y: U U^+ differs from 1 by 0.31" */
-int limefile_physics_bad_text(const struct limefile_physics_bad *, char *buf, size_t cap);
+int limefile_physics_bad_text(const struct limefile_physics_bad_link *, char *buf, size_t cap);
 
 /* Returns a word for scripts: "nan", "infinite", "unitarity", "determinant". */
-const char *limefile_physics_wrong_word(enum limefile_physics_wrong);
+const char *limefile_physics_defect_name(enum limefile_physics_defect);
 
-/* ---- values in metadata (stated.c) ------------------------------------------------- */
+/* ---- values in metadata (stated_values.c) -------------------------------------------------
+ */
 
 enum limefile_physics_quantity {
     LIMEFILE_PHYSICS_PLAQUETTE,
@@ -122,7 +123,7 @@ struct limefile_physics_stated {
 /* Fills in all members but `ordinal`, `source` and `tolerance`. `largest` is the value if all
  * links are 1: 1 in NERSC's and ILDG's metadata, 3 in openQCD's and for MILC's spatial and
  * temporal plaquettes. */
-void limefile_physics_state(struct limefile_physics_stated *out, enum limefile_physics_quantity,
+void limefile_physics_parse(struct limefile_physics_stated *out, enum limefile_physics_quantity,
                             double largest, const char *name, const char *text, size_t len);
 
 /* The allowed difference between a computed and a stated value: this bound, or one unit of the
@@ -153,9 +154,9 @@ enum { LIMEFILE_PHYSICS_STATED_MAX = 12 };
  * one.
  *
  * Returns the number of values, -errno or LIMEFILE_E_SHRUNK. Unreadable metadata count as 0. */
-int limefile_physics_stated_of(struct limefile_source *, const struct limefile_index *,
-                               const struct limefile_field *,
-                               struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
+int limefile_physics_stated_read(
+    struct limefile_source *, const struct limefile_index *, const struct limefile_field *,
+    struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
 
 /* Finds the field's record of a type, for example xlf-info, by the rule above; false: none. */
 bool limefile_physics_find_text(const struct limefile_index *, const struct limefile_field *,
@@ -163,13 +164,13 @@ bool limefile_physics_find_text(const struct limefile_index *, const struct lime
 
 /* Reads the values in the lines of another format's header. `source` is not copied and must
  * outlive `out`. `scale`: a plaquette there if all links are 1. Returns their number. */
-int limefile_physics_stated_text(
+int limefile_physics_stated_parse(
     const char *text, size_t n, double scale, const char *source,
     struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
 
 /* Returns 1 and the first such plaquette that is a number; 0: none; or an error as above. */
-int limefile_physics_stated_plaquette(struct limefile_source *, const struct limefile_index *,
-                                      const struct limefile_field *,
-                                      struct limefile_physics_stated *out);
+int limefile_physics_read_plaquette(struct limefile_source *, const struct limefile_index *,
+                                    const struct limefile_field *,
+                                    struct limefile_physics_stated *out);
 
 #endif

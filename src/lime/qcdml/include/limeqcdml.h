@@ -18,7 +18,7 @@ enum {
     LIMEFILE_QCDML_WHY_MAX = 160,
 };
 
-/* ---- documents (document.c) ----------------------------------------------------------- */
+/* ---- documents (qcdml_parse.c) ----------------------------------------------------------- */
 
 /* An element that contains text. */
 struct limefile_qcdml_value {
@@ -54,16 +54,17 @@ int limefile_qcdml_parse(const void *xml, size_t n, struct limefile_qcdml *out);
 void limefile_qcdml_release(struct limefile_qcdml *);
 
 /* Sets the new text of a value, ASCII. -ENOMEM. */
-int limefile_qcdml_set(struct limefile_qcdml_value *, const char *text);
+int limefile_qcdml_set_text(struct limefile_qcdml_value *, const char *text);
 
 /* Writes the document with all new values; the caller frees *out. -ENOMEM. */
 int limefile_qcdml_write(const struct limefile_qcdml *, char **out, size_t *n);
 
 /* Parses a crcCheckSum, which has no prescribed form: "930766865", "377a6011", "0x377a6011".
  * Returns the number of possible values: 0, 1 (in *decimal) or 2 (*decimal, *hex). */
-unsigned limefile_qcdml_crc(const char *text, uint32_t *decimal, uint32_t *hex);
+unsigned limefile_qcdml_parse_crc(const char *text, uint32_t *decimal, uint32_t *hex);
 
-/* ---- schemas (schema.c): with libxml2, which is loaded when it is needed ------------- */
+/* ---- schemas (qcdml_validate.c): with libxml2, which is loaded when it is needed
+ * ------------- */
 
 /* Receives a line (from 1; 0: unknown) and a sentence, which is valid only during the call. */
 typedef void limefile_qcdml_fault_fn(void *context, size_t line, const char *text);

@@ -2,9 +2,9 @@
  * stage.h - copy a list of containers, and verify each copy before it gets its target's name
  *
  * Threads copy several files at once. For each file the thread reads its structure and fields
- * (plan.h), copies it (transfer.h) into a temporary file next to its target (target.h), and
- * renames that only when its sums, its SciDAC checksums and the structure of the written file
- * are right, and all bytes are on the disk. docs/staging.md.
+ * (contents.h), copies it (copy_ring.h) into a temporary file next to its target (target.h),
+ * and renames that only when its sums, its SciDAC checksums and the structure of the written
+ * file are right, and all bytes are on the disk. docs/staging.md.
  *
  * Nothing here prints. Results are as in limefile.h.
  */
@@ -21,7 +21,7 @@ enum {
     STAGE_FILES_AT_ONCE = 8,
     STAGE_FILES_AT_ONCE_MAX = 64,
     STAGE_REASON_MAX = 512,
-    STAGE_WORDS_MAX = 8,
+    STAGE_MESSAGES_MAX = 8,
 };
 
 struct stage_options {
@@ -44,18 +44,18 @@ struct stage_item {
     ino_t inode;
 };
 
-/* At most STAGE_WORDS_MAX messages; `more` counts those that were left out. */
-struct stage_words {
-    char *line[STAGE_WORDS_MAX];
+/* At most STAGE_MESSAGES_MAX messages; `more` counts those that were left out. */
+struct stage_messages {
+    char *line[STAGE_MESSAGES_MAX];
     unsigned count;
     uint64_t more;
 };
 
 enum stage_status {
     STAGE_STAGED,
-    STAGE_THERE,   /* an earlier run staged it; nothing was done */
-    STAGE_FAILED,  /* `reason` is set; an existing target is unchanged */
-    STAGE_STOPPED, /* stage_stop() has interrupted it */
+    STAGE_UP_TO_DATE, /* an earlier run staged it; nothing was done */
+    STAGE_FAILED,     /* `reason` is set; an existing target is unchanged */
+    STAGE_STOPPED,    /* stage_stop() has interrupted it */
 };
 
 struct stage_result {
@@ -64,8 +64,8 @@ struct stage_result {
     char reason[STAGE_REASON_MAX]; /* without the file's name */
     bool has_verdict;              /* `verdict` is set: this run examined the file */
     enum limefile_verdict verdict; /* on the source; docs/verdicts.md */
-    struct stage_words warnings;
-    struct stage_words unverified; /* data without a comparable checksum, and why */
+    struct stage_messages warnings;
+    struct stage_messages unverified; /* data without a comparable checksum, and why */
     uint64_t size, records;
     uint64_t resumed;  /* bytes kept from an earlier run */
     uint64_t verified; /* number of fields with the right checksum */
@@ -86,7 +86,7 @@ int stage_start(const struct stage_options *, const struct stage_item *items, si
 /* Waits for a finished file, in the order in which they finish. Returns 1 and a result to be
  * released, 0 after the timeout, or -1 if no file is left. *moved: bytes copied so far, of all
  * files. */
-int stage_next(struct stage *, int timeout_ms, struct stage_result **out, uint64_t *moved);
+int stage_wait(struct stage *, int timeout_ms, struct stage_result **out, uint64_t *moved);
 
 /* Call it before stage_free(). No file begins while thousands of results are not released, so a
  * caller may hold them until the first item in progress is finished, but for nothing else. */
@@ -101,11 +101,11 @@ void stage_stop(struct stage *);
 /* Returns why the job is not used (any more), or NULL. */
 const char *stage_job_failure(struct stage *);
 
-void stage_free(struct stage *); /* after stage_next() has returned -1 */
+void stage_free(struct stage *); /* after stage_wait() has returned -1 */
 
 /* Computes the bytes that the targets need in addition to existing ones, and the bytes that the
  * file system of the directory has free. -errno. */
-int stage_space(const struct stage_item *items, size_t count, const char *dir, uint64_t *needed,
-                uint64_t *available);
+int stage_compute_space(const struct stage_item *items, size_t count, const char *dir,
+                        uint64_t *needed, uint64_t *available);
 
 #endif

@@ -23,7 +23,7 @@ enum {
 };
 
 /* The cksum of an ildg-binary-data record, crcCheckSum in ILDG's catalogues. */
-struct stage_data {
+struct stage_data_sum {
     uint32_t ordinal, cksum;
 };
 
@@ -35,11 +35,11 @@ struct stage_digest {
     bool has_data;       /* the members below are set */
     unsigned data_count; /* in the order of the file */
     uint64_t data_more;  /* number of further ones that `data` does not contain */
-    struct stage_data data[STAGE_DATA_MAX];
+    struct stage_data_sum data[STAGE_DATA_MAX];
 };
 
 /* Returns true if both have a sum in common, and all common sums are equal. */
-bool stage_digest_agrees(const struct stage_digest *, const struct stage_digest *);
+bool stage_digest_matches(const struct stage_digest *, const struct stage_digest *);
 
 /* Sums of bytes that are added in order. */
 struct stage_sums {
@@ -70,7 +70,7 @@ struct stage_datasums {
 
     unsigned count;
     uint64_t more;
-    struct stage_data data[STAGE_DATA_MAX];
+    struct stage_data_sum data[STAGE_DATA_MAX];
 };
 
 /* `fields` must outlive it; NULL for a file that is not a container. */
@@ -112,7 +112,7 @@ void stage_fieldsums_add(struct stage_fieldsums *, const void *data, size_t n, u
 
 /* Compares the checksums after the last byte; reads late fields from `fd`. Returns 0, -errno,
  * or the ordinal of the first record with a wrong checksum, and what was found instead. */
-int64_t stage_fieldsums_verdict(struct stage_fieldsums *, int fd,
+int64_t stage_fieldsums_compare(struct stage_fieldsums *, int fd,
                                 struct limefile_checksum *found);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef CHECK_H
 #define CHECK_H
 
-#include "fieldcheck.h"
+#include "field_check.h"
 #include "limefile.h"
 #include "limeverdict.h"
 #include "tool.h"

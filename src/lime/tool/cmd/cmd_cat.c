@@ -1,8 +1,8 @@
 /* cmd_cat.c - lime cat: write the data of records, as stored or exported, to standard output */
 #define _GNU_SOURCE
 #include "container.h"
-#include "copy.h"
-#include "limeface.h"
+#include "record_input.h"
+#include "limeexport.h"
 #include "tool.h"
 
 #include <inttypes.h>
@@ -10,11 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An open file of a struct limefile_face, an export format of one record. */
+/* An open file of a struct limefile_export, an export format of one record. */
 struct export_file {
     const struct container *c;
     struct limefile_record record;
-    struct limefile_face *export;
+    struct limefile_export *export;
     uint64_t number; /* of the file in the export */
     uint64_t bytes;
     size_t site_bytes; /* of the record */
@@ -26,7 +26,7 @@ enum {
 
 /* A parsed operand. */
 struct export_operand {
-    struct limefile_facename name;
+    struct limefile_export_spec name;
     char *record;     /* owned */
     const char *rest; /* the path in the export's directory; NULL: the export itself */
 };
@@ -36,8 +36,8 @@ static bool parse_export_operand(const char *word, struct export_operand *out)
     size_t stem, len = strlen(word);
     for (const char *end = strchrnul(word, '/');; end = strchrnul(end + 1, '/')) {
         char *export = strndup(word, (size_t)(end - word));
-        bool good = export && limefile_facename_parse(export, &out->name, &stem) &&
-                    (*end == '\0' || limefile_face_is_directory(&out->name));
+        bool good = export && limefile_export_parse(export, &out->name, &stem) &&
+                    (*end == '\0' || limefile_export_is_directory(&out->name));
         if (good) {
             export[stem] = '\0';
             out->record = export;
@@ -65,27 +65,27 @@ static int find_field(const struct container *c, const struct limefile_record *r
     int err = limefile_fields_build(c->source, c->index, &fields);
     if (err)
         return err;
-    if (!limefile_fields_of(&fields, record->ordinal, out))
+    if (!limefile_fields_find(&fields, record->ordinal, out))
         *out = (struct limefile_field){.record = *record};
     limefile_fields_release(&fields);
     return 0;
 }
 
 /* Finds a file by its path in the directory, of at most two names. */
-static bool find_path(const struct limefile_face *export, const char *path, uint64_t *number)
+static bool find_path(const struct limefile_export *export, const char *path, uint64_t *number)
 {
     uint64_t parent = 0;
     const char *slash;
     while ((slash = strchr(path, '/'))) {
         char *dir = strndup(path, (size_t)(slash - path));
-        bool found = dir && limefile_face_find(export, parent, dir, number);
+        bool found = dir && limefile_export_find(export, parent, dir, number);
         free(dir);
         if (!found)
             return false;
         parent = *number + 1;
         path = slash + 1;
     }
-    return limefile_face_find(export, parent, path, number);
+    return limefile_export_find(export, parent, path, number);
 }
 
 /* Some export formats put figures of all data, such as a checksum, in the header. */
@@ -99,9 +99,9 @@ static int read_record_sites(void *context, uint64_t first, uint64_t count, void
 
 static bool prepare_export(struct export_file *f)
 {
-    int err = limefile_face_is_ready(f->export)
+    int err = limefile_export_is_ready(f->export)
                   ? 0
-                  : limefile_face_prepare(f->export, 0, read_record_sites, NULL, f);
+                  : limefile_export_prepare(f->export, 0, read_record_sites, NULL, f);
     if (err)
         message_code(f->c->path, "read", err);
     return err == 0;
@@ -110,30 +110,31 @@ static bool prepare_export(struct export_file *f)
 static bool open_export(struct export_file *out, const struct export_operand *operand,
                         const char *word)
 {
-    struct limefile_face_entry entry;
+    struct limefile_export_entry entry;
     struct limefile_field field;
     if (!select_record(out->c, operand->record, false, &out->record))
         return false;
     int err = find_field(out->c, &out->record, &field);
     if (!err)
-        err = limefile_face_open(&field, &operand->name, &out->export);
+        err = limefile_export_open(&field, &operand->name, &out->export);
     if (err == LIMEFILE_E_STATE)
         message(out->c->path, "record %" PRIu64 ": no export '%s': %s", out->record.ordinal,
-                word + strlen(operand->record), limefile_face_why_not(&field, &operand->name));
+                word + strlen(operand->record),
+                limefile_export_why_unsupported(&field, &operand->name));
     else if (err)
         message_code(out->c->path, "read", err);
     if (err)
         return false;
-    if (limefile_face_is_directory(&operand->name) && !operand->rest) {
+    if (limefile_export_is_directory(&operand->name) && !operand->rest) {
         message(out->c->path, "'%s' is a directory: name a file in it, as %s/%s", word, word,
-                operand->name.kind == LIMEFILE_FACE_ZARR ? ".zmetadata" : "000");
+                operand->name.kind == LIMEFILE_EXPORT_ZARR ? ".zmetadata" : "000");
         return false;
     }
     if (!find_path(out->export, operand->rest ? operand->rest : "", &out->number)) {
         message(out->c->path, "'%s': no such file in this export", word);
         return false;
     }
-    limefile_face_entry(out->export, out->number, &entry);
+    limefile_export_entry(out->export, out->number, &entry);
     if (entry.is_dir)
         message(out->c->path, "'%s' is a directory", word);
     out->bytes = entry.bytes;
@@ -158,7 +159,7 @@ static int export_file_open(const struct container *c, const char *word,
 
 static void export_file_close(struct export_file *f)
 {
-    limefile_face_close(f->export);
+    limefile_export_close(f->export);
     f->export = NULL;
 }
 
@@ -177,9 +178,9 @@ static int copy_made(const struct export_file *f, struct limefile_copy *copy, ui
     int err = 0;
     while (copy->left && !err) {
         size_t n = copy->left < sizeof buffer ? (size_t)copy->left : sizeof buffer;
-        ssize_t got = limefile_face_read_lent(f->export, f->number, buffer, n, offset,
-                                              read_record_bytes, (void *)f);
-        err = got < 0 ? (int)got : limefile_copy_put(copy, buffer, (size_t)got);
+        ssize_t got = limefile_export_read(f->export, f->number, buffer, n, offset,
+                                           read_record_bytes, (void *)f);
+        err = got < 0 ? (int)got : limefile_copy_write(copy, buffer, (size_t)got);
         offset += (uint64_t)(got > 0 ? got : 0);
     }
     return err;
@@ -188,7 +189,7 @@ static int copy_made(const struct export_file *f, struct limefile_copy *copy, ui
 static bool export_file_write(const struct export_file *f, uint64_t offset, uint64_t n,
                               struct progress *progress)
 {
-    struct limefile_face_piece piece;
+    struct limefile_export_range piece;
     struct limefile_copy copy = {.in = f->c->fd,
                                  .out = STDOUT_FILENO,
                                  .out_offset = LIMEFILE_AT_POSITION,
@@ -196,13 +197,13 @@ static bool export_file_write(const struct export_file *f, uint64_t offset, uint
                                  .context = progress};
     int err = 0;
     for (; n && !err; n -= piece.bytes, offset += piece.bytes) {
-        limefile_face_piece(f->export, f->number, offset, &piece);
+        limefile_export_range(f->export, f->number, offset, &piece);
         if (piece.bytes > n)
             piece.bytes = n;
         copy.left = piece.bytes;
         copy.in_offset = f->record.data_offset + piece.at;
-        err = piece.source == LIMEFILE_FACE_STORED ? limefile_copy(&copy)
-                                                 : copy_made(f, &copy, offset);
+        err = piece.source == LIMEFILE_EXPORT_STORED ? limefile_copy(&copy)
+                                                     : copy_made(f, &copy, offset);
     }
     if (err) {
         progress_hide();

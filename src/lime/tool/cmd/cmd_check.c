@@ -7,11 +7,11 @@
  */
 #define _GNU_SOURCE
 #include "check.h"
-#include "cells.h"
+#include "checkpoint.h"
 #include "container.h"
-#include "fieldcheck.h"
+#include "field_check.h"
 #include "jsonout.h"
-#include "limebeginning.h"
+#include "limedetect.h"
 #include "parallel.h"
 #include "pathlist.h"
 #include "tool.h"
@@ -218,7 +218,7 @@ static const struct limefile_finding *next_missing(struct check_state *state)
     struct limefile_finding *m = state->missing;
     while (state->check->options->strict && state->missing_count == 0 &&
            state->next_field < state->fields.count)
-        state->missing_count = limefile_fields_demand(&state->fields, state->next_field++, m);
+        state->missing_count = limefile_fields_strict(&state->fields, state->next_field++, m);
     if (state->missing_count == 2 && compare_findings(&m[0], &m[1]) > 0) {
         struct limefile_finding first = m[1];
         m[1] = m[0];
@@ -369,7 +369,7 @@ static int verify_container_data(struct check_state *state)
     else if (data->with_physics)
         sums_check_headers(data);
     if (data->with_data)
-        err = checkpoint_check(data);
+        err = check_checkpoint_data(data);
     return !err && data->with_physics ? physics_check(data) : err;
 }
 
@@ -397,7 +397,7 @@ static int classify_file(struct check_state *state)
         check->format = format;
         return 0;
     }
-    int kind = format ? 0 : limefile_beginning(state->c.source, &state->beginning);
+    int kind = format ? 0 : limefile_detect_container(state->c.source, &state->beginning);
     if (kind < 0)
         return state->beginning.code ? 0 : kind;
     if (kind == 0 && check->is_optional)

@@ -137,7 +137,7 @@ static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
     if (can_be_appended(edit, fields, field))
         return record_append(edit, type, xml, n);
     return edit_insert(edit, &field->record,
-                       &(struct limefile_insert){type, sizeof type - 1, xml, n});
+                       &(struct limefile_new_record){type, sizeof type - 1, xml, n});
 }
 
 /* Replaces the data of a checksum record, in place if they fit, padded with blanks. */
@@ -210,7 +210,7 @@ static bool get_field_to_sum(const struct checksum_options *o, const struct cont
                              const struct limefile_fields *fields, uint64_t ordinal,
                              struct limefile_field *out)
 {
-    if (!limefile_fields_of(fields, ordinal, out)) {
+    if (!limefile_fields_find(fields, ordinal, out)) {
         *out = (struct limefile_field){.kind = LIMEFILE_KIND_UNKNOWN};
         if (limefile_index_get(c->index, ordinal, &out->record) != 0)
             return false;
@@ -349,8 +349,8 @@ static enum limefile_verdict decide_sum_verdict(const struct sum_item *item,
                                            : LIMEFILE_UNVERIFIED;
     if (!f->by_checksum)
         return LIMEFILE_UNVERIFIED;
-    return f->has_checksum && limefile_field_matches(f, &item->sum) ? LIMEFILE_GOOD
-                                                                    : LIMEFILE_BAD;
+    return f->has_checksum && limefile_field_sum_matches(f, &item->sum) ? LIMEFILE_GOOD
+                                                                        : LIMEFILE_BAD;
 }
 
 static int sum_record(const struct checksum_options *o, const struct container *c,
@@ -508,7 +508,7 @@ static int add_to_container(const struct checksum_options *o, struct edit *edit,
     if (!is_intact(edit, &item->field.record) || load_fields(&edit->c, &fields) != TOOL_GOOD)
         return TOOL_BAD;
     int status = TOOL_BAD;
-    if (!limefile_fields_of(&fields, ordinal, &f)) {
+    if (!limefile_fields_find(&fields, ordinal, &f)) {
         message(
             edit->c.path,
             "record %" PRIu64
@@ -624,7 +624,7 @@ static bool parse_lattice(const char *text, uint64_t *sites)
     for (;;) {
         size_t n = strcspn(text, "x");
         uint64_t extent;
-        if (!limefile_text_number(text, n, &extent) || extent == 0 ||
+        if (!limefile_parse_number(text, n, &extent) || extent == 0 ||
             __builtin_mul_overflow(*sites, extent, sites))
             return false;
         if (!text[n])

@@ -4,7 +4,7 @@
 #include "limegauge.h"
 #include "limeoutput.h"
 #include "limephysics.h"
-#include "setfile.h"
+#include "volume_set.h"
 #include "text.h"
 #include "tool.h"
 
@@ -297,7 +297,7 @@ static const char help[] =
     "no configuration.\n";
 
 struct options {
-    struct limefile_gauge_form form;
+    struct limefile_gauge_options form;
     const char *record;
     bool force;
     bool ignores_checksum;
@@ -366,7 +366,7 @@ static int write_image(struct conversion *c, const struct options *o)
     if (!err && status == TOOL_GOOD)
         err = limefile_gauge_image_seal(c->image, &totals);
     if (!err && status == TOOL_GOOD)
-        err = limefile_gauge_image_write_rest(c->image, c->out.fd);
+        err = limefile_gauge_image_write_headers(c->image, c->out.fd);
     if (!err && status == TOOL_GOOD)
         status = convert_check_output(c->out.fd, c->out_path, o->form.format, &totals);
     if (!err && status == TOOL_GOOD) {
@@ -395,7 +395,7 @@ static void warn_changed_text(const char *path, const char *key, const char *tex
         message(path, "warning: %s has '?' for each byte that is not printable ASCII", key);
 }
 
-static void fill_form(struct limefile_gauge_form *form, const struct limefile_gauge *in,
+static void fill_form(struct limefile_gauge_options *form, const struct limefile_gauge *in,
                       char date[32], const char *type)
 {
     time_t t = time(NULL);
@@ -460,7 +460,7 @@ static enum limefile_gauge_format parse_suffix(const char *path)
     if (!dot)
         return LIMEFILE_GAUGE_NONE;
     return strcmp(dot, ".lime") == 0 ? LIMEFILE_GAUGE_ILDG
-                                     : limefile_gauge_format_named(dot + 1);
+                                     : limefile_gauge_format_by_name(dot + 1);
 }
 
 static struct options options;
@@ -468,7 +468,7 @@ static struct options options;
 static bool parse_one_of_two(const char *text, uint64_t one, uint64_t other, unsigned *out)
 {
     uint64_t value;
-    if (!limefile_text_number(text, strlen(text), &value) || (value != one && value != other))
+    if (!limefile_parse_number(text, strlen(text), &value) || (value != one && value != other))
         return false;
     *out = (unsigned)value;
     return true;
@@ -476,7 +476,7 @@ static bool parse_one_of_two(const char *text, uint64_t one, uint64_t other, uns
 
 static int parse_format_option(const void *command, char *text)
 {
-    options.form.format = limefile_gauge_format_named(text);
+    options.form.format = limefile_gauge_format_by_name(text);
     return options.form.format != LIMEFILE_GAUGE_NONE
                ? TOOL_GOOD
                : value_error(command, "--to", "format", text, "nersc, milc, openqcd, ildg");
@@ -498,8 +498,8 @@ static int parse_rows_option(const void *command, char *text)
 
 static int parse_sequence_option(const void *command, char *text)
 {
-    struct limefile_gauge_form *form = &options.form;
-    form->has_sequence = limefile_text_number(text, strlen(text), &form->sequence) &&
+    struct limefile_gauge_options *form = &options.form;
+    form->has_sequence = limefile_parse_number(text, strlen(text), &form->sequence) &&
                          form->sequence <= INT64_MAX;
     return form->has_sequence ? TOOL_GOOD
                               : value_error(command, "--sequence", NULL, text, "a number");
@@ -515,7 +515,7 @@ static int parse_lfn_option(const void *command, char *text)
 }
 
 /* Returns an option that the format cannot store, or NULL. */
-static const char *find_unsupported_option(const struct limefile_gauge_form *form)
+static const char *find_unsupported_option(const struct limefile_gauge_options *form)
 {
     bool nersc = form->format == LIMEFILE_GAUGE_NERSC;
     return form->lfn && form->format != LIMEFILE_GAUGE_ILDG ? "lfn"
@@ -541,7 +541,7 @@ static const struct option_rule rules[] = {
 
 static int run_convert(int count, char **paths)
 {
-    struct limefile_gauge_form *form = &options.form;
+    struct limefile_gauge_options *form = &options.form;
     (void)count;
     if (form->format == LIMEFILE_GAUGE_NONE)
         form->format = parse_suffix(paths[1]);

@@ -1,7 +1,7 @@
 /* cmd_edit.c - lime append, replace, rm, set: change the records of a container */
 #define _GNU_SOURCE
 #include "edit.h"
-#include "copy.h"
+#include "record_input.h"
 #include "pack.h"
 #include "container.h"
 #include "tool.h"
@@ -270,7 +270,7 @@ static int change_boundary(struct edit *edit, const struct limefile_record *reco
     if (record->mb == begins)
         return 0;
     if (edit_is_last(edit, record))
-        return limefile_append_message(edit->editor, begins);
+        return limefile_editor_set_mb(edit->editor, begins);
     int err = limefile_index_get(edit->c.index, record->ordinal - 1, &before);
     return err ? err
                : limefile_set_boundary(edit->c.source, before.header_offset,

@@ -1,11 +1,11 @@
 /* cmd_info.c - lime info: print what containers hold, in the terms of a physicist */
 #define _GNU_SOURCE
-#include "cells.h"
+#include "checkpoint.h"
 #include "container.h"
 #include "jsonout.h"
-#include "limebeginning.h"
+#include "limedetect.h"
 #include "limecheckpoint.h"
-#include "limeface.h"
+#include "limeexport.h"
 #include "limefile.h"
 #include "limeildg.h"
 #include "limeverdict.h"
@@ -297,7 +297,7 @@ static json_t *array_json(const struct limefile_field *field)
 {
     struct limefile_array a;
     char dtype[16] = "|u1";
-    if (limefile_array_of(field, &a) != 0)
+    if (limefile_array_from_field(field, &a) != 0)
         return json_null();
     if (a.precision)
         snprintf(dtype, sizeof dtype, ">%c%u", a.complex ? 'c' : 'f',
@@ -524,8 +524,8 @@ static void print_facts(const struct facts *facts)
 {
     for (size_t i = 0; i < facts->count; i++) {
         const struct fact *fact = &facts->fact[i];
-        limefile_text_defuse(fact->name, "");
-        limefile_text_defuse(fact->value, "");
+        limefile_text_sanitize(fact->name, "");
+        limefile_text_sanitize(fact->value, "");
         if (*fact->name)
             printf("  %-*s  %s\n", NAME_WIDTH, fact->name, fact->value);
         else
@@ -662,7 +662,7 @@ static int print_record_text(struct info *info, const struct limefile_record *r,
     enum facts_form form;
     struct limefile_field f;
     int status = TOOL_GOOD;
-    bool is_field = limefile_fields_of(&info->fields, r->ordinal, &f);
+    bool is_field = limefile_fields_find(&info->fields, r->ordinal, &f);
     if (r->mb)
         status = print_pending_user(info, user);
     if (!status && is_field) {
@@ -738,7 +738,7 @@ static bool is_container_or_named(const struct pathlist_item *item)
     if (fd < 0)
         return true;
     limefile_fd_init(&file, fd);
-    bool is_container = limefile_beginning(&file.source, &finding) != 0;
+    bool is_container = limefile_detect_container(&file.source, &finding) != 0;
     close(fd);
     return is_container;
 }

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "container.h"
 #include "limeoutput.h"
-#include "setfile.h"
+#include "volume_set.h"
 #include "text.h"
 #include "tool.h"
 
@@ -65,9 +65,9 @@ struct join_state {
 static int print_set_info(struct join_state *j)
 {
     static const char *const formats[] = {"", "MULTIFILE", "PARTFILE", "PARTFILE_DIR"};
-    struct limefile_volumes_facts facts;
+    struct limefile_volumes_info facts;
     struct limefile_record r;
-    limefile_volumes_facts(j->in.volumes, &facts);
+    limefile_volumes_info(j->in.volumes, &facts);
     printf("format    %s\nlattice  ", facts.volfmt <= 3 ? formats[facts.volfmt] : "?");
     for (unsigned i = 0; i < facts.lattice.dims; i++)
         printf(" %" PRIu64, facts.lattice.extent[i]);
@@ -125,9 +125,9 @@ static int copy_summed_field(struct join_state *j, const struct limefile_field *
         status = copy_chunk(j, f->record.data_offset + at * f->site_bytes,
                             (size_t)(n * f->site_bytes));
         if (status == TOOL_GOOD)
-            limefile_field_add(f, &sum, j->buffer, at, n);
+            limefile_field_add_sites(f, &sum, j->buffer, at, n);
     }
-    if (status != TOOL_GOOD || limefile_field_matches(f, &sum))
+    if (status != TOOL_GOOD || limefile_field_sum_matches(f, &sum))
         return status;
     message(j->in.path,
             "record %" PRIu64 ": the data of all volumes have the checksum %08" PRIx32
@@ -200,8 +200,8 @@ static int join_opened_set(struct join_state *j)
 /* Omitting records of a part of the lattice needs the user's consent (--skip-parts). */
 static int check_parts_allowed(const struct join_state *j, const struct options *o)
 {
-    struct limefile_volumes_facts facts;
-    limefile_volumes_facts(j->in.volumes, &facts);
+    struct limefile_volumes_info facts;
+    limefile_volumes_info(j->in.volumes, &facts);
     if (!j->out_path || o->records || !facts.skipped)
         return TOOL_GOOD;
     for (size_t i = 0; i < facts.skipped; i++) {
@@ -247,7 +247,7 @@ static int parse_record_number(const void *command, char *text)
         return TOOL_BAD;
     }
     uint64_t *record = &o->records[o->record_count++];
-    if (!limefile_text_number(text, strlen(text), record) || *record == 0)
+    if (!limefile_parse_number(text, strlen(text), record) || *record == 0)
         return value_error(command, "--record", NULL, text, "a number, from 1");
     return TOOL_GOOD;
 }

@@ -134,7 +134,7 @@ static uint64_t find_lfn_ordinal(struct edit *edit, const struct limefile_record
     struct limefile_field f;
     if (limefile_fields_build(edit->c.source, edit->c.index, &fields) != 0)
         return 0;
-    uint64_t ordinal = limefile_fields_of(&fields, data->ordinal, &f) ? f.by_lfn : 0;
+    uint64_t ordinal = limefile_fields_find(&fields, data->ordinal, &f) ? f.by_lfn : 0;
     limefile_fields_release(&fields);
     return ordinal;
 }
@@ -188,7 +188,7 @@ static int insert_lfn(struct edit *edit, const struct limefile_record *data, con
     size_t n = strlen(lfn);
     find_insert_position(edit, data, &after);
     return edit_insert(edit, &after,
-                       &(struct limefile_insert){lfn_type, sizeof lfn_type - 1, lfn, n});
+                       &(struct limefile_new_record){lfn_type, sizeof lfn_type - 1, lfn, n});
 }
 
 /* If the old name ends with a NUL, so does the new one. */

@@ -104,7 +104,7 @@ static void print_table(const struct container *c, const struct options *o)
 static json_t *record_json(const struct limefile_record *r)
 {
     char name[LIMEFILE_NAME_MAX + 1], hex[2 * LIMEFILE_TYPE_BYTES + 1];
-    limefile_name_of(r, name);
+    limefile_name_format(r, name);
     for (size_t i = 0; i < r->type_len; i++)
         sprintf(hex + 2 * i, "%02x", (unsigned char)r->type[i]);
     return json_pack(

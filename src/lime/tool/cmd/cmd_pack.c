@@ -252,7 +252,7 @@ static int fill_manifest(const struct container *c, int fd)
     }
     fputs(MANIFEST_HEAD, manifest);
     for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++) {
-        limefile_name_of(&r, name);
+        limefile_name_format(&r, name);
         write_entry(manifest, &r, name);
     }
     int failed = ferror(manifest);
@@ -291,7 +291,7 @@ static bool remove_manifest(const struct outdir *dir)
 static bool is_the_input(const struct container *c, const struct outdir *dir, const char *name)
 {
     int fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-    bool is_same = fd >= 0 && limefile_output_same(fd, c->fd);
+    bool is_same = fd >= 0 && limefile_output_same_file(fd, c->fd);
     if (fd >= 0)
         close(fd);
     if (is_same)
@@ -306,7 +306,7 @@ static bool replaces_input(const struct container *c, const struct outdir *dir, 
     char name[LIMEFILE_NAME_MAX + 1];
     bool is_same = is_the_input(c, dir, ".") || is_the_input(c, dir, MANIFEST_NAME);
     for (uint64_t i = 1; !is_same && force && limefile_index_get(c->index, i, &r) == 0; i++) {
-        limefile_name_of(&r, name);
+        limefile_name_format(&r, name);
         is_same = is_the_input(c, dir, name);
     }
     return is_same;
@@ -321,7 +321,7 @@ static bool unpack_to_directory(const struct container *c, const struct outdir *
     bool good = !replaces_input(c, dir, force) && remove_manifest(dir);
     progress_begin(&progress, "unpack", limefile_index_end(c->index));
     for (uint64_t i = 1; good && limefile_index_get(c->index, i, &r) == 0; i++) {
-        limefile_name_of(&r, name);
+        limefile_name_format(&r, name);
         good = outdir_save(dir, c, &r, name, force, &progress);
     }
     progress_end(&progress);

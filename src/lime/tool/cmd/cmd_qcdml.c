@@ -54,7 +54,7 @@ struct options {
 
 static int fill_value(const char *path, struct limefile_qcdml_value *value, const char *text)
 {
-    int err = limefile_qcdml_set(value, text);
+    int err = limefile_qcdml_set_text(value, text);
     return report_error(path, "fill in", err);
 }
 

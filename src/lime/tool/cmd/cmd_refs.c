@@ -8,7 +8,7 @@
 #define _GNU_SOURCE
 #include "container.h"
 #include "jsonout.h"
-#include "limeface.h"
+#include "limeexport.h"
 #include "pathlist.h"
 #include "tool.h"
 
@@ -37,8 +37,8 @@ struct refs {
     size_t count, capacity;
     char *first; /* the path of the first file */
     struct limefile_array array;
-    struct limefile_face *export; /* the Zarr export of the first file */
-    bool has_braces;              /* some URL contains a template's brackets */
+    struct limefile_export *export; /* the Zarr export of the first file */
+    bool has_braces;                /* some URL contains a template's brackets */
 };
 
 enum {
@@ -58,7 +58,7 @@ static bool find_only_field(const char *path, const struct limefile_fields *fiel
     uint64_t found = 0;
     for (size_t i = 0; i < fields->count; i++) {
         limefile_fields_get(fields, i, &field);
-        if (limefile_array_of(&field, &array) != 0)
+        if (limefile_array_from_field(&field, &array) != 0)
             continue;
         if (found++ == 0)
             *out = field;
@@ -83,7 +83,8 @@ static bool find_chosen_field(const struct refs *refs, const struct container *c
         return find_only_field(c->path, fields, out);
     if (!select_record(c, refs->options->record, refs->options->as_type, &record))
         return false;
-    if (limefile_fields_of(fields, record.ordinal, out) && limefile_array_of(out, &array) == 0)
+    if (limefile_fields_find(fields, record.ordinal, out) &&
+        limefile_array_from_field(out, &array) == 0)
         return true;
     message(c->path, "record %" PRIu64 ": not a field with a known site size", record.ordinal);
     return false;
@@ -154,14 +155,14 @@ static bool is_same_array(const struct limefile_array *a, const struct limefile_
 static bool add_refs_field(struct refs *refs, const char *path,
                            const struct limefile_field *field)
 {
-    const struct limefile_facename zarr = {.kind = LIMEFILE_FACE_ZARR};
+    const struct limefile_export_spec zarr = {.kind = LIMEFILE_EXPORT_ZARR};
     struct limefile_array array;
     char text[SHAPE_MAX], first_text[SHAPE_MAX];
-    int err = limefile_array_of(field, &array);
+    int err = limefile_array_from_field(field, &array);
     if (!err && refs->count == 0) {
         refs->array = array;
         refs->first = strdup(path);
-        err = refs->first ? limefile_face_open(field, &zarr, &refs->export) : -ENOMEM;
+        err = refs->first ? limefile_export_open(field, &zarr, &refs->export) : -ENOMEM;
     }
     if (err) {
         message_code(path, "read", err);
@@ -202,21 +203,21 @@ static void refs_release(struct refs *refs)
         free(refs->file[i].url);
     free(refs->file);
     free(refs->first);
-    limefile_face_close(refs->export);
+    limefile_export_close(refs->export);
 }
 
 /* Returns a text file of the first Zarr export; NULL: out of memory. */
 static json_t *read_export_text(const struct refs *refs, const char *dir, const char *name)
 {
-    struct limefile_face_entry entry;
-    struct limefile_face_piece piece;
+    struct limefile_export_entry entry;
+    struct limefile_export_range piece;
     uint64_t number, parent = 0;
-    if (dir && limefile_face_find(refs->export, 0, dir, &number))
+    if (dir && limefile_export_find(refs->export, 0, dir, &number))
         parent = number + 1;
-    if (!limefile_face_find(refs->export, parent, name, &number))
+    if (!limefile_export_find(refs->export, parent, name, &number))
         return NULL;
-    limefile_face_entry(refs->export, number, &entry);
-    limefile_face_piece(refs->export, number, 0, &piece); /* one piece, in memory */
+    limefile_export_entry(refs->export, number, &entry);
+    limefile_export_range(refs->export, number, 0, &piece); /* one piece, in memory */
     return json_loadb((const char *)piece.own, (size_t)entry.bytes, 0, NULL);
 }
 
@@ -277,15 +278,15 @@ static char *escape_braces(const char *url, bool braces)
 static bool print_chunks(const struct refs *refs, size_t i)
 {
     const struct refs_file *file = &refs->file[i];
-    struct limefile_face_entry entry;
-    struct limefile_face_piece piece;
+    struct limefile_export_entry entry;
+    struct limefile_export_range piece;
     char *url = escape_braces(file->url, refs->has_braces);
-    uint64_t entries = limefile_face_entries(refs->export);
+    uint64_t entries = limefile_export_entry_count(refs->export);
     for (uint64_t k = 0; url && k < entries && !ferror(stdout); k++) {
-        limefile_face_piece(refs->export, k, 0, &piece);
-        if (piece.source != LIMEFILE_FACE_STORED)
+        limefile_export_range(refs->export, k, 0, &piece);
+        if (piece.source != LIMEFILE_EXPORT_STORED)
             continue;
-        limefile_face_entry(refs->export, k, &entry);
+        limefile_export_entry(refs->export, k, &entry);
         printf(",\n\"field/%zu.%s\": ", i, entry.name);
         jsonout_print(stdout, json_pack("[o, o, o]", jsonout_string(url),
                                         jsonout_integer(file->data_offset + piece.at),

@@ -4,7 +4,7 @@
 #include "container.h"
 #include "edit.h"
 #include "limeedit.h"
-#include "limeguard.h"
+#include "limecleanup.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -62,7 +62,7 @@ static bool is_cut_fault(int code)
 /* True if lime or limefs left the tail, or the file is all zeros: no copy of it is needed. */
 static bool is_own_tail(const struct limefile_survey *survey)
 {
-    return survey->tail == LIMEFILE_TAIL_UNFINISHED || survey->tail == LIMEFILE_TAIL_OPEN ||
+    return survey->tail == LIMEFILE_TAIL_UNFINISHED || survey->tail == LIMEFILE_TAIL_RESIZED ||
            survey->tail == LIMEFILE_TAIL_REMOVED || survey->tail == LIMEFILE_TAIL_REDO ||
            (survey->tail == LIMEFILE_TAIL_ZEROS && survey->end == 0);
 }
@@ -145,7 +145,7 @@ static void report_damaged_record(struct repair *repair, const struct limefile_s
     enum { AT = LIMEFILE_HEADER_BYTES - LIMEFILE_TYPE_BYTES };
     char buf[TYPE_TEXT_MAX];
     size_t len = find_type_length(raw + AT);
-    if (len == 0 || survey->tail == LIMEFILE_TAIL_OPEN_RECORD ||
+    if (len == 0 || survey->tail == LIMEFILE_TAIL_RESIZED_RECORD ||
         survey->size - survey->end < LIMEFILE_HEADER_BYTES)
         return;
     repair->lost_records++;
@@ -201,7 +201,7 @@ static int report_lost_records(struct repair *repair, const struct limefile_surv
     char buf[TYPE_TEXT_MAX];
     uint64_t from = survey->end, data_end, next;
     int err = report_first_lost(repair, survey), hit = 0;
-    if (err || !(repair->force || survey->tail == LIMEFILE_TAIL_OPEN_RECORD))
+    if (err || !(repair->force || survey->tail == LIMEFILE_TAIL_RESIZED_RECORD))
         return err;
     progress_begin(&repair->progress, "search", survey->size - survey->end);
     while ((hit = limefile_salvage_find(&repair->file.source, from, survey->size,
@@ -211,7 +211,7 @@ static int report_lost_records(struct repair *repair, const struct limefile_surv
                 "repair: a complete record is cut: type '%s', %" PRIu64
                 " bytes, offset %" PRIu64,
                 header_type(&found.header, buf), found.header.bytes, found.offset);
-        if (limefile_extent_of(found.offset, found.header.bytes, &data_end, &next) != 0)
+        if (limefile_record_end(found.offset, found.header.bytes, &data_end, &next) != 0)
             break;
         from = next;
     }
@@ -257,16 +257,16 @@ static int fill_copy(const struct repair *repair, const struct limefile_survey *
 
 static int save_tail(struct repair *repair, const struct limefile_survey *survey, char **path)
 {
-    int fd = limefile_create_kept(AT_FDCWD, repair->path, survey->end, repair->fd, path);
+    int fd = limefile_create_cut_file(AT_FDCWD, repair->path, survey->end, repair->fd, path);
     if (fd < 0)
         return fd;
-    limefile_guard_set(AT_FDCWD, *path);
+    limefile_cleanup_add(AT_FDCWD, *path);
     int err = fill_copy(repair, survey, fd, *path);
     if (close(fd) != 0 && !err)
         err = -errno;
     if (err)
         unlink(*path);
-    limefile_guard_lift();
+    limefile_cleanup_clear();
     return err;
 }
 
@@ -274,7 +274,7 @@ static int save_tail(struct repair *repair, const struct limefile_survey *survey
 
 static int cut_file_tail(struct repair *repair, const struct limefile_survey *survey)
 {
-    int err = limefile_survey_cut(&repair->file.source, survey);
+    int err = limefile_survey_repair(&repair->file.source, survey);
     if (err)
         message_code(repair->path, "cut", err);
     return err;
@@ -316,7 +316,8 @@ static int repair_tail(struct repair *repair, const struct limefile_survey *surv
     limefile_survey_text(survey, text, sizeof text);
     if (repair->dry_run || is_own_tail(survey))
         repair_note(repair, "%s", text);
-    if (!repair->dry_run && survey->cut_sets_me) /* otherwise limefile_mend() prints it */
+    if (!repair->dry_run &&
+        survey->cut_sets_me) /* otherwise limefile_repair_headers() prints it */
         repair_note(repair, "offset %" PRIu64 ": record %" PRIu64 ": flags: ME set",
                     survey->last + 6, survey->records);
     return TOOL_GOOD;
@@ -358,7 +359,7 @@ static void note_mended(void *context, const char *text)
 static int survey_file(struct repair *repair, struct limefile_survey *survey)
 {
     progress_begin(&repair->progress, "check", get_file_size(repair));
-    int err = limefile_survey_take(&repair->file.source, repair_progress, repair, survey);
+    int err = limefile_survey_scan(&repair->file.source, repair_progress, repair, survey);
     progress_end(&repair->progress);
     return err;
 }
@@ -366,8 +367,8 @@ static int survey_file(struct repair *repair, struct limefile_survey *survey)
 static int mend_structure(struct repair *repair)
 {
     progress_begin(&repair->progress, "mend", get_file_size(repair));
-    int err = limefile_mend(&repair->file.source, repair->dry_run, note_mended, repair_progress,
-                            repair);
+    int err = limefile_repair_headers(&repair->file.source, repair->dry_run, note_mended,
+                                      repair_progress, repair);
     progress_end(&repair->progress);
     return err;
 }
@@ -453,7 +454,7 @@ static int repair_opened(struct repair *repair)
         return report_not_container(repair);
     if (survey.fault.code)
         message_finding(repair->path, &survey.fault, false);
-    if (limefile_survey_refusal(&survey) == LIMEFILE_E_MIXED) {
+    if (limefile_survey_check(&survey) == LIMEFILE_E_MIXED) {
         message(repair->path,
                 "repair: record %" PRIu64 " has the mark of a replacement that was killed, and "
                 "the new data after it are missing or damaged; a record may be part old, part "

@@ -431,7 +431,7 @@ static struct row_texts format_row(const struct stage_result *r)
 
 static bool is_in_place(const struct stage_result *r)
 {
-    return r->status == STAGE_STAGED || r->status == STAGE_THERE;
+    return r->status == STAGE_STAGED || r->status == STAGE_UP_TO_DATE;
 }
 
 static int result_exit_status(const struct stage_result *r)
@@ -471,7 +471,7 @@ static json_t *integer_json(bool is_known, uint64_t value)
     return is_known ? jsonout_integer(value) : json_null();
 }
 
-static json_t *texts_json(const struct stage_words *texts)
+static json_t *texts_json(const struct stage_messages *texts)
 {
     json_t *array = json_array();
     for (unsigned i = 0; i < texts->count; i++)
@@ -590,7 +590,7 @@ static void catch_signals(void)
 
 /* ---- results ---- */
 
-static void print_warnings(const char *path, const struct stage_words *texts)
+static void print_warnings(const char *path, const struct stage_messages *texts)
 {
     for (unsigned i = 0; i < texts->count; i++)
         message(path, "warning: %s", texts->line[i]);
@@ -646,8 +646,8 @@ static void print_failures(const struct tally *tally, size_t count)
 static void print_stage_summary(const struct tally *tally, size_t count, double seconds)
 {
     char bytes[NUMBER_HUMAN_MAX], rate[NUMBER_HUMAN_MAX];
-    size_t left = count - tally->status_count[STAGE_STAGED] - tally->status_count[STAGE_THERE] -
-                  tally->status_count[STAGE_FAILED];
+    size_t left = count - tally->status_count[STAGE_STAGED] -
+                  tally->status_count[STAGE_UP_TO_DATE] - tally->status_count[STAGE_FAILED];
     char unverified[64] = "", skipped[64] = "";
     if (tally->unverified)
         snprintf(unverified, sizeof unverified, "; %zu unverified", tally->unverified);
@@ -657,8 +657,8 @@ static void print_stage_summary(const struct tally *tally, size_t count, double 
             tally->status_count[STAGE_STAGED], number_human(tally->bytes, bytes), seconds,
             number_human((uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)),
                          rate),
-            tally->status_count[STAGE_THERE], tally->status_count[STAGE_FAILED], unverified,
-            skipped, left ? "; interrupted, repeat the command to continue" : "");
+            tally->status_count[STAGE_UP_TO_DATE], tally->status_count[STAGE_FAILED],
+            unverified, skipped, left ? "; interrupted, repeat the command to continue" : "");
 }
 
 static void release_tally(struct tally *tally)
@@ -697,7 +697,7 @@ static void print_results(struct stage *stage, const struct stagelist *list,
     bool stopped = false, job_reported = false;
     char what[32];
     progress_begin(&progress, what, list->bytes);
-    for (int got; (got = stage_next(stage, 100, &result, &moved)) >= 0;) {
+    for (int got; (got = stage_wait(stage, 100, &result, &moved)) >= 0;) {
         const char *why = job_reported ? NULL : stage_job_failure(stage);
         if (why) {
             message(o->stage.socket, "warning: copying without the job: %s", why);
@@ -725,11 +725,11 @@ static bool has_space(const struct stagelist *list, const struct options *o)
     uint64_t needed, available;
     char a[NUMBER_HUMAN_MAX], b[NUMBER_HUMAN_MAX];
     if (o->no_space_check ||
-        stage_space(list->items, list->count, list->dir, &needed, &available) != 0 ||
+        stage_compute_space(list->items, list->count, list->dir, &needed, &available) != 0 ||
         needed <= available)
         return true;
     message(list->dir,
-            "not enough space (%s needed, %s free); use --no-space-check to copy anyway",
+            "%s needed, %s free: nothing was staged; use --no-space-check to try anyway",
             number_human(needed, a), number_human(available, b));
     return false;
 }
@@ -760,7 +760,7 @@ static int stage_list(const struct stagelist *list, const struct options *o)
     print_failures(&tally, list->count);
     if (!o->quiet)
         print_stage_summary(&tally, list->count, seconds_now() - began);
-    size_t in_place = tally.status_count[STAGE_STAGED] + tally.status_count[STAGE_THERE];
+    size_t in_place = tally.status_count[STAGE_STAGED] + tally.status_count[STAGE_UP_TO_DATE];
     if (in_place != list->count || list->incomplete)
         tally.status = worse_status(tally.status, TOOL_BAD);
     release_tally(&tally);

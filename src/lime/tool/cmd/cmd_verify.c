@@ -1,13 +1,13 @@
 /* cmd_verify.c - lime verify: let a mount (the daemon or its job) verify its records */
 #define _GNU_SOURCE
 #include "container.h"
-#include "fieldcheck.h"
+#include "field_check.h"
 #include "jsonout.h"
-#include "limebeginning.h"
+#include "limedetect.h"
 #include "limefile.h"
 #include "limeildg.h"
 #include "limeverdict.h"
-#include "mounted.h"
+#include "mounted_container.h"
 #include "pathlist.h"
 #include "text.h"
 #include "tool.h"
@@ -63,7 +63,7 @@ static int scan_container(struct container *c, struct structure *structure)
 static int scan_file(struct container *c, struct structure *structure, bool *is_other)
 {
     struct limefile_finding finding;
-    int kind = c->mounted ? 1 : limefile_beginning(c->source, &finding);
+    int kind = c->mounted ? 1 : limefile_detect_container(c->source, &finding);
     *is_other = kind == 0;
     if (kind == 1)
         return scan_container(c, structure);
@@ -115,8 +115,8 @@ static const char help[] =
     "\n"
     "The verdict on a record is good, bad, unverified or unreadable, with a reason.\n"
     "Data are compared with their SciDAC checksum; those of a NERSC, MILC or openQCD\n"
-    "file, with the checksum, plaquette and link trace in its header. A container, or\n"
-    "a file in another format, is bad if it is damaged, for example cut short.\n"
+    "file, with the checksum, plaquette and link trace in its header. A container\n"
+    "or a file in another format is bad if it is damaged, for example cut short.\n"
     "\n"
     "The mount reads the data, with the ranks of its job if it has one (-o ranks=N,\n"
     "-o job=SOCKET). It keeps the verdict until the container changes:\n"
@@ -184,7 +184,7 @@ static void show_verify_progress(pthread_t thread, const char *path, uint64_t by
         if (pthread_timedjoin_np(thread, NULL, &until) != ETIMEDOUT)
             break;
         int len = progress.is_shown ? read_attribute(path, ATTR_VERIFYING, value) : 0;
-        if (len > 0 && limefile_text_number(value, (size_t)len, &done))
+        if (len > 0 && limefile_parse_number(value, (size_t)len, &done))
             progress_to(&progress, done);
     }
     progress_end(&progress);

@@ -78,7 +78,7 @@ void configs_close(struct configs *configs)
 
 void configs_field(const struct configs *configs, size_t i, struct limefile_field *out)
 {
-    limefile_fields_of(&configs->fields, configs->config[i].ordinal, out);
+    limefile_fields_find(&configs->fields, configs->config[i].ordinal, out);
 }
 
 int configs_cksum(struct configs *configs, size_t i)
@@ -137,7 +137,7 @@ const char *configs_precision(const struct configs *configs)
 
 bool plaquette_parse(const char *text, struct limefile_physics_stated *out)
 {
-    limefile_physics_state(out, LIMEFILE_PHYSICS_PLAQUETTE, 1, "", text, strlen(text));
+    limefile_physics_parse(out, LIMEFILE_PHYSICS_PLAQUETTE, 1, "", text, strlen(text));
     return out->is_number && text[strspn(text, "0123456789+-.eE")] == '\0';
 }
 
@@ -162,11 +162,11 @@ static int read_stated_plaquette(struct configs *configs, size_t i)
     struct limefile_field field;
     configs_field(configs, i, &field);
     int found =
-        limefile_physics_stated_plaquette(configs->c.source, configs->c.index, &field, &stated);
+        limefile_physics_read_plaquette(configs->c.source, configs->c.index, &field, &stated);
     if (found == 1)
         set_plaquette(&configs->config[i], stated.text, strlen(stated.text),
                       strcmp(stated.source, "xlf-info") == 0 ? "as in xlf-info"
-                                                            : "as in its XML record");
+                                                             : "as in its XML record");
     return found < 0 ? found : 0;
 }
 
@@ -186,7 +186,7 @@ static int compute_plaquette(struct configs *configs, size_t i)
     if (fd < 0)
         return fd;
     limefile_fd_init(&file, fd);
-    int err = limefile_sites_of_field(&file.source, &field, &context, &sites);
+    int err = limefile_sites_from_field(&file.source, &field, &context, &sites);
     const struct limefile_gauge_pass pass = {
         .sites = &sites, .threads = configs->threads, .memory = LIMEFILE_GAUGE_CHECK_BYTES};
     if (!err)
@@ -459,7 +459,7 @@ static int compare_crc(struct comparison *c, size_t i, const struct limefile_fie
         return status;
     sum = c->configs.config[i].cksum;
     snprintf(data, sizeof data, "%" PRIu32, sum);
-    unsigned forms = limefile_qcdml_crc(value->text, &stated, &hex);
+    unsigned forms = limefile_qcdml_parse_crc(value->text, &stated, &hex);
     if (forms && (stated == sum || (forms == 2 && hex == sum)))
         return TOOL_GOOD;
     int err = forms ? explain_crc_mismatch(c, f, stated, forms == 2 ? hex : stated, &why) : 0;

@@ -1,7 +1,7 @@
 /* compat.c - programs that replace those of C-LIME and Lemon under their names */
 #define _GNU_SOURCE
 #include "container.h"
-#include "copy.h"
+#include "record_input.h"
 #include "limeoutput.h"
 #include "outdir.h"
 #include "pack.h"
@@ -24,7 +24,7 @@ static int compat_usage(const char *program, const char *arguments)
 {
     char name[PATH_MAX];
     snprintf(name, sizeof name, "%s", program);
-    limefile_text_defuse(name, "");
+    limefile_text_sanitize(name, "");
     fprintf(stderr, "Usage: %s %s\n", name, arguments);
     return TOOL_BAD;
 }
@@ -144,7 +144,7 @@ static int print_record_data(struct limefile_source *source, const struct limefi
         return 0;
     }
     if (style->is_terminal)
-        limefile_text_defuse(data, "\t\n");
+        limefile_text_sanitize(data, "\t\n");
     printf("Data:           \"%s\" \n", data); /* ends at a NUL, as in C-LIME */
     return 0;
 }
@@ -154,7 +154,7 @@ static void print_record_head(const struct limefile_record *r, const struct styl
     char type[LIMEFILE_TYPE_BYTES + 1];
     snprintf(type, sizeof type, "%s", r->type);
     if (style->is_terminal)
-        limefile_text_defuse(type, "");
+        limefile_text_sanitize(type, "");
     printf("\n\n");
     printf("Message:        %" PRIu32 "\n", r->message);
     printf("Record:         %" PRIu32 "\n", r->record);
@@ -286,7 +286,7 @@ static int compat_unpack(struct container *c)
     int err = outdir_open(&dir, dir_path, false);
     if (err) {
         message_code(dir_path, "open", err);
-    } else if (limefile_output_same(dir.fd, c->fd)) {
+    } else if (limefile_output_same_file(dir.fd, c->fd)) {
         message_output(dir_path, "open", LIMEFILE_E_OUTPUT_INPUT);
         outdir_close(&dir);
     } else {

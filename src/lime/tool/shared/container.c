@@ -1,8 +1,8 @@
 /* container.c - open and index containers, report their faults, find their records */
 #define _GNU_SOURCE
 #include "container.h"
-#include "limebeginning.h"
-#include "mounted.h"
+#include "limedetect.h"
+#include "mounted_container.h"
 #include "text.h"
 #include "tool.h"
 
@@ -39,7 +39,7 @@ static void count_deviation(void *context, const struct limefile_finding *findin
 static int report_beginning(struct container *c)
 {
     struct limefile_finding finding;
-    c->beginning = limefile_beginning(c->source, &finding);
+    c->beginning = limefile_detect_container(c->source, &finding);
     if (c->beginning == 0) {
         message(c->path, "%s", TEXT_NOT_CONTAINER);
         return TOOL_UNUSABLE;
@@ -210,12 +210,12 @@ static bool find_by_number(const struct container *c, const char *word,
 {
     uint64_t first, second;
     const char *dot = strchr(word, '.');
-    if (limefile_text_number(word, strlen(word), &first)) {
+    if (limefile_parse_number(word, strlen(word), &first)) {
         *found = limefile_index_get(c->index, first, out) == 0;
         return true;
     }
-    if (!dot || !limefile_text_number(word, (size_t)(dot - word), &first) ||
-        !limefile_text_number(dot + 1, strlen(dot + 1), &second))
+    if (!dot || !limefile_parse_number(word, (size_t)(dot - word), &first) ||
+        !limefile_parse_number(dot + 1, strlen(dot + 1), &second))
         return false;
     *found = first <= UINT32_MAX && second <= UINT32_MAX &&
              limefile_index_by_number(c->index, (uint32_t)first, (uint32_t)second, out) == 0;

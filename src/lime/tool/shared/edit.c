@@ -1,7 +1,7 @@
 /* edit.c - open, lock and change a container */
 #define _GNU_SOURCE
 #include "edit.h"
-#include "limeguard.h"
+#include "limecleanup.h"
 #include "limeildg.h"
 #include "tool.h"
 
@@ -43,7 +43,7 @@ static int report_bad_tail(struct edit *edit)
     struct limefile_survey survey;
     struct container *c = &edit->c;
     container_report_fault(c);
-    if (limefile_survey_take(c->source, NULL, NULL, &survey) == 0 && !survey.is_container) {
+    if (limefile_survey_scan(c->source, NULL, NULL, &survey) == 0 && !survey.is_container) {
         message(c->path, "not a LIME container");
         return TOOL_UNUSABLE;
     }
@@ -171,8 +171,8 @@ static int rewrite_at(const struct limefile_rewrite *what, char *real)
 }
 
 static int rewrite_file(struct edit *edit, const struct limefile_record *record,
-                        const struct limefile_piece *piece,
-                        const struct limefile_insert *insert)
+                        const struct limefile_chunk *piece,
+                        const struct limefile_new_record *insert)
 {
     struct stat st;
     const struct limefile_rewrite to = {
@@ -197,7 +197,7 @@ int edit_remove(struct edit *edit, const struct limefile_record *record)
 }
 
 int edit_insert(struct edit *edit, const struct limefile_record *after,
-                const struct limefile_insert *insert)
+                const struct limefile_new_record *insert)
 {
     if (edit_is_last(edit, after))
         return record_append(edit, insert->type, insert->data, insert->bytes);
@@ -211,23 +211,23 @@ bool edit_append(struct edit *edit, const char *type, bool begins_message, struc
                  struct progress *progress)
 {
     sigset_t before;
-    struct limefile_last last;
+    struct limefile_last_record last;
     uint64_t end, bytes;
     int err = edit->c.source->ops->size(edit->c.source, &end);
     if (!err) {
-        limefile_guard_end(edit->c.fd, end);
+        limefile_cleanup_truncate(edit->c.fd, end);
         err = limefile_append_begin(edit->editor, type, strlen(type));
     }
     if (!err && begins_message)
-        err = limefile_append_message(edit->editor, true);
+        err = limefile_editor_set_mb(edit->editor, true);
     if (!err) {
         limefile_editor_last(edit->editor, &last);
         if (!input_copy(input, edit->c.fd, edit->c.path, last.data_offset, progress, &bytes))
             return false;
-        limefile_guard_hold(&before);
+        limefile_cleanup_block(&before);
         err = limefile_commit(edit->editor, bytes);
-        limefile_guard_lift();
-        limefile_guard_release(&before);
+        limefile_cleanup_clear();
+        limefile_cleanup_unblock(&before);
     }
     if (err)
         message_code(edit->c.path, "append", err);
@@ -236,12 +236,12 @@ bool edit_append(struct edit *edit, const char *type, bool begins_message, struc
 
 int edit_rollback(struct edit *edit)
 {
-    struct limefile_last last;
+    struct limefile_last_record last;
     int err = 0;
     while (!err && limefile_editor_last(edit->editor, &last) == 0 &&
            last.ordinal > limefile_index_count(edit->c.index))
         err = limefile_remove_last(edit->editor);
-    limefile_guard_lift();
+    limefile_cleanup_clear();
     report_error(edit->c.path, "undo append", err);
     return TOOL_BAD;
 }
@@ -270,8 +270,9 @@ static bool copy_steps(struct edit *edit, struct input *input, const struct lime
     for (uint64_t done = 0; done < redo->bytes; done += step) {
         uint64_t left = redo->bytes - done;
         step = left < STEP_BYTES ? left : STEP_BYTES;
-        if (limefile_guard_waits() || !input_copy_part(input, done, step, edit->c.fd,
-                                                       edit->c.path, redo->offset + done, progress))
+        if (limefile_cleanup_pending() ||
+            !input_copy_part(input, done, step, edit->c.fd, edit->c.path, redo->offset + done,
+                             progress))
             return false;
     }
     return true;
@@ -291,7 +292,7 @@ static int replace_in_place(struct edit *edit, const struct limefile_record *rec
     if (err)
         message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
                 redo.is_valid ? "'lime repair' completes or undoes it"
-                            : "the record has its old data");
+                              : "the record has its old data");
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
@@ -302,12 +303,12 @@ int edit_replace(struct edit *edit, const struct limefile_record *record, struct
     struct progress progress;
     uint64_t bytes = (uint64_t)input->st.st_size;
     if (!in_place)
-        return rewrite_file(edit, record, &(struct limefile_piece){input->fd, 0, bytes}, NULL);
+        return rewrite_file(edit, record, &(struct limefile_chunk){input->fd, 0, bytes}, NULL);
     progress_begin(&progress, "replace", bytes);
-    limefile_guard_hold(&before);
+    limefile_cleanup_block(&before);
     int status = replace_in_place(edit, record, input, &progress);
     progress_end(&progress);
-    limefile_guard_release(&before);
+    limefile_cleanup_unblock(&before);
     return status;
 }
 

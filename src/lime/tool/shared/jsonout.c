@@ -17,7 +17,7 @@ bool jsonout_is_utf8(const char *text)
     uint32_t code;
     size_t n = 1;
     for (size_t len = strlen(text); n && len; text += n, len -= n)
-        n = limefile_text_sequence(text, len, &code);
+        n = limefile_utf8_decode(text, len, &code);
     return n != 0;
 }
 
@@ -29,7 +29,7 @@ json_t *jsonout_string(const char *text)
     char *escaped = malloc(3 * len + 1);
     uint32_t code;
     for (size_t i = 0; escaped && i < len;) {
-        size_t n = limefile_text_sequence(text + i, len - i, &code);
+        size_t n = limefile_utf8_decode(text + i, len - i, &code);
         if (n == 0)
             filled += (size_t)sprintf(escaped + filled, "%%%02X", (unsigned char)text[i]);
         else

@@ -1,7 +1,7 @@
 /* outdir.c - write records to files in a directory */
 #define _GNU_SOURCE
 #include "outdir.h"
-#include "copy.h"
+#include "record_input.h"
 #include "limeoutput.h"
 #include "tool.h"
 
@@ -25,7 +25,7 @@ int outdir_open(struct outdir *dir, const char *path, bool must_be_empty)
     *dir = (struct outdir){.path = path, .fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
     if (dir->fd < 0)
         return -errno;
-    limefile_output_clean(dir->fd);
+    limefile_output_remove_stale(dir->fd);
     int err = must_be_empty ? directory_each(dir->fd, ".", 0, fail_not_empty, NULL) : 0;
     if (err)
         outdir_close(dir);

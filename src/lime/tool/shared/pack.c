@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "pack.h"
 #include "container.h"
-#include "copy.h"
+#include "record_input.h"
 #include "limeoutput.h"
 #include "tool.h"
 
@@ -31,7 +31,7 @@ static void make_record_name(size_t i, const char *type, size_t type_len,
         .type = type,
         .type_len = (uint8_t)type_len,
     };
-    limefile_name_of(&record, name);
+    limefile_name_format(&record, name);
 }
 
 static bool reserve_entry(struct packlist *list, size_t text)
@@ -461,7 +461,7 @@ static bool is_input_file(const struct packing *p, const char *path,
                           const struct limefile_output *out)
 {
     int fd = openat(p->dirfd, path, O_PATH | O_CLOEXEC);
-    bool is_same = fd >= 0 && limefile_output_is(out, fd);
+    bool is_same = fd >= 0 && limefile_output_is_target(out, fd);
     if (fd >= 0)
         close(fd);
     return is_same;

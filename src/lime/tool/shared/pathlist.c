@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "pathlist.h"
 #include "limeoutput.h"
-#include "mounted.h"
+#include "mounted_container.h"
 #include "tool.h"
 
 #include <errno.h>

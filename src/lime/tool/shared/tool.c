@@ -123,7 +123,7 @@ __attribute__((format(printf, 2, 0))) static char *format_line(const char *file,
         line = NULL;
     free(text);
     if (line)
-        limefile_text_defuse(line, "");
+        limefile_text_sanitize(line, "");
     return line;
 }
 
@@ -256,13 +256,13 @@ int value_error(const struct command *command, const char *option, const char *n
 
 int command_run(const struct command *command, int argc, char **argv)
 {
-    char why[OPTION_WHY_BYTES];
+    char why[OPTION_ERROR_BYTES];
     int status =
-        limefile_options_read(command->rules, argc, argv, command->operand, command, why);
+        limefile_options_parse(command->rules, argc, argv, command->operand, command, why);
     int count = argc - optind;
-    if (status == OPTION_ASKS_HELP)
+    if (status == OPTION_HELP)
         return print_help(command);
-    if (status == OPTION_IS_WRONG)
+    if (status == OPTION_INVALID)
         return usage_error(command, "%s", why);
     if (!status && command->operands.usage &&
         (count < command->operands.least || count > command->operands.most))
@@ -308,7 +308,7 @@ bool number_parse_size(const char *text, size_t len, uint64_t *out)
         power = (unsigned)(unit - units) % 4 + 1;
         len--;
     }
-    return limefile_text_number(text, len, out) &&
+    return limefile_parse_number(text, len, out) &&
            !__builtin_mul_overflow(*out, UINT64_C(1) << (10 * power), out);
 }
 
@@ -335,7 +335,7 @@ __attribute__((format(printf, 2, 0))) static void format_defused(char text[VALUE
                                                                  va_list args)
 {
     vsnprintf(text, VALUE_TEXT_MAX, format, args);
-    limefile_text_defuse(text, "");
+    limefile_text_sanitize(text, "");
 }
 
 bool headings_are_bold(void)

@@ -5,7 +5,7 @@
  * puts them in order and writes them; for reading, the other way round. Other patterns are
  * moved piece by piece.
  */
-#include "files.h"
+#include "backend_common.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -52,7 +52,7 @@ static int gather_open(struct bench_io *io)
     g->slice = malloc(bytes);
     g->part = malloc(bytes);
     if (!g->slice || !g->part)
-        return bench_io_errno(io, "open");
+        return bench_io_fail_errno(io, "open");
     return bench_posix_open(io);
 }
 
@@ -182,7 +182,7 @@ static int gather_transfer(struct bench_io *io)
 const struct bench_backend bench_gather = {
     .name = "gather",
     .about = "everything through rank 0 and POSIX calls, as C-LIME programs do",
-    .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_LEAVE,
+    .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_NOSYNC,
     .patterns = BENCH_ALL_PATTERNS,
     .state_bytes = sizeof(struct gather),
     .unsupported = gather_unsupported,

@@ -1,5 +1,5 @@
 /* backend_hdf5.c - HDF5 with its parallel file driver: one dataset of bytes */
-#include "files.h"
+#include "backend_common.h"
 
 #include <hdf5.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static const char *hdf5_unsupported(const struct bench_task *task)
         return "--unlimited: HDF5 needs --chunk for it";
     if (task->unlimited && !bench_is_collective(task))
         return "--unlimited: HDF5 extends a dataset in collective calls only";
-    return bench_dataset_refuses(task);
+    return bench_dataset_unsupported(task);
 }
 
 /* ---- errors ---- */
@@ -56,7 +56,7 @@ static int hdf5_prepare(struct bench_io *io)
 {
     struct hdf5 *h = io->state;
     *h = (struct hdf5){.file = -1, .dataset = -1, .transfer_list = -1};
-    bench_dataset_set(&h->set, io->task);
+    bench_dataset_init(&h->set, io->task);
     H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
     return 0;
 }
@@ -115,7 +115,7 @@ static void store_hdf5_hints(struct bench_io *io, struct hdf5 *h)
     MPI_Info info;
     if (H5Fget_vfd_handle(h->file, H5P_DEFAULT, (void **)&file) >= 0 &&
         MPI_File_get_info(*file, &info) == MPI_SUCCESS)
-        bench_info_keep(io, info);
+        bench_info_store(io, info);
 }
 
 static int hdf5_open(struct bench_io *io)
@@ -155,7 +155,7 @@ static int hdf5_close(struct bench_io *io)
     if (h->file >= 0)
         code |= hdf5_check(io, "close", H5Fclose(h->file));
     if (h->file >= 0 && code == 0)
-        code = bench_posix_settle(io);
+        code = bench_posix_sync_path(io);
     h->file = h->dataset = h->transfer_list = -1;
     return code;
 }
@@ -195,7 +195,7 @@ static int extend_dataset(struct bench_io *io, int64_t i)
 {
     struct hdf5 *h = io->state;
     hsize_t now[BENCH_DATASET_DIMS];
-    int64_t reach = bench_dataset_reach(&h->set, i);
+    int64_t reach = bench_dataset_length_for(&h->set, i);
     if ((hsize_t)reach <= h->length)
         return 0;
     for (int d = 0; d < h->set.dims; d++)

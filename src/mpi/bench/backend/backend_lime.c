@@ -4,7 +4,7 @@
  * Other patterns are described as lattices, too: disjoint blocks as one of one dimension,
  * interleaved pieces as one of two, of which the ranks divide the faster.
  */
-#include "files.h"
+#include "backend_common.h"
 
 #include "lemon.h"
 
@@ -218,7 +218,7 @@ static int close_record(struct bench_io *io)
 const struct bench_backend bench_lime = {
     .name = "lime",
     .about = "Lemon: a record of a LIME container, lattice calls",
-    .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_ALIGN | BENCH_CAN_HINT | BENCH_CAN_SUM,
+    .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_ALIGN | BENCH_CAN_HINT | BENCH_CAN_CHECKSUM,
     .patterns = BENCH_PATTERN_BIT(BENCH_DISJOINT) | BENCH_PATTERN_BIT(BENCH_INTERLEAVED) |
                 BENCH_PATTERN_BIT(BENCH_LATTICE),
     .state_bytes = sizeof(struct lime),

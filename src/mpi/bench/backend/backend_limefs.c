@@ -6,8 +6,8 @@
  * a mount normally stays up.
  */
 #define _GNU_SOURCE
-#include "files.h"
-#include "guard.h"
+#include "backend_common.h"
+#include "cleanup.h"
 #include "limefile.h"
 
 #include <errno.h>
@@ -223,9 +223,9 @@ static int make_mount_point(struct bench_io *io, struct limefs *l)
             (int)sizeof l->directory ||
         !mkdtemp(l->directory)) {
         l->directory[0] = '\0';
-        return bench_io_errno(io, "make mount point");
+        return bench_io_fail_errno(io, "make mount point");
     }
-    bench_guard_mount(l->directory);
+    bench_cleanup_add_mount(l->directory);
     return 0;
 }
 
@@ -245,7 +245,7 @@ static int mount_container(struct bench_io *io, struct limefs *l, int64_t job_ra
     int log = memfd_create("limefs", MFD_CLOEXEC), code = -1;
     errno = spawn_limefs(&l->daemon, program, argv, log);
     if (errno != 0)
-        bench_io_errno(io, "start limefs");
+        bench_io_fail_errno(io, "start limefs");
     else
         code = wait_until_usable(io, l, job_ranks > 0, log);
     if (log >= 0)
@@ -269,7 +269,7 @@ static bool wait_for_exit(pid_t daemon)
 static void unmount_container(struct limefs *l)
 {
     for (int ms = 0; l->directory[0] && is_mounted(l->directory); ms += PAUSE_MS) {
-        if (bench_guard_unmount(l->directory, ms > BUSY_SECONDS * 1000) || errno != EBUSY)
+        if (bench_cleanup_unmount(l->directory, ms > BUSY_SECONDS * 1000) || errno != EBUSY)
             break;
         pause_briefly();
     }
@@ -278,7 +278,7 @@ static void unmount_container(struct limefs *l)
         waitpid(l->daemon, NULL, 0);
     }
     if (l->directory[0])
-        bench_guard_remove(l->directory);
+        bench_cleanup_remove(l->directory);
 }
 
 /* ---- the back ends ---- */
@@ -300,13 +300,13 @@ static int make_container(struct bench_io *io)
     if (code == 0)
         code = limefile_header_encode(&header, raw);
     if (code == 0)
-        code = limefile_extent_of(0, bytes, &end, &next);
+        code = limefile_record_end(0, bytes, &end, &next);
     if (code != 0)
         return bench_io_fail(io, "make container", "too large");
     if (bench_posix_open(io) != 0)
         return -1;
     if (write(io->fd, raw, sizeof raw) != sizeof raw || ftruncate(io->fd, (off_t)next) != 0)
-        code = bench_io_errno(io, "make container");
+        code = bench_io_fail_errno(io, "make container");
     return bench_posix_close(io) | code;
 }
 
@@ -351,13 +351,13 @@ static int limefs_open(struct bench_io *io)
 {
     const struct limefs *l = io->state;
     io->fd = open(l->record, (io->is_writing ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
-    return io->fd < 0 ? bench_io_errno(io, "open") : 0;
+    return io->fd < 0 ? bench_io_fail_errno(io, "open") : 0;
 }
 
 const struct bench_backend bench_limefs = {
     .name = "limefs",
     .about = "a record of a mounted LIME container, pwrite and pread",
-    .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_LEAVE,
+    .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_NOSYNC,
     .patterns = BENCH_ALL_PATTERNS,
     .state_bytes = sizeof(struct limefs),
     .unavailable = limefs_unavailable,
@@ -373,7 +373,7 @@ const struct bench_backend bench_limefs = {
 const struct bench_backend bench_limefs_job = {
     .name = "limefs-job",
     .about = "the same, through an MPI job of the mount",
-    .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_LEAVE,
+    .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_NOSYNC,
     .patterns = BENCH_ALL_PATTERNS,
     .state_bytes = sizeof(struct limefs),
     .unavailable = limefs_unavailable,

@@ -1,5 +1,5 @@
 /* backend_mpiio.c - MPI-IO: one call with an explicit offset per piece */
-#include "files.h"
+#include "backend_common.h"
 
 static int mpiio_open(struct bench_io *io)
 {
@@ -19,7 +19,7 @@ static int mpiio_move_piece(struct bench_io *io, const struct bench_piece *piece
     else
         error = io->is_writing ? MPI_File_write_at(file, offset, data, n, MPI_BYTE, &status)
                                : MPI_File_read_at(file, offset, data, n, MPI_BYTE, &status);
-    return bench_mpifile_moved(io, error, &status, MPI_BYTE, n);
+    return bench_mpifile_check(io, error, &status, MPI_BYTE, n);
 }
 
 /* Each rank makes the same number of collective calls; a rank without pieces left moves
@@ -44,7 +44,7 @@ const struct bench_backend bench_mpiio = {
     .name = "mpiio",
     .about = "MPI-IO, a call for each piece",
     .abilities =
-        BENCH_CAN_INDEPENDENT | BENCH_CAN_COLLECTIVE | BENCH_CAN_HINT | BENCH_CAN_LEAVE,
+        BENCH_CAN_INDEPENDENT | BENCH_CAN_COLLECTIVE | BENCH_CAN_HINT | BENCH_CAN_NOSYNC,
     .patterns = BENCH_ALL_PATTERNS,
     .open = mpiio_open,
     .transfer = mpiio_transfer,

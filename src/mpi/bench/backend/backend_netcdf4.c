@@ -1,5 +1,5 @@
 /* backend_netcdf4.c - parallel NetCDF-4: one variable of bytes in an HDF5 file */
-#include "files.h"
+#include "backend_common.h"
 
 #include <netcdf.h>
 #include <netcdf_meta.h>
@@ -33,7 +33,7 @@ static const char *netcdf4_unsupported(const struct bench_task *task)
         return "--unlimited: NetCDF-4 needs --chunk for it";
     if (task->unlimited && !bench_is_collective(task))
         return "--unlimited: NetCDF-4 extends a variable in collective calls only";
-    return bench_dataset_refuses(task);
+    return bench_dataset_unsupported(task);
 }
 
 static int netcdf4_check(struct bench_io *io, const char *action, int result)
@@ -43,7 +43,7 @@ static int netcdf4_check(struct bench_io *io, const char *action, int result)
 
 static int netcdf4_prepare(struct bench_io *io)
 {
-    bench_dataset_set(&((struct netcdf *)io->state)->set, io->task);
+    bench_dataset_init(&((struct netcdf *)io->state)->set, io->task);
 #if HAVE_ALIGNMENT
     int alignment = io->task->alignment ? (int)io->task->alignment : 1;
     return netcdf4_check(io, "set alignment", nc_set_alignment(alignment, alignment));
@@ -112,7 +112,7 @@ static int netcdf4_close(struct bench_io *io)
     n->is_open = false;
     if (netcdf4_check(io, "close", nc_close(n->file)) != 0)
         return -1;
-    return bench_posix_settle(io);
+    return bench_posix_sync_path(io);
 }
 
 /* ---- data ---- */

@@ -1,5 +1,5 @@
 /* backend_pnetcdf.c - PnetCDF: one variable of bytes in a classic NetCDF file */
-#include "files.h"
+#include "backend_common.h"
 
 #include <inttypes.h>
 #include <pnetcdf.h>
@@ -25,7 +25,7 @@ static int pnetcdf_check(struct bench_io *io, const char *action, int result)
 
 static int pnetcdf_prepare(struct bench_io *io)
 {
-    bench_dataset_set(&((struct pnetcdf *)io->state)->set, io->task);
+    bench_dataset_init(&((struct pnetcdf *)io->state)->set, io->task);
     return 0;
 }
 
@@ -78,7 +78,7 @@ static int pnetcdf_open(struct bench_io *io)
     if (io->is_writing && pnetcdf_define(io, n) != 0)
         return -1;
     if (ncmpi_inq_file_info(n->file, &used) == NC_NOERR)
-        bench_info_keep(io, used);
+        bench_info_store(io, used);
     if (!io->is_writing && pnetcdf_check(io, "find variable",
                                          ncmpi_inq_varid(n->file, VARIABLE, &n->variable)) != 0)
         return -1;
@@ -105,7 +105,7 @@ static int pnetcdf_close(struct bench_io *io)
     n->is_open = false;
     int code = end_independent(io, n);
     code |= pnetcdf_check(io, "close", ncmpi_close(n->file));
-    return code ? code : bench_posix_settle(io);
+    return code ? code : bench_posix_sync_path(io);
 }
 
 /* ---- data ---- */
@@ -151,7 +151,7 @@ const struct bench_backend bench_pnetcdf = {
     .patterns = BENCH_ALL_PATTERNS,
     .may_hang = true,
     .state_bytes = sizeof(struct pnetcdf),
-    .unsupported = bench_dataset_refuses,
+    .unsupported = bench_dataset_unsupported,
     .prepare = pnetcdf_prepare,
     .open = pnetcdf_open,
     .transfer = pnetcdf_transfer,

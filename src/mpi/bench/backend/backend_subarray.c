@@ -2,7 +2,7 @@
  * backend_subarray.c - MPI-IO with a 4-dimensional file view and one collective call, as the
  * original Lemon does
  */
-#include "files.h"
+#include "backend_common.h"
 
 #include <limits.h>
 
@@ -60,7 +60,7 @@ static int subarray_open(struct bench_io *io)
     if (bench_mpifile_open(io, io->comm) != 0)
         return -1;
     make_types(io, s);
-    return bench_io_mpi(
+    return bench_io_fail_mpi(
         io, "set view",
         MPI_File_set_view(io->file, 0, s->site, s->view, "native", MPI_INFO_NULL));
 }
@@ -72,13 +72,13 @@ static int subarray_transfer(struct bench_io *io)
     int error = io->is_writing
                     ? MPI_File_write_at_all(io->file, 0, io->data, s->sites, s->site, &status)
                     : MPI_File_read_at_all(io->file, 0, io->data, s->sites, s->site, &status);
-    return bench_mpifile_moved(io, error, &status, s->site, s->sites);
+    return bench_mpifile_check(io, error, &status, s->site, s->sites);
 }
 
 const struct bench_backend bench_subarray = {
     .name = "subarray",
     .about = "MPI-IO, one call with a 4-dimensional file view",
-    .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_HINT | BENCH_CAN_LEAVE,
+    .abilities = BENCH_CAN_COLLECTIVE | BENCH_CAN_HINT | BENCH_CAN_NOSYNC,
     .patterns = BENCH_PATTERN_BIT(BENCH_LATTICE),
     .state_bytes = sizeof(struct subarray),
     .unsupported = subarray_unsupported,

@@ -13,7 +13,7 @@ static void set_chunk(struct bench_dataset *set, int64_t bytes)
     }
 }
 
-void bench_dataset_set(struct bench_dataset *set, const struct bench_task *task)
+void bench_dataset_init(struct bench_dataset *set, const struct bench_task *task)
 {
     const struct bench_pattern *p = &task->pattern;
     *set = (struct bench_dataset){.pattern = p};
@@ -81,7 +81,7 @@ static void lattice_slab(const struct bench_pattern *p, int rank, int64_t i,
 
 /* ---- all ---- */
 
-const char *bench_dataset_refuses(const struct bench_task *task)
+const char *bench_dataset_unsupported(const struct bench_task *task)
 {
     const struct bench_pattern *p = &task->pattern;
     bool lattice = p->kind == BENCH_LATTICE;
@@ -133,7 +133,7 @@ void bench_dataset_slab(const struct bench_dataset *set, int rank, int64_t i,
     }
 }
 
-int64_t bench_dataset_reach(const struct bench_dataset *set, int64_t i)
+int64_t bench_dataset_length_for(const struct bench_dataset *set, int64_t i)
 {
     int64_t reach = 0;
     for (int rank = 0; rank < set->pattern->ranks; rank++) {

@@ -27,10 +27,10 @@ struct bench_slab {
     int64_t mem_offset, bytes; /* in the rank's buffer */
 };
 
-void bench_dataset_set(struct bench_dataset *, const struct bench_task *);
+void bench_dataset_init(struct bench_dataset *, const struct bench_task *);
 
 /* Returns why the pattern has no array of this shape, or NULL. */
-const char *bench_dataset_refuses(const struct bench_task *);
+const char *bench_dataset_unsupported(const struct bench_task *);
 
 /* Returns the largest number of slabs of any rank; gets slab i of a rank, which is empty if the
  * rank has fewer. */
@@ -38,6 +38,6 @@ int64_t bench_dataset_rounds(const struct bench_dataset *);
 void bench_dataset_slab(const struct bench_dataset *, int rank, int64_t i, struct bench_slab *);
 
 /* Returns how long the first dimension must be for slab i of every rank. */
-int64_t bench_dataset_reach(const struct bench_dataset *, int64_t i);
+int64_t bench_dataset_length_for(const struct bench_dataset *, int64_t i);
 
 #endif

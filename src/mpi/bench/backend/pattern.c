@@ -1,6 +1,6 @@
 /* pattern.c - the bytes of the file that each rank has, and their values */
 #include "pattern.h"
-#include "mix.h"
+#include "splitmix64.h"
 
 #include <string.h>
 
@@ -191,7 +191,7 @@ void bench_data_fill(uint64_t seed, int64_t at, void *data, int64_t n)
 }
 
 void bench_data_check(uint64_t seed, int64_t at, const void *data, int64_t n,
-                      struct bench_wrong *wrong)
+                      struct bench_mismatch *wrong)
 {
     const unsigned char *in = data;
     unsigned char expected[BLOCK];

@@ -36,7 +36,7 @@ int64_t lemon_box_bytes(const struct lemon_box *);
 
 /* Returns how many bytes of the box precede byte `at` of the file, 0 <= at <= lattice bytes. If
  * that byte belongs to the box, this is its offset in memory. */
-int64_t lemon_box_before(const struct lemon_box *, int64_t at);
+int64_t lemon_box_bytes_before(const struct lemon_box *, int64_t at);
 
 /* The box consists of runs, which are contiguous in the file and have the same length: the
  * length (0 for an empty box), and the offset of a run in the file. */
@@ -49,8 +49,8 @@ struct lemon_box_walk {
     int dims;       /* the dimensions that differ between runs, slowest first */
     int64_t at[LEMON_BOX_DIMS], sites[LEMON_BOX_DIMS], bytes[LEMON_BOX_DIMS];
 };
-void lemon_box_walk_set(struct lemon_box_walk *, const struct lemon_box *, int64_t run_bytes,
-                        int64_t run);
+void lemon_box_walk_init(struct lemon_box_walk *, const struct lemon_box *, int64_t run_bytes,
+                         int64_t run);
 void lemon_box_walk_next(struct lemon_box_walk *);
 
 /* Computes the first site and the number of sites of rank coordinate c (of n) in an extent. */

@@ -24,7 +24,7 @@ struct lemon_grid {
 
 /* lattice, parts: in the order of the communicator's dimensions. mapping[i]: the communicator's
  * dimension that is dimension i on disk; NULL: the same order. */
-void lemon_grid_make(struct lemon_grid *, int dims, int64_t site_bytes, const int *lattice,
+void lemon_grid_init(struct lemon_grid *, int dims, int64_t site_bytes, const int *lattice,
                      const int *parts, const int *mapping);
 
 int64_t lemon_grid_ranks(const struct lemon_grid *);
@@ -32,10 +32,10 @@ int64_t lemon_grid_ranks(const struct lemon_grid *);
 /* Returns the bytes of the lattice, or -1 if an int64_t cannot hold them. */
 int64_t lemon_grid_bytes(const struct lemon_grid *);
 
-void lemon_grid_box(const struct lemon_grid *, int64_t rank, struct lemon_box *);
+void lemon_grid_get_box(const struct lemon_grid *, int64_t rank, struct lemon_box *);
 
 /* Returns the part of dimension d that contains the coordinate. */
-int64_t lemon_grid_part(const struct lemon_grid *, int d, int64_t coordinate);
+int64_t lemon_grid_find_part(const struct lemon_grid *, int d, int64_t coordinate);
 
 /* Iterates over the ranks that may hold some of the bytes [from, to) of the lattice: all that
  * hold some, and possibly others, each once. */
@@ -45,14 +45,14 @@ struct lemon_grid_walk {
     int64_t rank; /* the current one, unless ended */
     int64_t at[LEMON_BOX_DIMS], low[LEMON_BOX_DIMS], high[LEMON_BOX_DIMS], step[LEMON_BOX_DIMS];
 };
-void lemon_grid_walk_set(struct lemon_grid_walk *, const struct lemon_grid *, int64_t from,
-                         int64_t to);
+void lemon_grid_walk_init(struct lemon_grid_walk *, const struct lemon_grid *, int64_t from,
+                          int64_t to);
 void lemon_grid_walk_next(struct lemon_grid_walk *);
 
 /* Returns the bytes of the shortest run in any rank's part; 0 if each part is a single run. */
 int64_t lemon_grid_shortest_run(const struct lemon_grid *);
 
 /* Returns the largest number of runs in any rank's part. */
-int64_t lemon_grid_most_runs(const struct lemon_grid *);
+int64_t lemon_grid_max_runs(const struct lemon_grid *);
 
 #endif

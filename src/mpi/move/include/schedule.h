@@ -7,7 +7,7 @@
 #ifndef LEMON_SCHEDULE_H
 #define LEMON_SCHEDULE_H
 
-#include "plan.h"
+#include "lattice_plan.h"
 
 /* A range of the rank's data that an aggregator moves in one of its rounds. */
 struct lemon_part {
@@ -33,7 +33,7 @@ struct lemon_schedule {
 };
 
 /* Lists what `rank` exchanges. Returns 0, or -1 if out of memory (nothing to free). */
-int lemon_schedule_make(struct lemon_schedule *, const struct lemon_plan *, int64_t rank);
-void lemon_schedule_free(struct lemon_schedule *);
+int lemon_schedule_init(struct lemon_schedule *, const struct lemon_plan *, int64_t rank);
+void lemon_schedule_release(struct lemon_schedule *);
 
 #endif

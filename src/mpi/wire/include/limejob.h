@@ -93,7 +93,7 @@ struct limejob_message {
 };
 
 /* Returns NULL if the opcode is unknown. */
-const struct limejob_message *limejob_message_of(uint16_t opcode);
+const struct limejob_message *limejob_find_message(uint16_t opcode);
 
 /* ---- packets (packet.c) ---- */
 
@@ -108,11 +108,11 @@ struct limejob_packet {
     unsigned char payload[LIMEJOB_PAYLOAD_MAX];
 };
 
-void limejob_request(struct limejob_packet *, uint16_t opcode, uint64_t tag);
+void limejob_request_init(struct limejob_packet *, uint16_t opcode, uint64_t tag);
 
 /* Makes a reply to `request` with a code; a code that is not 0 may have a text. */
-void limejob_reply(struct limejob_packet *, const struct limejob_packet *request, int code,
-                   const char *text);
+void limejob_reply_init(struct limejob_packet *, const struct limejob_packet *request, int code,
+                        const char *text);
 
 void limejob_put_u32(struct limejob_packet *, uint32_t);
 void limejob_put_u64(struct limejob_packet *, uint64_t);
@@ -142,20 +142,20 @@ int limejob_identity_compare(const struct limefile_identity *found,
                              char *text, size_t cap);
 
 /* The payload of OPEN and OPEN_WRITE. */
-struct limejob_opening {
+struct limejob_open_request {
     struct limefile_identity identity;
     uint32_t root; /* length of the leading directory; the rest of the path is below it */
     char path[LIMEJOB_PATH_MAX];
 };
 
-void limejob_put_opening(struct limejob_packet *, const struct limefile_identity *,
-                         const char *path, size_t root);
+void limejob_put_open_request(struct limejob_packet *, const struct limefile_identity *,
+                              const char *path, size_t root);
 
 /* Returns 0, or -EINVAL if the path is not absolute or root is not a leading directory. */
-int limejob_get_opening(struct limejob_packet *, struct limejob_opening *);
+int limejob_get_open_request(struct limejob_packet *, struct limejob_open_request *);
 
 /* Returns the length of an absolute path without its last component. */
-size_t limejob_folder_bytes(const char *path);
+size_t limejob_directory_bytes(const char *path);
 
 /* ---- headers (packet.c) ---- */
 
@@ -186,7 +186,7 @@ void limejob_channel_close(struct limejob_channel *);
 int limejob_receive(struct limejob_channel *, struct limejob_packet *, int timeout_ms);
 
 /* Sends what the socket accepts, and passed_fd (-1: none). Returns bytes sent, or -errno. */
-ssize_t limejob_send_some(int fd, struct iovec *iov, int count, int passed_fd);
+ssize_t limejob_send_partial(int fd, struct iovec *iov, int count, int passed_fd);
 
 /* Sends a packet. Returns 0 or -errno. After -ETIMEDOUT the channel is unusable. */
 int limejob_send(struct limejob_channel *, const struct limejob_packet *, int timeout_ms);
@@ -195,21 +195,21 @@ int limejob_send(struct limejob_channel *, const struct limejob_packet *, int ti
 
 /* Connects to a job of this user and sends HELLO with the window (fd -1: none). Returns 0 after
  * the reply, or -errno (-EPERM: another user's job) and fills text (LIMEJOB_TEXT_MAX bytes). */
-struct limejob_greeting {
+struct limejob_hello_reply {
     uint32_t ranks, hosts;
     uint64_t stripe;
 };
 
 int limejob_connect(struct limejob_channel *, const char *path, int window_fd,
-                    uint64_t window_bytes, int timeout_ms, struct limejob_greeting *,
+                    uint64_t window_bytes, int timeout_ms, struct limejob_hello_reply *,
                     char *text);
 
 /* Sends a request without payload and receives its reply. No other request may be in flight. */
-int limejob_ask(struct limejob_channel *, uint16_t opcode, struct limejob_packet *reply,
-                int timeout_ms);
+int limejob_query(struct limejob_channel *, uint16_t opcode, struct limejob_packet *reply,
+                  int timeout_ms);
 
 /* Returns whether the peer's effective user is this process's. */
-bool limejob_peer_is_ours(int socket);
+bool limejob_peer_is_same_user(int socket);
 
 /* ---- windows (window.c) ---- */
 
@@ -224,7 +224,7 @@ int limejob_window_create(struct limejob_window *, uint64_t bytes);
 
 /* Makes the window of huge pages if the kernel can (Linux 6.1), so that direct I/O has fewer
  * segments. Stops early if *stop; the window may be in use. */
-void limejob_window_prepare(struct limejob_window *, const atomic_bool *stop);
+void limejob_window_use_huge_pages(struct limejob_window *, const atomic_bool *stop);
 
 /* Checks that fd can be mapped as a window. Returns 0, -EPERM if a process could shrink it, so
  * that an access would raise SIGBUS, or if it is on hugetlbfs, where a mapping exceeds `bytes`,
@@ -238,14 +238,14 @@ void limejob_window_release(struct limejob_window *);
 
 /* 32 aligned bits in a window. A client that sets them to a value other than 0 cancels a write,
  * except for the system call in progress. */
-typedef _Atomic uint32_t limejob_gate;
+typedef _Atomic uint32_t limejob_fence;
 
-static inline void limejob_gate_shut(void *fence)
+static inline void limejob_fence_set(void *fence)
 {
-    *(limejob_gate *)fence = 1;
+    *(limejob_fence *)fence = 1;
 }
 
-static inline bool limejob_gate_is_shut(const limejob_gate *fence)
+static inline bool limejob_fence_is_set(const limejob_fence *fence)
 {
     return *fence != 0;
 }

@@ -11,7 +11,7 @@ struct container {
     struct limefile_fd file;
     struct limefile_index *index;
     uint64_t deviations; /* of the structure, without warnings; only of an index built here */
-    int beginning;       /* result of limefile_beginning(); 1: a container, or unknown */
+    int beginning;       /* result of limefile_detect_container(); 1: a container, or unknown */
 
     struct limefile_source *source;
     struct mounted *mounted; /* or NULL; then fd is -1 */

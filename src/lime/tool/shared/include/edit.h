@@ -3,7 +3,7 @@
 #define EDIT_H
 
 #include "container.h"
-#include "copy.h"
+#include "record_input.h"
 #include "limeedit.h"
 
 struct edit {
@@ -35,7 +35,7 @@ int edit_remove(struct edit *, const struct limefile_record *);
 
 /* Inserts a record after another one: at the end, or in a new container. */
 int edit_insert(struct edit *, const struct limefile_record *after,
-                const struct limefile_insert *insert);
+                const struct limefile_new_record *insert);
 
 /* Appends a record with the data of an input; several may be appended. Returns false after a
  * message: then edit_rollback() removes all appended records and returns TOOL_BAD. */

@@ -111,7 +111,7 @@ void flush_stdout(void);
 /* Flushes stdout. Returns TOOL_GOOD, or TOOL_BAD after a message. */
 int finish_stdout(void);
 
-/* ---- mounts (mounted.c) ---- */
+/* ---- mounts (mounted_container.c) ---- */
 
 /* Returns true if the directory is in a limefs mount. */
 bool is_in_limefs(const char *dir);

@@ -35,10 +35,10 @@ enum bench_ability {
     BENCH_CAN_GROW = 16, /* --unlimited */
     BENCH_CAN_SHAPE = 32,
     BENCH_CAN_HINT = 64,
-    BENCH_CAN_SUM = 128,
-    BENCH_CAN_LEAVE = 256, /* --no-fsync */
+    BENCH_CAN_CHECKSUM = 128,
+    BENCH_CAN_NOSYNC = 256, /* --no-fsync */
     BENCH_CAN_DATASET = BENCH_CAN_INDEPENDENT | BENCH_CAN_COLLECTIVE | BENCH_CAN_ALIGN |
-                        BENCH_CAN_GROW | BENCH_CAN_SHAPE | BENCH_CAN_HINT | BENCH_CAN_LEAVE,
+                        BENCH_CAN_GROW | BENCH_CAN_SHAPE | BENCH_CAN_HINT | BENCH_CAN_NOSYNC,
 };
 
 #define BENCH_PATTERN_BIT(kind) (1u << (kind))
@@ -67,8 +67,8 @@ struct bench_backend {
 extern const struct bench_backend *const bench_backends[];
 
 /* Returns why it cannot do the task, in `text`, or NULL. Not collective. */
-const char *bench_backend_refuses(const struct bench_backend *, const struct bench_task *,
-                                  char *text, size_t cap);
+const char *bench_backend_unsupported(const struct bench_backend *, const struct bench_task *,
+                                      char *text, size_t cap);
 
 /* Returns a new object: the versions of the built-in libraries by name. */
 json_t *bench_backend_libraries(void);

@@ -64,7 +64,7 @@ void bench_pattern_box(const struct bench_pattern *, int rank, struct lemon_box 
 /* ---- values: a function of seed and offset, so that any rank can compare what it reads
  * without a copy of what was written ---- */
 
-struct bench_wrong {
+struct bench_mismatch {
     int64_t bytes;  /* number of wrong bytes */
     int64_t offset; /* offset of the first of them in the file's data */
     unsigned char expected, found;
@@ -75,6 +75,6 @@ void bench_data_fill(uint64_t seed, int64_t at, void *data, int64_t n);
 
 /* Compares the data; adds the differences to *wrong, which keeps the lowest offset. */
 void bench_data_check(uint64_t seed, int64_t at, const void *data, int64_t n,
-                      struct bench_wrong *wrong);
+                      struct bench_mismatch *wrong);
 
 #endif

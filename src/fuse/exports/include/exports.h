@@ -1,0 +1,123 @@
+/*
+ * exports.h - exports of records: files in other formats that the mount shows next to the
+ * record of a field (limeexport.h).
+ *
+ * A struct limefs_export is one export that the kernel has looked up. It has a slot (inode.h).
+ * Ordinal 0 is the export itself if it is a directory; the files and directories in it are the
+ * ordinals from 1 (the numbers of limeexport.h + 1). An export belongs to one state of its
+ * record: when this mount writes to the record, or changes what describes it, the next look-up
+ * makes a new export with a new slot, and a program that has the old one open gets ESTALE. So
+ * no read mixes old and new bytes, and the kernel's cached pages of an export are always right.
+ *
+ * A container's metadata are read at the first look-up of an export in it. Functions that
+ * return an int give 0 or a negative code for limefs_errno().
+ */
+#ifndef LIMEFS_EXPORTS_H
+#define LIMEFS_EXPORTS_H
+
+#include "limeexport.h"
+#include "snapshot.h"
+
+struct limefs_export;
+struct limefs_fields;
+
+/* Called before the mount, and after all files are closed. */
+int limefs_exports_init(struct limefs *);
+void limefs_exports_release(struct limefs *);
+
+/* ---- look-ups: each takes one lookup, which limefs_export_forget() drops ---- */
+
+/* What the kernel gets for a file or directory. */
+struct limefs_export_entry {
+    uint64_t id, generation;
+    struct stat st;
+};
+
+/* Looks up the export of that name in a container. LIMEFILE_E_NO_RECORD: it does not exist. A
+ * record of that name has precedence: the caller must look it up first. */
+int limefs_export_lookup(struct limefs *, struct limefs_node *container, const char *name,
+                         struct limefs_export_entry *);
+
+/* Looks up a file or directory in the directory `parent`, an ordinal, of an export. */
+int limefs_export_lookup_child(struct limefs *, struct limefs_export *, uint64_t parent,
+                               const char *name, struct limefs_export_entry *);
+
+void limefs_export_forget(struct limefs *, struct limefs_export *, uint64_t n);
+
+/* True if that is the name of an export in the container, and not also of a record. */
+bool limefs_export_exists(struct limefs *, struct limefs_node *container, const char *name);
+
+/* Gets the current attributes of a file or directory of the export. */
+int limefs_export_getattr(struct limefs *, struct limefs_export *, uint64_t ordinal,
+                          struct stat *);
+
+/* ---- use ---- */
+
+/* While an export is in use, its files are open and its snapshot is pinned. -ESTALE: the record
+ * has changed. */
+int limefs_export_acquire(struct limefs *, struct limefs_export *);
+void limefs_export_release(struct limefs *, struct limefs_export *);
+
+/* Like limefs_export_acquire(), to open the file or directory of that ordinal, and sets *entry
+ * to it. The caller needs read permission. -ESTALE: the container has changed, or no such
+ * entry. */
+int limefs_export_acquire_entry(struct limefs *, struct limefs_export *, uint64_t ordinal,
+                                struct limefile_export_entry *entry);
+
+/* Only a ready export can be read. limefs_export_prepare() makes one in use ready: it reads the
+ * whole record. One thread at a time. -EBUSY: the record is being written; -EINTR: *stop. */
+bool limefs_export_is_ready(const struct limefs_export *);
+int limefs_export_prepare(struct limefs *, struct limefs_export *, atomic_bool *stop);
+
+/* True if the export has the record's sites in an order that jumps back and forth. */
+bool limefs_export_is_reordered(const struct limefs_export *);
+
+/* For an export in use: its files, its snapshot and the ordinal of its record. */
+const struct limefile_export *limefs_export_files(const struct limefs_export *);
+struct limefs_snapshot *limefs_export_snapshot(const struct limefs_export *);
+uint64_t limefs_export_record(const struct limefs_export *);
+
+/* Returns the inode number that programs see. */
+ino_t limefs_export_visible_ino(struct limefs *, const struct limefs_export *,
+                                uint64_t ordinal);
+
+/* Gets the file or directory of an ordinal. False: it does not exist. */
+bool limefs_export_get_entry(const struct limefs_export *, uint64_t ordinal,
+                             struct limefile_export_entry *);
+
+/* Takes one lookup of an entry, and sets `out`. */
+void limefs_export_add_lookup(struct limefs *, struct limefs_export *, uint64_t ordinal,
+                              const struct limefile_export_entry *,
+                              struct limefs_export_entry *out);
+
+/* Returns 0, or -ESTALE if this mount has written to the record. */
+int limefs_export_validate(struct limefs *, const struct limefs_export *);
+
+/* ---- changes of a record ---- */
+
+/* Called before and after this mount changes bytes or length of a record: ends its exports. The
+ * caller owns the struct, which must stay where it is in between. */
+struct limefs_export_change {
+    struct limefs_export_change *next, **link;
+    const struct limefs_snapshot *snap;
+    uint64_t ordinal;
+};
+void limefs_export_change_begin(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
+                                struct limefs_export_change *);
+void limefs_export_change_end(struct limefs *, struct limefs_snapshot *,
+                              struct limefs_export_change *);
+
+/* ---- listings (-o faces) ---- */
+
+/* Gets the fields of a pinned snapshot, which the caller releases. The first call reads them
+ * from the container's metadata, which may take long. */
+int limefs_fields_get(struct limefs *, struct limefs_snapshot *, struct limefs_fields **);
+void limefs_fields_release(struct limefs_fields *); /* or NULL */
+
+/* Gets the first name from number *i on among all exports of all records of the snapshot, and
+ * sets *i to the number to go on from. False: there are no more. */
+bool limefs_export_next_name(struct limefs *, struct limefs_snapshot *,
+                             const struct limefs_fields *, uint64_t *i,
+                             char name[LIMEFILE_NAME_MAX + 1], struct stat *);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * readahead.h - threads of the daemon that read ahead for sequential readers.
+ *
+ * In the mount of an ordinary user, the kernel requests 128 KiB at a time and has two requests
+ * under way, which does not keep a disk busy. It also reads ahead within one file only, while
+ * the slices of an export follow each other in one record. So these threads read blocks of the
+ * container before they are requested, as prefetch.h plans it.
+ *
+ * A mount with a job does not use them: the job's window has the same purpose.
+ */
+#ifndef LIMEFS_READAHEAD_H
+#define LIMEFS_READAHEAD_H
+
+#include "file.h"
+
+/* Starts the threads, before the first request. If it fails, files are read without them. */
+void limefs_readahead_start(struct limefs *);
+
+/* Stops the threads, after the last request. */
+void limefs_readahead_stop(struct limefs *);
+
+/* Like limefs_job_read() and limefs_job_release(), for an open record or export. */
+int limefs_readahead_read(struct limefs *, struct limefs_file *,
+                          const struct limefs_read_range *, struct limefs_chunks *);
+void limefs_readahead_release(struct limefs *, struct limefs_chunks *);
+
+/* Waits until no thread reads a block for the file. Called before the file is closed. */
+void limefs_readahead_wait(struct limefs *, const struct limefs_file *);
+
+#endif

@@ -1,0 +1,28 @@
+/* range_set.h - a set of byte ranges; pure */
+#ifndef LIMEFS_RANGE_SET_H
+#define LIMEFS_RANGE_SET_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    LIMEFS_RANGE_SET_MAX = 256,
+};
+
+/* In ascending order, with gaps between them. */
+struct limefs_range_set {
+    unsigned count;
+    struct limefs_byte_range {
+        uint64_t from, to;
+    } range[LIMEFS_RANGE_SET_MAX];
+};
+
+/* Adds a range. Returns false, without any change, if there is no room for one more. */
+bool limefs_range_set_add(struct limefs_range_set *, uint64_t from, uint64_t to);
+
+bool limefs_range_set_covers(const struct limefs_range_set *, uint64_t from, uint64_t to);
+
+/* Reduces [*from, *to) to its first part that is not in the set. False: all of it is. */
+bool limefs_range_set_find_gap(const struct limefs_range_set *, uint64_t *from, uint64_t *to);
+
+#endif

@@ -1,0 +1,241 @@
+/*
+ * job_internal.h - the connection to a job, shared by the thread that owns it (connection.c),
+ * the containers that are open over it (job_files.c), the readers (job_read.c) and the writers
+ * (write_buffers.c).
+ */
+#ifndef LIMEFS_JOB_INTERNAL_H
+#define LIMEFS_JOB_INTERNAL_H
+
+#include "prefetch.h"
+#include "job.h"
+#include "launch.h"
+#include "limejob.h"
+#include "range_set.h"
+#include "write_buffers.h"
+
+#include <stdatomic.h>
+
+enum {
+    LIMEFS_JOB_FILES_MAX = 64, /* containers that the job has open for this mount */
+    LIMEFS_JOB_LINE_MAX = 512, /* bytes of a line that the job's processes print */
+};
+
+enum limefs_job_file_state {
+    LIMEFS_JOB_FILE_NONE,
+    LIMEFS_JOB_FILE_PREPARING, /* the daemon examines the container, without the lock */
+    LIMEFS_JOB_FILE_OPENING,   /* the open request is sent */
+    LIMEFS_JOB_FILE_OPEN,
+    LIMEFS_JOB_FILE_REFUSED,
+    LIMEFS_JOB_FILE_TO_CLOSE, /* to be closed when the job has room for the request */
+    LIMEFS_JOB_FILE_CLOSING,  /* the close request is sent */
+};
+
+/* A container that the job has open or is to open. */
+struct limefs_job_file {
+    enum limefs_job_file_state state;
+    uint64_t snap_id;
+    bool writes; /* a container open for reading and for writing has two files */
+    uint32_t number;
+    uint64_t bytes;                    /* its length in the open request */
+    struct limefile_identity identity; /* its identity in the open request */
+    bool is_wrong_file;                /* the container had changed when the reply came */
+    /* Changes by this mount since the request: a load of this range may return old bytes. */
+    bool changed;
+    uint64_t changed_from, changed_to;
+    bool replaced;  /* another file took its name during the open request */
+    unsigned loads; /* requests under way */
+    bool unsynced;  /* ranks have written data that is not on the disk yet */
+    unsigned syncs; /* under way */
+    double last_used;
+    double paused_until; /* no loads before this time: the job could not read it */
+};
+
+static inline bool limefs_job_file_is_opening(const struct limefs_job_file *file)
+{
+    return file->state == LIMEFS_JOB_FILE_PREPARING || file->state == LIMEFS_JOB_FILE_OPENING;
+}
+
+static inline bool limefs_job_file_is_closing(const struct limefs_job_file *file)
+{
+    return file->state == LIMEFS_JOB_FILE_TO_CLOSE || file->state == LIMEFS_JOB_FILE_CLOSING;
+}
+
+/* A write buffer (write_buffers.c): a slot in the second half of the window, for one container.
+ */
+enum limefs_write_buffer_state {
+    LIMEFS_BUFFER_EMPTY,
+    LIMEFS_BUFFER_FILLING,
+    LIMEFS_BUFFER_SENT,   /* the job writes its bytes */
+    LIMEFS_BUFFER_FAILED, /* the job has not written them */
+    LIMEFS_BUFFER_LOCAL,  /* the daemon writes them */
+};
+
+enum {
+    LIMEFS_BUFFERS_MAX = 32,
+};
+
+struct limefs_write_buffer {
+    enum limefs_write_buffer_state state;
+    struct limefs_written *written; /* container of the bytes */
+    uid_t uid;                      /* user whose rights the job uses */
+    struct limefs_change change;    /* lasts until the buffer is empty */
+    uint64_t from, to;              /* range in the container */
+    struct limefs_range_set filled; /* bytes that it has so far */
+    unsigned copies;                /* copies into it under way */
+    double last_used;               /* time when it was sent, or of the last copy */
+};
+
+/* A range that ranks of a lost job on other hosts may still write to, until a deadline. */
+enum {
+    LIMEFS_LATE_WRITES_MAX = 64,
+};
+
+struct limefs_late_write {
+    uint64_t snap_id; /* 0: all bytes of all snapshots */
+    uint64_t from, to;
+    double until;
+};
+
+/* A thread that waits until the ranks have synced. */
+struct limefs_job_sync {
+    struct limefs_job_sync *next;
+    uint64_t snap_id;
+    uint32_t tag;
+    bool done;
+    int code;
+    double sent_at;
+};
+
+/* What a reply answers, the upper half of its tag. The lower half is a number. */
+enum limefs_tag {
+    LIMEFS_TAG_OPEN = 1, /* index of the file */
+    LIMEFS_TAG_LOAD,     /* number of the slot */
+    LIMEFS_TAG_CLOSE,    /* index of the file */
+    LIMEFS_TAG_STORE,    /* index of the write buffer */
+    LIMEFS_TAG_SYNC,     /* number of the sync */
+};
+
+static inline uint64_t limefs_job_tag(enum limefs_tag kind, unsigned number)
+{
+    return (uint64_t)kind << 32 | number;
+}
+
+enum limefs_job_state {
+    LIMEFS_JOB_ABSENT, /* the thread looks for a job, or pauses before the next try */
+    LIMEFS_JOB_STARTING,
+    LIMEFS_JOB_SERVING,
+};
+
+struct limefs_job {
+    struct limefs *fs;
+    pthread_t thread;
+    struct limefs_lock lock; /* guards all members up to `launch` */
+    pthread_cond_t changed;
+    atomic_bool stopping;
+    enum limefs_job_state state;
+    struct limejob_hello_reply greeting;
+    struct limejob_channel channel;
+    struct limejob_window window;
+    bool broken; /* nothing more is sent; the thread will disconnect */
+    struct limefs_job_file files[LIMEFS_JOB_FILES_MAX];
+    double load_sent[LIMEFS_SLOTS_MAX]; /* when each load under way was requested */
+    double last_reply;                  /* when the job last answered */
+    unsigned in_flight;                 /* requests without a reply */
+    unsigned waiting_readers;
+    double last_cleanup; /* when unused files were last closed */
+    unsigned holds;      /* replies that use the window */
+    struct limefs_prefetch prefetch;
+    struct limefs_write_buffer buffers[LIMEFS_BUFFERS_MAX];
+    unsigned buffer_count;
+    unsigned buffer_waiters; /* threads that wait until a buffer is not in use */
+    struct limefs_job_sync *syncs;
+    uint32_t sync_tag;
+    double synced_from, synced_to; /* begin and end of the last answered SYNC */
+    struct limefs_late_write late_writes[LIMEFS_LATE_WRITES_MAX];
+    unsigned late_count;
+    uint64_t stored_bytes; /* written through the job */
+    uint64_t forwarded_bytes, failed_loads, connections;
+    char failure[LIMEJOB_TEXT_MAX]; /* why no job serves, or ""; under the lock */
+
+    struct limefs_launch launch;      /* used by the thread only */
+    char output[LIMEFS_JOB_LINE_MAX]; /* printed by the job, not yet split into lines */
+    size_t output_len;
+};
+
+/* ---- job_files.c: call with the lock held ---- */
+
+/* Marks the connection as failed: nothing more is sent or received. For data that ranks on
+ * other hosts had not synced, the snapshot's next sync reports an error. */
+void limefs_job_mark_broken(struct limefs_job *);
+
+void limefs_job_send(struct limefs_job *, const struct limejob_packet *);
+
+/* Returns the offset in the window of the fence word, which revokes requested writes. Ranks on
+ * this host check it before they write. */
+uint64_t limefs_job_fence_offset(const struct limefs_job *);
+
+/* Returns true if the reply's code means: the job is busy, retry after another reply. */
+bool limefs_job_is_busy(const struct limefs_job *, int code);
+
+/* Returns the snapshot's file for reading or writing, or requests to open it, with the lock
+ * released; NULL if there is no room, or a container to be read is just being changed. */
+struct limefs_job_file *limefs_job_file_open(struct limefs_job *,
+                                             const struct limefs_snapshot *, bool writes);
+
+/* Returns the file that is open for writing; NULL: nothing was written through the job. */
+struct limefs_job_file *limefs_job_find_written_file(struct limefs_job *,
+                                                     const struct limefs_snapshot *);
+
+/* Returns the file that loads of the snapshot with this id use, or NULL. */
+struct limefs_job_file *limefs_job_find_read_file(struct limefs_job *, uint64_t snap_id);
+
+/* Returns true if loads of these bytes return the current data. Otherwise the file is soon
+ * closed, and the next request opens it again. */
+bool limefs_job_file_is_current(struct limefs_job *, struct limefs_job_file *,
+                                const struct limefs_snapshot *, uint64_t from, uint64_t to);
+
+/* Sends the close requests for which there was no room. */
+void limefs_job_send_closes(struct limefs_job *);
+
+/* Closes files that were not used for a while, and lets refused ones be requested again. */
+void limefs_job_close_unused_files(struct limefs_job *, double now);
+
+/* ---- handlers of replies (job_files.c, job_read.c, write_buffers.c): -EPROTO if the reply is
+ * not valid ---- */
+
+int limefs_job_on_open(struct limefs_job *, unsigned index, struct limejob_packet *reply);
+int limefs_job_on_close(struct limefs_job *, unsigned index, struct limejob_packet *reply);
+int limefs_job_on_load(struct limefs_job *, unsigned slot, struct limejob_packet *reply);
+int limefs_job_on_store(struct limefs_job *, unsigned buffer, struct limejob_packet *reply);
+int limefs_job_on_sync(struct limefs_job *, unsigned number, struct limejob_packet *reply);
+
+/* ---- job_timeout.c: call with the lock held ---- */
+
+/* Returns after how many seconds ranks no longer execute a write request. */
+double limefs_job_lease_seconds(const struct limefs_job *);
+
+/* Returns true if a request has waited too long while the job answers nothing, or much longer
+ * than that. A SYNC, and the requests that must wait for one, have more time. */
+bool limefs_job_is_stalled(const struct limefs_job *, double now);
+
+/* ---- job_changes.c: call with the lock held ---- */
+
+/* Begin and end a change of the snapshot's container (struct limefs_change). */
+void limefs_job_change_begin(struct limefs_job *, struct limefs_change *);
+void limefs_job_change_end(struct limefs_job *, struct limefs_snapshot *,
+                           struct limefs_change *);
+
+/* limefs_late_add() notes that a lost job may write to a range until `until`. A thread that
+ * changes these bytes calls limefs_late_wait(), which waits until then. It checks again after
+ * each wait for something else, because the job may have been lost in the meantime. */
+void limefs_late_add(struct limefs_job *, uint64_t snap_id, uint64_t from, uint64_t to,
+                     double until);
+bool limefs_late_possible(struct limefs_job *, uint64_t snap_id, uint64_t from, uint64_t to);
+void limefs_late_wait(struct limefs_job *, uint64_t snap_id, uint64_t from, uint64_t to);
+
+/* ---- write_buffers.c: call with the lock held ---- */
+
+/* Writes locally what a lost job has not written. Call it before releasing the window. */
+void limefs_write_buffers_write_out(struct limefs_job *);
+
+#endif

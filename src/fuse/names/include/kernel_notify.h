@@ -1,0 +1,20 @@
+/*
+ * kernel_notify.h - report to the kernel that a plain file has grown below the mount (tail -f).
+ *
+ * A kernel that caches writes ignores the length that the file system reports. So it is made to
+ * drop the file's last page, and then to extend the file as if a byte had been stored there.
+ */
+#ifndef LIMEFS_KERNEL_NOTIFY_H
+#define LIMEFS_KERNEL_NOTIFY_H
+
+#include "inode.h"
+
+/* Notifies the kernel if the node's file, open as fd, is longer now. From the first time on, a
+ * program that opens the file gets a new node. */
+void limefs_notify_growth(struct limefs *, struct limefs_node *, int fd, const struct stat *);
+
+/* Makes the kernel drop the bytes that it has of an open file if other programs have changed
+ * the file without changing its length. */
+void limefs_notify_change(struct limefs *, struct limefs_node *, const struct stat *);
+
+#endif

@@ -1,0 +1,129 @@
+/* kernel_mtime.c - track which mtime of a plain file the kernel knows */
+#include "kernel_mtime.h"
+#include "credentials.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+#define GRACE_SECONDS 0.25 /* for two lookups and opens */
+#define NOW_SECONDS   1    /* an mtime at most this old is the kernel's current time */
+
+static bool is_before(const struct timespec *a, const struct timespec *b)
+{
+    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
+static void store_times(struct limefs_known_times *known, const struct limefile_identity *stamp)
+{
+    known->mtime = stamp->mtime;
+    known->ctime = stamp->ctime;
+}
+
+void limefs_kernel_mtime_init(struct limefs_node *node, const struct limefile_identity *stamp)
+{
+    store_times(&node->plain.known, stamp);
+    node->plain.known.created = limefs_clock_seconds();
+}
+
+void limefs_kernel_mtime_change_begin(struct limefs *fs, struct limefs_node *node)
+{
+    limefs_lock(&fs->lock);
+    node->plain.known.pending_changes++;
+    limefs_unlock(&fs->lock);
+}
+
+void limefs_kernel_mtime_change_end(struct limefs *fs, struct limefs_node *node, int fd,
+                                    int err)
+{
+    limefs_lock(&fs->lock);
+    node->plain.known.pending_changes--;
+    node->plain.known.changes += !err;
+    limefs_unlock(&fs->lock);
+    limefs_kernel_mtime_update(fs, node, fd);
+}
+
+void limefs_kernel_mtime_note_set(struct limefs *fs, struct limefs_node *node,
+                                  const struct timespec *mtime)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    bool is_now = !is_before(&now, mtime) && now.tv_sec - mtime->tv_sec <= NOW_SECONDS;
+    limefs_lock(&fs->lock);
+    node->plain.known.kernel_mtime = is_now ? *mtime : (struct timespec){0};
+    node->plain.known.has_new_data = false;
+    limefs_unlock(&fs->lock);
+}
+
+void limefs_kernel_mtime_note_write(struct limefs_node *node)
+{
+    node->plain.known.changes++;
+    node->plain.known.has_new_data = true;
+}
+
+/* The second write within one tick of the kernel's clock changes no time there, so the kernel
+ * sends none. The file must then keep the last mtime that the kernel has sent; node->io_lock
+ * keeps other threads from setting another one. */
+static void restore_mtime(struct limefs *fs, struct limefs_node *node, int fd)
+{
+    limefs_lock(&node->io_lock);
+    limefs_lock(&fs->lock);
+    const struct timespec times[2] = {{0, UTIME_OMIT}, node->plain.known.kernel_mtime};
+    bool is_behind = node->plain.known.has_new_data && (times[1].tv_sec || times[1].tv_nsec);
+    limefs_unlock(&fs->lock);
+    if (is_behind) {
+        limefs_daemon_creds_enter(); /* a user that may write may not set times */
+        futimens(fd, times);
+        limefs_daemon_creds_leave();
+    }
+    limefs_unlock(&node->io_lock);
+}
+
+/* A thread that changes the file in the meantime notes its change itself. */
+void limefs_kernel_mtime_update(struct limefs *fs, struct limefs_node *node, int fd)
+{
+    struct stat st;
+    limefs_lock(&fs->lock);
+    unsigned changes = node->plain.known.changes;
+    bool is_noted = node->plain.known.noted_changes == changes;
+    limefs_unlock(&fs->lock);
+    if (is_noted)
+        return;
+    restore_mtime(fs, node, fd);
+    if (fstat(fd, &st) != 0)
+        return;
+    struct limefile_identity stamp = limefile_identify(&st);
+    limefs_lock(&fs->lock);
+    if (node->plain.known.changes == changes) {
+        store_times(&node->plain.known, &stamp);
+        node->plain.known.noted_changes = changes;
+    }
+    limefs_unlock(&fs->lock);
+}
+
+bool limefs_kernel_mtime_is_outdated(struct limefs *fs, const struct limefs_node *node, int fd,
+                                     const struct timespec *mtime)
+{
+    const struct limefs_known_times *known = &node->plain.known;
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return false;
+    limefs_lock(&fs->lock);
+    bool is_outdated = !known->pending_changes && known->noted_changes == known->changes &&
+                       limefile_time_equal(mtime, &known->mtime) &&
+                       !limefile_time_equal(&st.st_mtim, &known->mtime);
+    limefs_unlock(&fs->lock);
+    return is_outdated;
+}
+
+/* A file is unchanged if this mount was changing it, or has changed it since *stamp was read.
+ * At first, too: the kernel looks a name up and then opens it, twice if need be, and the file
+ * may change each time. A fifo always is: the kernel itself connects its ends in the mount. */
+bool limefs_kernel_mtime_is_current(const struct limefs_node *node,
+                                    const struct limefile_identity *stamp)
+{
+    const struct limefs_known_times *known = &node->plain.known;
+    return !S_ISREG(stamp->mode) || known->noted_changes != known->changes ||
+           known->pending_changes || limefile_time_equal(&stamp->mtime, &known->mtime) ||
+           is_before(&stamp->ctime, &known->ctime) ||
+           limefs_clock_seconds() - known->created < GRACE_SECONDS;
+}

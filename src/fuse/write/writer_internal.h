@@ -1,0 +1,138 @@
+/*
+ * writer_internal.h - the internals of a writer, shared by its parts: the container (writer.c),
+ * records that are appended, removed and changed (record.c), and open records (target.c). Each
+ * part uses only those before it.
+ */
+#ifndef LIMEFS_WRITER_INTERNAL_H
+#define LIMEFS_WRITER_INTERNAL_H
+
+#include "limeedit.h"
+#include "write_state.h"
+#include "write_buffers.h"
+#include "writer.h"
+
+#include <stdatomic.h>
+
+/* A record that is open for writing. */
+struct limefs_target {
+    struct limefs_target *next;
+    struct limefs_writer *writer;
+    uint64_t ordinal;
+    unsigned users;
+    atomic_int error;                  /* of a write, for the next sync or close */
+    struct limefs_write_stream stream; /* sequential writes; under the job's lock */
+    struct limefs_staging staging;     /* whether and how its data are staged */
+    int fd;                            /* the shadow file, without a name; otherwise -1 */
+    _Atomic uint64_t bytes;            /* length of the staged data */
+    struct timespec times[2];          /* to be set when the container has the data */
+    _Atomic int64_t deferred_mtime;    /* ns, to be set on the container; or LIMEFS_NO_MTIME */
+};
+
+#define LIMEFS_NO_MTIME INT64_MIN
+
+struct limefs_writer {
+    struct limefs *fs;
+    struct limefs_snapshot *snap;
+    struct limefs_lock open_lock; /* guards the first and last use; taken before lock */
+    atomic_uint users;            /* targets, operations, the mount */
+    struct limefs_rwlock lock;
+    struct limefs_lock close_lock; /* for target_closed; taken after lock */
+    pthread_cond_t target_closed;  /* a target was closed */
+    struct limefs_written written; /* its job part; fd: the locked container, or -1 */
+    struct limefile_fd file;
+    struct limefile_source_ops ops; /* of `file`, except for sync */
+    struct limefile_editor *editor;
+    struct limefs_target *targets; /* changed with the lock held exclusively */
+
+    struct limefs_container state;
+    struct limefs_last last;     /* state of the last record */
+    _Atomic uint64_t last_bytes; /* of the last record's data, committed or not */
+};
+
+/* ---- writer.c; call with the lock held, shared or exclusively ---- */
+
+/* Opens the container's directory; the caller closes it. *name: the container's name in it. */
+int limefs_writer_directory(const struct limefs_writer *, const char **name);
+
+/* Returns the container's path for messages. */
+const char *limefs_writer_label(const struct limefs_writer *, char *buf, size_t cap);
+
+/* Reports an error of the store to all targets and a growing last record, and returns it. */
+int limefs_writer_report_error(struct limefs_writer *, int err);
+
+/* Flush gathered writes to the container; make the ranks sync, too; fsync() the container. They
+ * report errors to all targets. The kernel reports each failure of an fsync() once and may have
+ * dropped the data: so no other code syncs the container, not even the editor. */
+int limefs_writer_flush_buffers(struct limefs_writer *);
+int limefs_writer_sync_ranks(struct limefs_writer *);
+int limefs_writer_fsync(struct limefs_writer *);
+
+struct limefs_target *limefs_writer_find_target(const struct limefs_writer *, uint64_t ordinal);
+bool limefs_writer_is_last(const struct limefs_writer *, uint64_t ordinal,
+                           struct limefile_last_record *last);
+int limefs_writer_get_record(struct limefs_writer *, uint64_t ordinal, struct limefile_record *,
+                             struct limefile_index **index); /* the caller frees it */
+
+/* Returns -ESTALE if another program changed or replaced the container; -EIO in UNINDEXED. */
+int limefs_writer_check(struct limefs_writer *);
+
+/* Takes the lock, shared, for a write, also if it returns the error that prevents writes. */
+int limefs_writer_lock_shared(struct limefs_writer *);
+
+/* Releases the shared lock, catches up with the lock held exclusively, and shares it again. */
+void limefs_writer_relock_shared(struct limefs_writer *);
+
+/* Add and remove a user, without the lock. The first user locks and opens the container.
+ * Returns -EACCES if the caller may not write to it. */
+int limefs_writer_get(struct limefs *, struct limefs_snapshot *, struct limefs_writer **);
+void limefs_writer_put(struct limefs_writer *);
+
+/* Add a user and take the lock exclusively; and the reverse. */
+int limefs_writer_lock(struct limefs *, struct limefs_snapshot *, struct limefs_writer **);
+void limefs_writer_unlock(struct limefs_writer *);
+
+/* ---- writer.c and record.c; call with the lock held exclusively ---- */
+
+/* Take the last record from the editor, as committed; show it in the snapshot, as it is now. */
+void limefs_writer_reset_last(struct limefs_writer *);
+int limefs_writer_publish_last(struct limefs_writer *);
+
+int limefs_writer_reindex(struct limefs_writer *); /* index the file again */
+
+/* Updates the index and the editor in UNINDEXED, or if another program has appended. */
+int limefs_writer_refresh(struct limefs_writer *);
+
+/* Sets the container's times. */
+int limefs_set_times(struct limefs *, struct limefs_snapshot *, const struct timespec times[2]);
+
+int limefs_writer_commit(struct limefs_writer *); /* commits the last record */
+int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t bytes,
+                         bool emptied);
+
+/* Finishes or discards the last record after its writer has gone. After an error the next
+ * writer tries again. `forced`: as for limefs_target_close(). */
+int limefs_writer_finish_last(struct limefs_writer *, const struct limefile_last_record *,
+                              bool forced);
+
+/* Prepares to rewrite the container: waits a short time until the last record is finished, and
+ * commits it if it only grows. Returns -EBUSY, or why it can be neither finished nor removed,
+ * after a line in the log. Releases the lock in the meantime. */
+int limefs_writer_prepare_rewrite(struct limefs_writer *);
+
+/* Adds a user to the record's target, which is created if necessary. */
+int limefs_target_acquire(struct limefs_writer *, uint64_t ordinal, struct limefs_target **);
+
+/* Stages the record's data from now on: `bytes`, of which the first are the old ones.
+ * `emptied`: by O_TRUNC, a write will follow. limefs_shadow_commit() puts them into the
+ * container, unless it has the same data already. */
+int limefs_shadow_create(struct limefs_target *, const struct limefile_record *, uint64_t bytes,
+                         bool emptied);
+int limefs_shadow_commit(struct limefs_target *);
+
+/* ---- open_writers.c ---- */
+
+/* Returns true if /proc shows a process with a descriptor for writing to the record. Call it
+ * without the writer's lock; it sends no requests to the mount. */
+bool limefs_record_has_writer(struct limefs *, struct limefs_snapshot *, uint64_t ordinal);
+
+#endif

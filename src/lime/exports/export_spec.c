@@ -1,0 +1,143 @@
+/* export_spec.c - parse and print names of exports, and find the exports that an array supports
+ */
+#include "export.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    EVEN_ODD_DIMS_MIN = 2,
+    EVEN_ODD_DIMS_MAX = 4, /* there are two conventions for five dimensions */
+    SLICES_DIMS_MIN = 2,
+};
+
+/* Removes the suffix from the first *n bytes of name; false: no suffix, or nothing else. */
+static bool cut_end(const char *name, size_t *n, const char *suffix)
+{
+    size_t len = strlen(suffix);
+    if (*n <= len || memcmp(name + *n - len, suffix, len) != 0)
+        return false;
+    *n -= len;
+    return true;
+}
+
+static const char *const suffixes[] = {
+    [LIMEFILE_EXPORT_NPY] = ".npy",         [LIMEFILE_EXPORT_H5] = ".h5",
+    [LIMEFILE_EXPORT_ZARR] = ".zarr",       [LIMEFILE_EXPORT_SLICES] = ".t",
+    [LIMEFILE_EXPORT_NERSC] = ".nersc",     [LIMEFILE_EXPORT_MILC] = ".milc",
+    [LIMEFILE_EXPORT_OPENQCD] = ".openqcd",
+};
+
+bool limefile_export_parse(const char *name, struct limefile_export_spec *out, size_t *stem)
+{
+    const size_t kinds = sizeof suffixes / sizeof suffixes[0];
+    size_t n = strlen(name), kind = 0;
+    while (kind < kinds && !cut_end(name, &n, suffixes[kind]))
+        kind++;
+    if (kind == kinds)
+        return false;
+    *out = (struct limefile_export_spec){.kind = (enum limefile_export_kind)kind};
+    if (out->kind == LIMEFILE_EXPORT_NPY) {
+        out->little = cut_end(name, &n, ".le");
+        out->precision = cut_end(name, &n, ".f4") ? 32 : cut_end(name, &n, ".f8") ? 64 : 0;
+        out->even_odd = cut_end(name, &n, ".eo");
+    }
+    *stem = n;
+    return true;
+}
+
+void limefile_export_suffix(const struct limefile_export_spec *name,
+                            char out[LIMEFILE_EXPORT_SUFFIX_MAX])
+{
+    bool npy = name->kind == LIMEFILE_EXPORT_NPY;
+    snprintf(out, LIMEFILE_EXPORT_SUFFIX_MAX, "%s%s%s%s", npy && name->even_odd ? ".eo" : "",
+             !npy                    ? ""
+             : name->precision == 32 ? ".f4"
+             : name->precision == 64 ? ".f8"
+                                     : "",
+             npy && name->little ? ".le" : "", suffixes[name->kind]);
+}
+
+bool limefile_export_is_directory(const struct limefile_export_spec *name)
+{
+    return name->kind == LIMEFILE_EXPORT_ZARR || name->kind == LIMEFILE_EXPORT_SLICES;
+}
+
+static bool has_even_odd(const struct limefile_array *a)
+{
+    return a->lattice >= EVEN_ODD_DIMS_MIN && a->lattice <= EVEN_ODD_DIMS_MAX;
+}
+
+/* Widened data must not be longer than a file can be. */
+static bool has_precision(const struct limefile_array *a, unsigned precision)
+{
+    if (a->precision == 0)
+        return false;
+    return precision <= a->precision || a->bytes <= LIMEFILE_BYTES_MAX / 4;
+}
+
+bool export_layout_has(const struct limefile_array *a, const struct limefile_export_spec *name)
+{
+    switch (name->kind) {
+    case LIMEFILE_EXPORT_H5:
+        return h5_is_supported();
+    case LIMEFILE_EXPORT_ZARR:
+        return true;
+    case LIMEFILE_EXPORT_SLICES:
+        return a->lattice >= SLICES_DIMS_MIN;
+    case LIMEFILE_EXPORT_NERSC:
+    case LIMEFILE_EXPORT_MILC:
+    case LIMEFILE_EXPORT_OPENQCD:
+        return export_gauge_fits(a, name);
+    default:
+        break;
+    }
+    if (name->precision && name->precision != 32 && name->precision != 64)
+        return false;
+    return (!name->even_odd || has_even_odd(a)) && (!name->little || a->precision != 0) &&
+           (name->precision == 0 || has_precision(a, name->precision));
+}
+
+bool limefile_export_listed(const struct limefile_array *a, unsigned i,
+                            struct limefile_export_spec *out)
+{
+    const struct limefile_export_spec listed[] = {
+        {.kind = LIMEFILE_EXPORT_NPY},
+        {.kind = LIMEFILE_EXPORT_H5},
+        {.kind = LIMEFILE_EXPORT_ZARR},
+        {.kind = LIMEFILE_EXPORT_SLICES},
+        {.kind = LIMEFILE_EXPORT_NPY, .little = true},
+        {.kind = LIMEFILE_EXPORT_NPY, .precision = a->precision == 32 ? 64 : 32},
+        {.kind = LIMEFILE_EXPORT_NPY, .even_odd = true},
+        {.kind = LIMEFILE_EXPORT_NERSC},
+        {.kind = LIMEFILE_EXPORT_MILC},
+        {.kind = LIMEFILE_EXPORT_OPENQCD},
+    };
+    for (unsigned k = 0; k < sizeof listed / sizeof listed[0]; k++)
+        if (export_layout_has(a, &listed[k]) && i-- == 0) {
+            *out = listed[k];
+            return true;
+        }
+    return false;
+}
+
+const char *limefile_export_why_unsupported(const struct limefile_field *field,
+                                            const struct limefile_export_spec *name)
+{
+    struct export_layout layout;
+    if (export_layout_of(field, &layout) != 0)
+        return field->sites && field->site_bytes ? "its length contradicts its description"
+                                                 : "the number of its sites is unknown";
+    const struct limefile_array *a = &layout.array;
+    if (name->kind == LIMEFILE_EXPORT_H5)
+        return h5_is_supported() ? "the HDF5 library is not installed, or does not support it"
+                                 : "built without HDF5";
+    if (name->kind == LIMEFILE_EXPORT_SLICES)
+        return "it has no time slices";
+    if (limefile_export_is_whole_file(name))
+        return "not an SU(3) configuration, or the format does not support its lattice";
+    if (a->precision == 0 && (name->little || name->precision))
+        return "it is not known to contain real numbers";
+    return name->even_odd && !has_even_odd(a) ? "its lattice needs 2 to 4 dimensions"
+                                              : "the file would be too large";
+}

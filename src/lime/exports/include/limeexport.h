@@ -1,0 +1,158 @@
+/* limeexport.h - exports: present a field's record as files in the formats of other programs.
+ *
+ * An export's bytes depend only on the record's description, and on the record's bytes where it
+ * contains them. They are computed while the file is read and need no disk space. The name of a
+ * export is the record's name with a suffix:
+ *
+ *     X.npy                     numpy: a header, then the data as stored (big-endian)
+ *     X.t/000 ...               time slices: ranges of the data, one file each
+ *     X.zarr/...                Zarr, format 2: one array, "field", one chunk a time slice
+ *     X.h5                      HDF5 with one contiguous dataset, "field"; complex as in h5py
+ *     X[.eo][.f4|.f8][.le].npy  computed: even sites before odd ones, another precision,
+ *                               little-endian; any of the three, in this order
+ *     X.nersc X.milc X.openqcd  a configuration as the whole file of that format
+ *
+ * The header of a whole file contains sums of all data, so limefile_export_prepare() must
+ * compute them before the file can be read.
+ *
+ * The module prints nothing and has no global state (a lock protects the HDF5 library's).
+ * An open export that is ready does not change, so any number of threads may read it. */
+#ifndef LIMEEXPORT_H
+#define LIMEEXPORT_H
+
+#include "limeildg.h"
+
+/* ---- a field as an array (export_array.c) -------------------------------------------------
+ */
+
+#define LIMEFILE_ARRAY_DIMS_MAX (LIMEFILE_DIMS_MAX + LIMEFILE_SITE_DIMS_MAX)
+
+/* A row-major array: the lattice's dimensions, t slowest, then those of a site. Four links have
+ * the shape (T, Z, Y, X, 4, 3, 3), a spinor (T, Z, Y, X, 4, 3). A hypercube has the shape of
+ * its box. The data of a halved lattice, or of an unknown one with a known number of sites,
+ * have one dimension for the sites. */
+struct limefile_array {
+    unsigned dims;    /* number of dimensions in shape */
+    unsigned lattice; /* how many of them are the lattice's */
+    uint64_t shape[LIMEFILE_ARRAY_DIMS_MAX];
+    unsigned precision; /* bits of a real number: 32, 64; 0: bytes whose meaning is unknown */
+    bool complex;       /* an element is two real numbers */
+    uint64_t bytes;     /* bytes of the whole array: the record's length */
+};
+
+/* LIMEFILE_E_STATE: the sites are not known, or their bytes are not the record's length. */
+int limefile_array_from_field(const struct limefile_field *, struct limefile_array *out);
+
+/* ---- names (export_spec.c) ------------------------------------------------------------ */
+
+enum limefile_export_kind {
+    LIMEFILE_EXPORT_NPY,
+    LIMEFILE_EXPORT_H5,
+    LIMEFILE_EXPORT_ZARR,   /* a directory */
+    LIMEFILE_EXPORT_SLICES, /* a directory */
+    LIMEFILE_EXPORT_NERSC,  /* this one and the following: whole files */
+    LIMEFILE_EXPORT_MILC,
+    LIMEFILE_EXPORT_OPENQCD,
+};
+
+struct limefile_export_spec {
+    enum limefile_export_kind kind;
+    bool even_odd;      /* only for NPY, as the next two */
+    unsigned precision; /* 32 or 64; 0: the record's */
+    bool little;
+};
+
+/* Returns true if `name` is the name of an export; *stem: the length of the record's name. */
+bool limefile_export_parse(const char *name, struct limefile_export_spec *out, size_t *stem);
+
+/* Writes the suffix with its dot and a NUL, at most LIMEFILE_EXPORT_SUFFIX_MAX bytes. */
+#define LIMEFILE_EXPORT_SUFFIX_MAX 24
+void limefile_export_suffix(const struct limefile_export_spec *,
+                            char out[LIMEFILE_EXPORT_SUFFIX_MAX]);
+
+/* Finds the i-th export of a field that directories list (-o faces); false: no more. */
+bool limefile_export_listed(const struct limefile_array *, unsigned i,
+                            struct limefile_export_spec *);
+
+bool limefile_export_is_directory(const struct limefile_export_spec *);
+bool limefile_export_is_whole_file(const struct limefile_export_spec *);
+
+/* Returns the reason, as text, why limefile_export_open() returns LIMEFILE_E_STATE. */
+const char *limefile_export_why_unsupported(const struct limefile_field *,
+                                            const struct limefile_export_spec *);
+
+/* ---- files (export.c) ----------------------------------------------------------------- */
+
+/* The files of an export have numbers from 0. An export that is a file has one entry with an
+ * empty name. In an export that is a directory, the names have at most two levels, as "000" and
+ * "U/.zarray", and directories in it are entries with numbers, too. */
+struct limefile_export;
+
+/* Opens an export; the field is not used afterwards. -ENOMEM. LIMEFILE_E_STATE: the field is
+ * not an array or does not support the export (no real numbers, a build without HDF5). */
+int limefile_export_open(const struct limefile_field *, const struct limefile_export_spec *,
+                         struct limefile_export **out);
+void limefile_export_close(struct limefile_export *);
+
+#define LIMEFILE_EXPORT_ENTRY_MAX 64
+
+struct limefile_export_entry {
+    uint64_t parent; /* number + 1 of its directory; 0: the export itself */
+    bool is_dir;
+    uint64_t bytes; /* size of a file */
+    char name[LIMEFILE_EXPORT_ENTRY_MAX];
+};
+
+uint64_t limefile_export_entry_count(const struct limefile_export *);
+void limefile_export_entry(const struct limefile_export *, uint64_t number,
+                           struct limefile_export_entry *out);
+/* Finds an entry by its name in `parent` (as in the entry) in constant time; false: none. */
+bool limefile_export_find(const struct limefile_export *, uint64_t parent, const char *name,
+                          uint64_t *number);
+
+/* Describes the bytes of a file from `offset` on: bytes that the export owns, a range of the
+ * stored record, or data that are computed from a part of the record. */
+enum limefile_export_source {
+    LIMEFILE_EXPORT_OWN,
+    LIMEFILE_EXPORT_STORED,
+    LIMEFILE_EXPORT_COMPUTED,
+};
+struct limefile_export_range {
+    enum limefile_export_source source;
+    uint64_t bytes;           /* from offset to the end of the piece; 0: end of the file */
+    const unsigned char *own; /* OWN: the bytes; valid as long as the export */
+    uint64_t at;              /* STORED: offset in the record's data */
+};
+void limefile_export_range(const struct limefile_export *, uint64_t number, uint64_t offset,
+                           struct limefile_export_range *out);
+
+/* Reads the record's data like pread(): n bytes, fewer only at the end of the file. Offsets
+ * count from the first byte of the data. *data becomes `buf`, which is filled, or points to the
+ * bytes in memory, valid until the next call. Several threads may call it. -errno */
+typedef ssize_t limefile_export_read_fn(void *context, void *buf, size_t n, uint64_t offset,
+                                        const void **data);
+
+/* Reads up to n bytes at `offset` of a file like pread(): fewer only at the end. Returns the
+ * bytes, -errno, or LIMEFILE_E_SHRUNK if the record has become shorter. Reads only the required
+ * part of the record, as whole sites if data are computed. */
+ssize_t limefile_export_read(const struct limefile_export *, uint64_t number, void *buf,
+                             size_t n, uint64_t offset, limefile_export_read_fn *lend,
+                             void *context);
+
+/* ---- whole files (export_gauge.c) ------------------------------------------------------ */
+
+/* Returns false if reading gives LIMEFILE_E_STATE; the files' sizes are known anyway. */
+bool limefile_export_is_ready(const struct limefile_export *);
+
+/* Makes an export ready: reads all sites of the record once, with one thread for each
+ * processor. Several threads call `read` (as in limesites.h), one at a time `progress` (may be
+ * NULL); if it returns false, the call stops soon with -EINTR. memory: an approximate limit in
+ * bytes; 0: 512 MiB. Returns 0, an error of `read`, LIMEFILE_E_GAUGE_NAN: the links are NaN or
+ * infinite, LIMEFILE_D_CHECKSUM: the data do not have the container's checksum, or
+ * LIMEFILE_E_GAUGE_RANGE: the format does not support their plaquette. In the meantime no other
+ * thread may use the export. */
+int limefile_export_prepare(struct limefile_export *, size_t memory,
+                            int (*read)(void *, uint64_t first, uint64_t count, void *out),
+                            bool (*progress)(void *, uint64_t sites_more), void *context);
+
+#endif

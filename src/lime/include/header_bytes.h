@@ -1,0 +1,68 @@
+/* header_bytes.h - read and write the fields of a record header, which are big-endian on every
+ * host */
+#ifndef LIMEFILE_HEADER_BYTES_H
+#define LIMEFILE_HEADER_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    AT_MAGIC = 0,
+    AT_VERSION = 4,
+    AT_FLAGS = 6,
+    AT_RESERVED = 7,
+    AT_BYTES = 8,
+    AT_TYPE = 16,
+};
+
+enum { FLAG_MB = 0x80, FLAG_ME = 0x40 };
+
+/* Values of the reserved byte in the last record's header while a program changes a container.
+ * The byte is zero again when the change is complete. */
+enum {
+    MARK_RESIZING = 0x5f,  /* the bytes after it are not committed; its own data are intact */
+    MARK_REMOVING = 0x2d,  /* the bytes after it are being removed */
+    MARK_REPLACING = 0x3d, /* the bytes after it are new data, being copied into a record */
+};
+
+static inline uint16_t get_be16(const unsigned char *p)
+{
+    return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static inline uint32_t get_be32(const unsigned char *p)
+{
+    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static inline uint64_t get_be64(const unsigned char *p)
+{
+    return (uint64_t)get_be32(p) << 32 | get_be32(p + 4);
+}
+
+static inline void put_be16(unsigned char *p, uint16_t v)
+{
+    p[0] = (unsigned char)(v >> 8);
+    p[1] = (unsigned char)v;
+}
+
+static inline void put_be32(unsigned char *p, uint32_t v)
+{
+    put_be16(p, (uint16_t)(v >> 16));
+    put_be16(p + 2, (uint16_t)v);
+}
+
+static inline void put_be64(unsigned char *p, uint64_t v)
+{
+    put_be32(p, (uint32_t)(v >> 32));
+    put_be32(p + 4, (uint32_t)v);
+}
+
+static inline bool is_zero(const unsigned char *p, size_t n)
+{
+    return n == 0 || (p[0] == 0 && memcmp(p, p + 1, n - 1) == 0);
+}
+
+#endif

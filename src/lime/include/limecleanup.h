@@ -1,0 +1,37 @@
+/*
+ * limecleanup.h - unfinished files that SIGINT, SIGTERM and SIGHUP remove before they end the
+ * process.
+ *
+ * The first guard installs handlers for those of the three signals that the process neither
+ * ignores nor handles. Functions that add and remove guards are for one thread.
+ */
+#ifndef LIMECLEANUP_H
+#define LIMECLEANUP_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LIMEFILE_CLEANUP_MAX = 8 }; /* files that can be guarded at a time; others are ignored */
+
+/* Makes the signals remove the file `name`, relative to `dir_fd` (a descriptor, or AT_FDCWD).
+ * `name` is not copied: it must stay valid. */
+void limefile_cleanup_add(int dir_fd, const char *name);
+
+/* Ends the guard of that file; `name` is the pointer that limefile_cleanup_add() got. */
+void limefile_cleanup_remove(const char *name);
+
+/* Makes the signals cut the file `fd` at byte `end`. One file at a time. */
+void limefile_cleanup_truncate(int fd, uint64_t end);
+
+/* Ends all guards. */
+void limefile_cleanup_clear(void);
+
+/* Delays the signals between the two calls. */
+void limefile_cleanup_block(sigset_t *before);
+void limefile_cleanup_unblock(const sigset_t *before);
+
+/* Returns true if a delayed signal will end the process. */
+bool limefile_cleanup_pending(void);
+
+#endif

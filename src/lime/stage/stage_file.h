@@ -1,0 +1,30 @@
+/* stage_file.h - stage one file of the list, from the first check to the final rename */
+#ifndef STAGE_FILE_H
+#define STAGE_FILE_H
+
+#include "contents.h"
+#include "target.h"
+
+#include <stdatomic.h>
+
+struct stage_file {
+    const struct stage_options *options;
+    const struct stage_item *item;
+    struct stage_result *result;
+    struct stage_ring *ring;
+    struct stage_remote *remote; /* or NULL */
+    atomic_uint_fast64_t *moved;
+    atomic_bool *stopped;
+    uint64_t progress; /* bytes of *moved that this file has added */
+
+    struct stage_port source;
+    struct stat st;                 /* of the source */
+    struct stage_existing existing; /* the target that --force replaces */
+    struct stage_contents contents;
+};
+
+/* Stages the file and fills in `result`. The caller sets the members up to `stopped` and zeros
+ * the others and the result. */
+void stage_file_run(struct stage_file *);
+
+#endif

@@ -1,0 +1,323 @@
+/* mounted_container.c - read a container that limefs shows as a directory */
+#define _GNU_SOURCE
+#include "mounted_container.h"
+#include "text.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+/* Looks up the directory's device in the kernel's list of mounts. */
+bool is_in_limefs(const char *dir)
+{
+    struct stat st;
+    unsigned major, minor;
+    char *line = NULL;
+    size_t capacity = 0;
+    bool found = false;
+    FILE *mounts = fopen("/proc/self/mountinfo", "re");
+    bool known = mounts && stat(dir, &st) == 0;
+    while (known && !found && getline(&line, &capacity, mounts) > 0)
+        found = sscanf(line, "%*d %*d %u:%u", &major, &minor) == 2 &&
+                makedev(major, minor) == st.st_dev && strstr(line, " - fuse.limefs ");
+    free(line);
+    if (mounts)
+        fclose(mounts);
+    return found;
+}
+
+#define ATTRIBUTE "user.lime."
+
+enum { FAULT_MAX = 128, /* matches the format of read_fault_attribute() */ TYPE_OFFSET = 16 };
+
+struct record_entry {
+    uint64_t ordinal, offset; /* offset of the header */
+    uint64_t bytes, next;     /* next: offset of the next header */
+    char *name;
+};
+
+struct mounted {
+    struct limefile_source source;
+    int dirfd;
+    struct record_entry *records; /* one per record, by ordinal */
+    size_t count, capacity;
+    struct limefile_finding fault; /* code 0: no fault */
+    uint64_t size;                 /* including bytes behind the fault */
+};
+
+/* ---- list the records ---- */
+
+bool mounted_is_container(const char *dir)
+{
+    char count[32];
+    struct stat st;
+    if (stat(dir, &st) != 0)
+        return false;
+    errno = ENOTDIR;
+    return S_ISDIR(st.st_mode) && is_in_limefs(dir) &&
+           getxattr(dir, ATTRIBUTE "records", count, sizeof count) > 0;
+}
+
+/* Returns the ordinal in "012-type", or 0 for another name. */
+static uint64_t parse_ordinal(const char *name)
+{
+    uint64_t ordinal;
+    const char *end = strchr(name, '-');
+    return end && limefile_parse_number(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
+}
+
+/* limefs lists all records in order, then their exports, which have the same ordinals. */
+static bool is_export(const struct mounted *m, uint64_t ordinal)
+{
+    return ordinal && m->count && ordinal <= m->records[m->count - 1].ordinal;
+}
+
+static int add_record_name(void *context, const char *name)
+{
+    struct mounted *m = context;
+    uint64_t ordinal = parse_ordinal(name);
+    if (is_export(m, ordinal))
+        return 0;
+    if (!limefile_reserve(&m->records, &m->capacity, m->count + 1, sizeof *m->records))
+        return -ENOMEM;
+    char *copy = strdup(name);
+    if (!copy)
+        return -ENOMEM;
+    m->records[m->count++] = (struct record_entry){.ordinal = ordinal, .name = copy};
+    return 0;
+}
+
+static int compare_ordinals(const void *a, const void *b)
+{
+    const struct record_entry *x = a, *y = b;
+    return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
+}
+
+static int list_records(struct mounted *m)
+{
+    int err = directory_each(m->dirfd, ".", 0, add_record_name, m);
+    if (m->count)
+        qsort(m->records, m->count, sizeof *m->records, compare_ordinals);
+    return err;
+}
+
+/* Computes each record's offset from the records before it. */
+static int compute_offsets(struct mounted *m)
+{
+    uint64_t offset = 0, data_end;
+    for (size_t i = 0; i < m->count; i++) {
+        struct record_entry *e = &m->records[i];
+        struct stat st;
+        if (e->ordinal != i + 1)
+            return -ESTALE;
+        if (fstatat(m->dirfd, e->name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+            return errno == ENOENT ? -ESTALE : -errno;
+        e->offset = offset;
+        e->bytes = (uint64_t)st.st_size;
+        int err = limefile_record_end(offset, e->bytes, &data_end, &e->next);
+        if (err)
+            return err;
+        offset = e->next;
+    }
+    m->size = offset;
+    return 0;
+}
+
+/* ---- one record ---- */
+
+int mounted_open_data(const struct mounted *m, uint64_t ordinal)
+{
+    int fd = openat(m->dirfd, m->records[ordinal - 1].name,
+                    O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return fd < 0 ? -errno : fd;
+}
+
+/* Uses the record's path: with -o verify=open, a record with bad data cannot be opened. */
+int mounted_read_attribute(const struct mounted *m, uint64_t ordinal, const char *name,
+                           char value[MOUNTED_VALUE_MAX])
+{
+    char path[PATH_MAX], attribute[64];
+    snprintf(path, sizeof path, "/proc/self/fd/%d/%s", m->dirfd, m->records[ordinal - 1].name);
+    snprintf(attribute, sizeof attribute, ATTRIBUTE "%s", name);
+    ssize_t len = lgetxattr(path, attribute, value, MOUNTED_VALUE_MAX - 1);
+    value[len < 0 ? 0 : len] = '\0';
+    return len < 0 ? -errno : (int)len;
+}
+
+static int read_flag(const struct mounted *m, size_t i, const char *name)
+{
+    char value[MOUNTED_VALUE_MAX];
+    int len = mounted_read_attribute(m, i + 1, name, value);
+    return len < 0 ? len : strcmp(value, "1") == 0;
+}
+
+/* Builds a header whose reserved parts have their normal values. */
+static int build_header(const struct mounted *m, size_t i,
+                        unsigned char raw[LIMEFILE_HEADER_BYTES])
+{
+    char type[MOUNTED_VALUE_MAX];
+    struct limefile_header header;
+    int len = mounted_read_attribute(m, i + 1, "type", type);
+    if (len < 0 || len > LIMEFILE_TYPE_BYTES)
+        return len < 0 ? len : -EPROTO;
+    int mb = read_flag(m, i, "mb"), me = read_flag(m, i, "me");
+    int err = mb < 0 ? mb : me < 0 ? me : 0;
+    if (!err)
+        err = limefile_header_init(&header, "", 0, m->records[i].bytes, mb, me);
+    if (!err)
+        err = limefile_header_encode(&header, raw);
+    if (!err)
+        memcpy(raw + TYPE_OFFSET, type, (size_t)len); /* the type may have 128 bytes */
+    return err;
+}
+
+/* Reads the header from the container, unless the container is being written to. */
+static int load_header(const struct mounted *m, size_t i,
+                       unsigned char raw[LIMEFILE_HEADER_BYTES])
+{
+    char value[MOUNTED_VALUE_MAX];
+    int len = mounted_read_attribute(m, i + 1, "header", value);
+    if (len == -ENODATA)
+        return build_header(m, i, raw);
+    if (len != LIMEFILE_HEADER_BYTES)
+        return len < 0 ? len : -EPROTO;
+    memcpy(raw, value, LIMEFILE_HEADER_BYTES);
+    return 0;
+}
+
+/* ---- the source ---- */
+
+/* Finds the record that contains the offset, from its header to its padding. */
+static size_t find_record_at(const struct mounted *m, uint64_t offset)
+{
+    size_t low = 0, high = m->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        if (m->records[middle].offset <= offset)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static ssize_t copy_header(const struct mounted *m, size_t i, void *buf, size_t n, uint64_t at)
+{
+    unsigned char raw[LIMEFILE_HEADER_BYTES];
+    int err = load_header(m, i, raw);
+    if (err)
+        return err;
+    n = n < sizeof raw - at ? n : sizeof raw - (size_t)at;
+    memcpy(buf, raw + at, n);
+    return (ssize_t)n;
+}
+
+static ssize_t mounted_read(struct limefile_source *source, void *buf, size_t n,
+                            uint64_t offset)
+{
+    const struct mounted *m = (const struct mounted *)source;
+    size_t i = find_record_at(m, offset);
+    if (m->count == 0 || offset >= m->records[i].next || n == 0)
+        return 0;
+    const struct record_entry *e = &m->records[i];
+    uint64_t at = offset - e->offset;
+    if (at < LIMEFILE_HEADER_BYTES)
+        return copy_header(m, i, buf, n, at);
+    at -= LIMEFILE_HEADER_BYTES;
+    if (at >= e->bytes) {
+        n = n < e->next - offset ? n : (size_t)(e->next - offset);
+        memset(buf, 0, n);
+        return (ssize_t)n;
+    }
+    int fd = mounted_open_data(m, e->ordinal);
+    if (fd < 0)
+        return fd;
+    n = n < e->bytes - at ? n : (size_t)(e->bytes - at);
+    ssize_t got = limefile_fd_read(fd, buf, n, at);
+    close(fd);
+    return got;
+}
+
+static int mounted_size(struct limefile_source *source, uint64_t *size)
+{
+    const struct mounted *m = (const struct mounted *)source;
+    *size = m->size;
+    return 0;
+}
+
+/* Reports the fault behind the last record that the mount shows. */
+static bool mounted_fault(struct limefile_source *source, uint64_t offset,
+                          struct limefile_finding *out)
+{
+    const struct mounted *m = (const struct mounted *)source;
+    *out = m->fault;
+    return m->fault.code && offset == (m->count ? m->records[m->count - 1].next : 0);
+}
+
+static const struct limefile_source_ops mounted_ops = {
+    .read = mounted_read, .size = mounted_size, .fault = mounted_fault};
+
+/* ---- open and close ---- */
+
+/* Parses the attribute: the fault's word, offset, ordinal, have, want, and the file's size. */
+static int read_fault_attribute(struct mounted *m)
+{
+    char text[FAULT_MAX], word[FAULT_MAX];
+    struct limefile_finding *fault = &m->fault;
+    ssize_t n = fgetxattr(m->dirfd, ATTRIBUTE "fault_code", text, sizeof text - 1);
+    if (n < 0)
+        return errno == ENODATA ? 0 : -errno;
+    text[n] = '\0';
+    if (sscanf(text, "%127s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, word,
+               &fault->offset, &fault->ordinal, &fault->have, &fault->want, &m->size) != 6)
+        return -EPROTO;
+    fault->code = -EIO; /* an errno has another word */
+    for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_RECORDS; code++)
+        if (strcmp(limefile_error_word(code), word) == 0)
+            fault->code = code;
+    return 0;
+}
+
+int mounted_open(const char *dir, struct mounted **out)
+{
+    struct mounted *m = calloc(1, sizeof *m);
+    if (!m)
+        return -ENOMEM;
+    m->source.ops = &mounted_ops;
+    m->dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int err = m->dirfd < 0 ? -errno : list_records(m);
+    if (!err)
+        err = compute_offsets(m);
+    if (!err)
+        err = read_fault_attribute(m);
+    if (err)
+        mounted_close(m);
+    else
+        *out = m;
+    return err;
+}
+
+void mounted_close(struct mounted *m)
+{
+    if (!m)
+        return;
+    for (size_t i = 0; i < m->count; i++)
+        free(m->records[i].name);
+    free(m->records);
+    if (m->dirfd >= 0)
+        close(m->dirfd);
+    free(m);
+}
+
+struct limefile_source *mounted_source(struct mounted *m)
+{
+    return &m->source;
+}

@@ -1,0 +1,33 @@
+/* json_file.h - write the result file of --json; all functions run on rank 0 */
+#ifndef BENCH_JSON_FILE_H
+#define BENCH_JSON_FILE_H
+
+#include "limeoutput.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* The file of --json, or standard output for "-". */
+struct bench_json {
+    const char *name; /* as given; NULL: not open */
+    FILE *to;
+    struct limefile_output file; /* unused for standard output */
+};
+
+/* Creates a temporary file in the directory of `name` (limeoutput.h). Returns false, after a
+ * message, if the file exists and `force` is false, or another process has locked it as a
+ * container. */
+bool bench_json_open(struct bench_json *, const char *name, bool force);
+
+/* Returns true, after a message, if it is also the data file `path`, whose directory must be
+ * absolute and free of symbolic links. */
+bool bench_json_is_file(const struct bench_json *, const char *path);
+
+/* Writes the object, whose reference it takes, and renames the file to its name. Returns false,
+ * after a message, if that fails. */
+bool bench_json_write(struct bench_json *, json_t *);
+
+/* Removes the temporary file, if there is one. */
+void bench_json_abort(struct bench_json *);
+
+#endif

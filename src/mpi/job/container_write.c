@@ -1,0 +1,146 @@
+/*
+ * container_write.c - write data from memory to a container's file, and sync it
+ *
+ * Data bypass MPI-IO: if the disk is full, Open MPI 4.1 returns MPI_SUCCESS after a short
+ * write. The MPI file only serves MPI_File_sync().
+ */
+#define _GNU_SOURCE
+#include "descriptor.h"
+#include "limefile.h"
+#include "credentials.h"
+#include "worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CHUNK = 8 << 20, /* longer writes into the page cache may stall */
+};
+
+void job_container_open_direct(struct job_container *container)
+{
+    int fd = limefile_reopen(container->fd, O_WRONLY | O_DIRECT);
+    container->direct_fd = fd < 0 ? -1 : fd;
+}
+
+void job_container_close_direct(struct job_container *container)
+{
+    if (container->direct_fd >= 0)
+        close(container->direct_fd);
+    container->direct_fd = -1;
+}
+
+/* ---- writing ---- */
+
+/* Checks the permission to write. A process that was stopped may continue its write later,
+ * after the client has written the data itself, and newer data. Returns 0 or an errno. */
+static int check_permit(const struct job_write_permit *permit)
+{
+    struct timespec now;
+    if (permit->fence && limejob_fence_is_set(permit->fence))
+        return ECANCELED;
+    if (!permit->deadline)
+        return 0;
+    clock_gettime(CLOCK_REALTIME, &now);
+    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return now_ns > permit->deadline ? ETIMEDOUT : 0;
+}
+
+/* *done: bytes that were written, even after an error. */
+static int write_all(int fd, const struct job_write_permit *permit, const char *data, int64_t n,
+                     int64_t offset, int64_t chunk, int64_t *done)
+{
+    for (*done = 0; *done < n;) {
+        int64_t bytes = n - *done < chunk ? n - *done : chunk;
+        int code = check_permit(permit);
+        if (code)
+            return code;
+        ssize_t written = pwrite(fd, data + *done, (size_t)bytes, offset + *done);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return written ? errno : EIO;
+        *done += written;
+    }
+    return 0;
+}
+
+/* After EINVAL (the alignment is wrong for the file system, or became so when the disk was
+ * full) returns 0: the caller writes the rest through the page cache, which reports errors. */
+static int write_direct(struct job_container *container, const struct job_write_permit *permit,
+                        const char *data, int64_t n, int64_t offset, int64_t *done)
+{
+    int code = write_all(container->direct_fd, permit, data, n, offset, n, done);
+    if (code != EINVAL)
+        return code;
+    if (*done == 0) {
+        close(container->direct_fd);
+        container->direct_fd = -1;
+    }
+    return 0;
+}
+
+static int write_split(struct job_container *container, const struct job_write_permit *permit,
+                       const char *data, int64_t n, int64_t *offset)
+{
+    int64_t done = 0, end = *offset + n;
+    size_t head = 0, blocks = 0; /* bytes before the aligned blocks; bytes of the blocks */
+    if (container->direct_fd >= 0)
+        blocks = limefile_direct_blocks(data, (size_t)n, (uint64_t)*offset, &head);
+    int code = 0;
+    if (blocks > 0) {
+        code = write_all(container->fd, permit, data, (int64_t)head, *offset, CHUNK, &done);
+        *offset += done;
+        data += done;
+    }
+    if (blocks > 0 && !code) {
+        code = write_direct(container, permit, data, (int64_t)blocks, *offset, &done);
+        *offset += done;
+        data += done;
+    }
+    if (code)
+        return code;
+    code = write_all(container->fd, permit, data, end - *offset, *offset, CHUNK, &done);
+    *offset += done;
+    return code;
+}
+
+int job_container_write(struct job_container *container, const struct job_write_permit *permit,
+                        const char *data, int64_t n, int64_t *offset)
+{
+    int code = job_creds_enter(permit->uid);
+    if (code)
+        return code;
+    code = write_split(container, permit, data, n, offset);
+    job_creds_leave(permit->uid);
+    return code;
+}
+
+/* ---- syncing ---- */
+
+static int sync_mpi_file(struct job_container *container, char *text, size_t cap)
+{
+    char message[MPI_MAX_ERROR_STRING] = "";
+    int n, err = MPI_File_sync(container->mpi_file);
+    if (err == MPI_SUCCESS)
+        return 0;
+    MPI_Error_string(err, message, &n);
+    snprintf(text, cap, "MPI_File_sync: %s", message);
+    return EIO;
+}
+
+/* The kernel reports an error once for each descriptor, so both are synced. */
+int job_container_sync(struct job_container *container, char *text, size_t cap)
+{
+    int code = fsync(container->fd) == 0 ? 0 : errno;
+    if (container->direct_fd >= 0 && fsync(container->direct_fd) != 0 && !code)
+        code = errno;
+    int mpi_code = sync_mpi_file(container, text, cap);
+    if (code)
+        snprintf(text, cap, "%s", strerror(code));
+    return code ? code : mpi_code;
+}

@@ -1,0 +1,30 @@
+/* file_domains.c - divide bytes without structure among ranks */
+#include "file_domains.h"
+
+void lemon_file_domains_init(struct lemon_file_domains *domains, int64_t bytes, int ranks,
+                             int64_t base, const struct lemon_plan_hints *hints)
+{
+    int64_t stripe = hints->stripe;
+    int64_t stripes = (base % stripe + bytes + stripe - 1) / stripe;
+    int64_t aggregators = hints->aggregators > 0 ? smaller(ranks, hints->aggregators) : ranks;
+    *domains = (struct lemon_file_domains){.bytes = bytes, .base = base, .stripe = stripe};
+    domains->aggregators = (int)smaller(aggregators, stripes > 0 ? stripes : 1);
+    domains->bytes_each = (stripes + domains->aggregators - 1) / domains->aggregators * stripe;
+    if (domains->bytes_each == 0)
+        domains->bytes_each = stripe;
+}
+
+/* Returns a boundary between aggregators: a multiple of the stripe in the file, or an end. */
+static int64_t domain_boundary(const struct lemon_file_domains *domains,
+                               int64_t from_first_stripe)
+{
+    int64_t at = from_first_stripe - domains->base % domains->stripe;
+    return at < 0 ? 0 : smaller(at, domains->bytes);
+}
+
+void lemon_file_domains_range(const struct lemon_file_domains *domains, int aggregator,
+                              int64_t *from, int64_t *to)
+{
+    *from = domain_boundary(domains, aggregator * domains->bytes_each);
+    *to = domain_boundary(domains, (aggregator + 1) * domains->bytes_each);
+}
