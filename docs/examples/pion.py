@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """The pion's correlator from a quark propagator, and a plot.
 
-Each argument is a LIME container with propagators, a folder as which limefs shows one, or a
-folder with any number of them. For a point source, gamma5-hermiticity makes the propagator back
+Each argument is a LIME container with propagators, a directory that limefs shows for one, or a
+directory with any number of them. For a point source, gamma5-hermiticity makes the propagator back
 the adjoint of that forth, so that
 
     C(t) = sum over x, spin, colour and the columns of |S(x, t)|^2
@@ -63,7 +63,7 @@ def plot(path, correlator, what):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", nargs="+", help="container, mount, or folder with containers")
+    parser.add_argument("path", nargs="+", help="container, mount, or directory with containers")
     parser.add_argument("--out", metavar="FIGURE", help="plot of C and of the mass (.svg, .png)")
     parser.add_argument("--source", type=int, metavar="T",
                         help="its time slice (default: where C is largest)")

@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Plaquettes of gauge configurations, per time slice.
 
-Each argument is a LIME container, a folder as which limefs shows one, or a folder with any
-number of them (a mount as well). Of a configuration two time slices are in memory.
+Each argument is a LIME container, a directory that limefs shows for one, or a directory with any
+number of them (a mount, too). Two time slices of a configuration are in memory.
 
     plaquette.py /data/runs                        one line a configuration
     plaquette.py --out plaquette.svg conf.0100     and a plot over the time slices
@@ -85,7 +85,7 @@ def plot(path, measured):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", nargs="+", help="container, mount, or folder with containers")
+    parser.add_argument("path", nargs="+", help="container, mount, or directory with containers")
     parser.add_argument("--out", metavar="FIGURE", help="plot over the time slices (.svg, .png)")
     parser.add_argument("--type", default="ildg-binary-data",
                         help="of the records (default: %(default)s)")

@@ -76,12 +76,12 @@ def free_quark(size, time, mass):
 def write(path, messages):
     """A container of lists of (type, bytes), with checksums."""
     lime = limefs.find_lime()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as directory:
         words = []
         for i, message in enumerate(messages):
             words += ["-m"] * (i > 0)
             for type, data in message:
-                words += ["-t", type, os.path.join(folder, str(len(words)))]
+                words += ["-t", type, os.path.join(directory, str(len(words)))]
                 with open(words[-1], "wb") as file:
                     file.write(data)
         for command in ([lime, "pack", "-o", path, *words], [lime, "checksum", "--add", path]):

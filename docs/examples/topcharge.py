@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """Topological charge density of a gauge configuration, and a picture of one slice.
 
-The argument is a LIME container, or a folder as which limefs shows one. Of the field strength
-the clover-leaf definition is taken: C is the sum of the four plaquettes in the mu-nu plane that
+The argument is a LIME container, or a directory that limefs shows for one. The field
+strength has the clover-leaf definition: C is the sum of the four plaquettes in the mu-nu plane that
 begin and end at x and are oriented alike, and
 
     F_mu,nu(x) = (C - C^+) / 8i, without its trace

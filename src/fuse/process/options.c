@@ -62,7 +62,7 @@ static const char *const verify_words[] = {
     [LIMEFS_VERIFY_STREAM] = "stream",
     NULL,
 };
-static const char *const mkdir_words[] = {"folder", "container", NULL};
+static const char *const mkdir_words[] = {"directory", "container", NULL};
 
 static const struct mount_option {
     struct option_rule rule; /* its `value` is set by parse_value(), from `offset` */

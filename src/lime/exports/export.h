@@ -1,4 +1,4 @@
-/* export.h - internal declarations for src/lime/faces: an open export and its parts */
+/* export.h - internal declarations for src/lime/exports: an open export and its parts */
 #ifndef LIMEFILE_EXPORT_H
 #define LIMEFILE_EXPORT_H
 

@@ -73,7 +73,7 @@ struct lemon_internal {
     MPI_Comm comm; /* the duplicate, which the public struct also contains */
     struct lemon_file file;
     int rank, ranks;
-    int dims; /* of the Cartesian grid; 0: there is no grid */
+    int dims; /* of the Cartesian grid; 0 without a grid */
     int grid[LEMON_MAX_DIMS];
     struct lemon_plan_hints hints;
     struct lemon_geometry geometry;
@@ -96,7 +96,7 @@ struct lemon_internal {
     bool record_requested; /* reader */
     bool damaged;          /* reader: no further record can be found */
     bool header_failed;    /* reader: the last header could not be read, but may exist */
-    int at_message_start;  /* reader: 1 if the previous record had ME or there is none */
+    int at_message_start;  /* reader: 1 if the previous record had ME, or this is the first */
 };
 
 /* Returns NULL if any rank is out of memory. Collective. */
@@ -139,7 +139,7 @@ int lemon_log(const struct lemon_internal *, int code, const char *format, ...)
  * rank to the handler. Returns the lowest code. Collective. */
 int lemon_agree_and_log(const struct lemon_internal *, int code, const char *text);
 
-/* As lemon_log(), but only on rank 0, and on stderr if there is no handler. */
+/* As lemon_log(), but only on rank 0, and on stderr without a handler. */
 void lemon_log_warning(const struct lemon_internal *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -265,7 +265,7 @@ void lemon_sum_end(struct lemon_internal *, int code);
 /* Starts checksums at `pos` of this record's data, at 0 of later ones. Collective, agreed. */
 int lemon_sum_enable(struct lemon_internal *, int code, int on, int64_t pos);
 
-/* Returns the checksum of all ranks. LEMON_ERR_PARAM if there is none. Collective, agreed. */
+/* Returns the checksum of all ranks. LEMON_ERR_PARAM without a checksum. Collective, agreed. */
 int lemon_sum_get(struct lemon_internal *, LemonChecksum *);
 
 /* Restarts for a new record. Local. */
@@ -285,7 +285,7 @@ void lemon_verify_close(struct lemon_internal *);
 extern const int lemon_identity_mapping[LEMON_MAX_DIMS];
 
 /* Gets the communicator's grid and this rank's coordinates. Returns the number of dimensions,
- * or 0 if there is no grid or too many dimensions. Ranks are numbered in row-major order of the
+ * or 0 without a grid or with too many dimensions. Ranks are numbered in row-major order of the
  * grid (MPI 3.1, section 7.5.1), so each rank can compute the parts of the others. Local. */
 int lemon_get_cartesian(MPI_Comm, int grid[LEMON_MAX_DIMS], int at[LEMON_MAX_DIMS]);
 

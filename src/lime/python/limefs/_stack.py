@@ -273,13 +273,13 @@ def stack(paths, type=None):
     return Stack(_read_slots([os.fspath(path) for path in paths], type, True))
 
 
-def tree(folder, type=None, pattern="*"):
+def tree(directory, type=None, pattern="*"):
     """Returns a Stack of the fields (of that record type) of all containers in a directory, or in
     a mount of one, ordered by name, conf.9 before conf.10. Other files, and containers without
     such a field, are skipped; a damaged container and an empty file are errors.
 
     pattern: a shell pattern for the names of files, such as "conf.0[12]*"."""
-    root = os.fspath(folder)
+    root = os.fspath(directory)
     if not os.path.exists(root):
         raise Error(f"{root}: no such file or directory")
     slots = _read_slots(_find_files(root, pattern), type, False)

@@ -142,7 +142,7 @@ static bool open_export(struct export_file *out, const struct export_operand *op
     return !entry.is_dir && prepare_export(out);
 }
 
-/* Opens `word`, a record as in select_record() with a face's suffix and, if the face is a
+/* Opens `word`, a record as in select_record() with an export's suffix and, if the export is a
  * directory, a path in it: "ildg-binary-data.npy", "3.t/000". Returns 1; 0 if it is not such a
  * name or a record has that name; < 0 after a message. Call export_file_close() in any case. */
 static int export_file_open(const struct container *c, const char *word,

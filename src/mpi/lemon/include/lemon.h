@@ -209,7 +209,7 @@ int lemonFinishWriting(LemonWriter *writer);
 
 /* Returns the errors in the flags of the open record, or 0; local. Such files are readable. */
 enum LEMON_Deviations {
-    LEMON_DEVIATION_MB_MISSING = 1, /* the previous record had ME, or there is none */
+    LEMON_DEVIATION_MB_MISSING = 1, /* the previous record had ME, or this is the first */
     LEMON_DEVIATION_MB_INSIDE = 2,  /* the previous record had no ME */
     LEMON_DEVIATION_RESERVED = 4    /* reserved bits are set */
 };
@@ -243,8 +243,8 @@ int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes);
  *
  * Ignores other keys. A hint that `info` does not contain stays unchanged, so MPI_INFO_NULL
  * changes nothing. LEMON_ERR_PARAM, and no change, if a value is not such a number or differs
- * between ranks. `info` is only read, and the caller frees it. Of the info of an opened file,
- * only striping_unit is used automatically: MPI may report values of its own for the others.
+ * between ranks. `info` is only read, and the caller frees it. From the info of an opened file
+ * Lemon uses only striping_unit: MPI may report values of its own for the others.
  */
 int lemonReaderSetInfo(LemonReader *reader, MPI_Info info);
 int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info);
@@ -273,7 +273,7 @@ int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offse
  *
  * If the two orders differ, the call allocates a copy of this rank's part, and returns
  * LEMON_ERR_READ or LEMON_ERR_WRITE if any rank is out of memory; otherwise nothing is copied.
- * Both calls are blocking; there is no non-blocking form.
+ * Both calls are blocking; neither has a non-blocking form.
  */
 int lemonReadLatticeParallelPermuted(LemonReader *reader, void *data, MPI_Offset siteSize,
                                      int const *latticeDims, int const *mapping,

@@ -126,7 +126,7 @@ typedef struct {
 
 /*
  * Finds the next checkpoint, from the open record or the next one on. Rank 0 reads the index
- * and broadcasts it. Opens the data record. LEMON_EOF if there is no checkpoint, LEMON_ERR_READ
+ * and broadcasts it. Opens the data record. LEMON_EOF without a checkpoint, LEMON_ERR_READ
  * if the index is damaged or does not match the data. The caller frees *cells by
  * lemonFreeCells(), a local call.
  */
@@ -135,7 +135,7 @@ void lemonFreeCells(LemonCells *cells);
 
 /*
  * Reads the particles in this rank's box [lower, upper): *count of them at *particles, which
- * the caller frees by free() (NULL if there are none). Boxes must be inside the domain and may
+ * the caller frees by free() (NULL without particles). Boxes must be inside the domain and may
  * be empty. If the boxes of all ranks cover the domain without overlap, each particle goes to
  * one rank. Verifies each cell's checksum (LEMON_ERR_CHECKSUM), and that its particles are
  * inside it (LEMON_ERR_READ). Converts numbers to this machine's byte order.

@@ -47,7 +47,7 @@ struct pathlist_options {
 /* ---- the list ---- */
 
 /* Lists the `operands` and the files of --files-from. Found files come in natural order
- * (name_compare()); found links are not followed, so that there is no endless recursion.
+ * (name_compare()); found links are not followed, which rules out endless recursion.
  * Returns an exit status, after a message if it is not TOOL_GOOD. */
 int pathlist_init(struct pathlist *, const struct pathlist_options *, const struct command *,
                   int count, char **operands);
