@@ -15,14 +15,14 @@ from limetest import container, header, put, record, run
 
 @limetest.needs_fuse
 class Tool(limetest.TestCase):
-    """lime info and lime check of the folder that a container is in a mount."""
+    """lime info and lime check of the directory that a container is in a mount."""
 
-    def assert_same(self, path, folder):
-        """What is said of the file and of the folder is the same but for the name."""
+    def assert_same(self, path, directory):
+        """What is said of the file and of the directory is the same but for the name."""
         for command in (["info"], ["info", "--json"], ["check"], ["check", "--data"],
                         ["check", "--data", "--strict", "--json"]):
             told = []
-            for name in (path, folder):
+            for name in (path, directory):
                 done = run(["lime", *command, name])
                 self.assertNotIn(done.returncode, (-6, -11))
                 told.append((done.returncode, done.stdout.decode().replace(name, "X"),
@@ -43,16 +43,16 @@ class Tool(limetest.TestCase):
         text, index, data = c.records()
         wrong = bytearray(data[1])
         wrong[30000] ^= 1
-        folder = self.tempdir()
+        directory = self.tempdir()
         for name, items, status in (
                 ("good", [text, index, data], 0), ("wrong", [text, index, (data[0], wrong)], 1),
                 ("short", [text, index, (data[0], data[1][:-9])], 1),
                 ("no-index", [[text], [data], [text, index, data]], 1),
                 ("damaged", [text, (index[0], index[1][:-24] + bytes(24)), data], 1)):
-            put(os.path.join(folder, f"{name}-{status}"), container(items))
-        with limetest.Mount(folder) as mount:  # a tree
-            for name in os.listdir(folder):
-                status, out, err = self.assert_same(os.path.join(folder, name), mount.join(name))
+            put(os.path.join(directory, f"{name}-{status}"), container(items))
+        with limetest.Mount(directory) as mount:  # a tree
+            for name in os.listdir(directory):
+                status, out, err = self.assert_same(os.path.join(directory, name), mount.join(name))
                 self.assertEqual((status, err), (int(name[-1]), ""))
                 self.assertTrue(json.loads(out)["checkpoints"])
             said = run(["lime", "check", "--data", mount.join("wrong-1")]).stderr.decode()
@@ -81,12 +81,12 @@ class Tool(limetest.TestCase):
             self.assertEqual(told["fault"]["code"], "data-cut")
             self.assertIn(words, told["fault"]["message"])
 
-    def test_other_folders(self):
-        """They are no containers: folders outside, and a tree's own."""
-        folder = self.tempdir()
-        os.mkdir(os.path.join(folder, "inner"))
-        with limetest.Mount(folder) as mount:
-            for path in (folder, mount.path, mount.join("inner")):
+    def test_other_directories(self):
+        """They are no containers: directories outside, and a tree's own."""
+        directory = self.tempdir()
+        os.mkdir(os.path.join(directory, "inner"))
+        with limetest.Mount(directory) as mount:
+            for path in (directory, mount.path, mount.join("inner")):
                 for command in ("info", "check"):
                     self.fails(["lime", command, path], "Is a directory", status=2)
 

@@ -14,16 +14,16 @@ from limetest import container, put, read
 @limetest.needs_fuse
 class TestCase(limetest.TestCase):
     def setUp(self):
-        self.folder = self.tempdir()
+        self.directory = self.tempdir()
 
     def put(self, name, data):
-        path = os.path.join(self.folder, name)
+        path = os.path.join(self.directory, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         put(path, data)
         return path
 
     def mount(self, *opts, source=None, **kw):
-        return limetest.Mount(source or self.folder, opts=list(opts), **kw)
+        return limetest.Mount(source or self.directory, opts=list(opts), **kw)
 
 
 class Numbers(TestCase):
@@ -104,7 +104,7 @@ class Renamed(TestCase):
         data = {name: container([("t", name.encode())]) for name in ("a", "b")}
         for name, bytes_ in data.items():
             self.put(name, bytes_)
-        os.link(os.path.join(self.folder, "a"), os.path.join(self.folder, "same"))
+        os.link(os.path.join(self.directory, "a"), os.path.join(self.directory, "same"))
         with self.mount("rw") as mnt:
             for name in data:
                 os.listdir(mnt.join(name))
@@ -117,7 +117,7 @@ class Renamed(TestCase):
             os.rename(mnt.join("empty.lime"), mnt.join("d", "moved.lime"))
             put(mnt.join("d", "moved.lime", "new"), b"x")
             self.assertEqual(read(mnt.join("b", "t")), b"b")
-        self.assertEqual(read(os.path.join(self.folder, "d", "moved.lime")),
+        self.assertEqual(read(os.path.join(self.directory, "d", "moved.lime")),
                          container([("t", b"a"), ("new", b"x")]))
 
 

@@ -83,7 +83,7 @@ class Content(TestCase):
         seen = 0
         for path in (*paths, *(self.write("conf", configuration(precision=n)) for n in (32, 64))):
             with self.subTest(path), limetest.Mount(path, opts="faces") as mount:
-                files = [os.path.join(folder, name) for folder, _, names in os.walk(mount)
+                files = [os.path.join(directory, name) for directory, _, names in os.walk(mount)
                          for name in names if not name.endswith((".nersc", ".milc", ".openqcd"))]
                 for file in files:
                     whole = self.run_ok(["lime", "cat", path, os.path.relpath(file, mount)])
@@ -138,16 +138,16 @@ class Names(TestCase):
         one file each."""
         os.chmod(self.path, 0o640)
         os.utime(self.path, (1000, 2000))
-        folder = os.path.dirname(self.path)
+        directory = os.path.dirname(self.path)
         for opts in ("faces", "faces,ino32", "faces,rw"):
-            for source in (self.path, folder):
+            for source in (self.path, directory):
                 seen = []
                 for _ in range(2):
                     with limetest.Mount(source, opts=opts) as mount:
-                        top = mount.join("conf") if source == folder else mount.path
+                        top = mount.join("conf") if source == directory else mount.path
                         seen.append({})
-                        for where, folders, names in os.walk(top):
-                            for name in folders + names:
+                        for where, directories, names in os.walk(top):
+                            for name in directories + names:
                                 path = os.path.join(where, name)
                                 seen[-1][os.path.relpath(path, top)] = os.lstat(path)
                 self.assertEqual({n: s.st_ino for n, s in seen[0].items()},
@@ -209,8 +209,8 @@ class Names(TestCase):
             getattr(libc, name).argtypes = [ctypes.c_void_p]
         libc.seekdir.argtypes = [ctypes.c_void_p, ctypes.c_long]
 
-        def next_name(folder):
-            entry = libc.readdir(folder)  # d_name is 19 bytes behind its beginning
+        def next_name(directory):
+            entry = libc.readdir(directory)  # d_name is 19 bytes behind its beginning
             return ctypes.string_at(entry + 19).decode() if entry else None
 
         with limetest.Mount(path, opts="faces") as mount:
@@ -219,18 +219,18 @@ class Names(TestCase):
             self.assertEqual(len(names) % 700, 0)
             self.assertGreaterEqual(len(names), 700 * 8)
             self.assertTrue(all("." not in n for n in names[:1400]))
-            folder = libc.opendir(os.fsencode(mount.path))
-            places, at = {}, libc.telldir(folder)
-            while name := next_name(folder):
-                places[name], at = at, libc.telldir(folder)
+            directory = libc.opendir(os.fsencode(mount.path))
+            places, at = {}, libc.telldir(directory)
+            while name := next_name(directory):
+                places[name], at = at, libc.telldir(directory)
             self.assertEqual(set(places) - {".", ".."}, set(names))
             dice = random.Random(4)
             for name in dice.sample(sorted(places), 200):
-                libc.seekdir(folder, places[name])
-                self.assertEqual(next_name(folder), name)
-            libc.rewinddir(folder)
-            self.assertEqual(next_name(folder), ".")
-            libc.closedir(folder)
+                libc.seekdir(directory, places[name])
+                self.assertEqual(next_name(directory), name)
+            libc.rewinddir(directory)
+            self.assertEqual(next_name(directory), ".")
+            libc.closedir(directory)
 
     def test_hostile(self):
         """A million time slices, more sites than bytes, and metadata that are no XML."""
@@ -302,21 +302,21 @@ class Refused(TestCase):
     """What would change a face."""
 
     def calls(self, mount, base):
-        npy, folder = os.path.join(base, "ildg-binary-data.npy"), \
+        npy, directory = os.path.join(base, "ildg-binary-data.npy"), \
             os.path.join(base, "ildg-binary-data.t")
         other = os.path.join(base, "new")
         return [(os.open, npy, os.O_WRONLY), (os.open, npy, os.O_RDWR),
                 (os.open, npy, os.O_WRONLY | os.O_TRUNC), (os.truncate, npy, 10),
-                (os.unlink, npy), (os.rename, npy, other), (os.rmdir, folder),
-                (os.rename, folder, other), (os.chmod, npy, 0o666), (os.utime, npy),
-                (os.chmod, folder, 0o777), (os.mkdir, os.path.join(folder, "x")),
-                (os.open, os.path.join(folder, "x"), os.O_WRONLY | os.O_CREAT),
-                (os.unlink, os.path.join(folder, "000")),
-                (os.open, os.path.join(folder, "000"), os.O_RDWR),
-                (os.rename, os.path.join(folder, "000"), os.path.join(folder, "x")),
-                (os.rename, os.path.join(base, "001-ildg-format"), os.path.join(folder, "x")),
-                (os.symlink, "x", os.path.join(folder, "x")),
-                (os.mkfifo, os.path.join(folder, "x")),
+                (os.unlink, npy), (os.rename, npy, other), (os.rmdir, directory),
+                (os.rename, directory, other), (os.chmod, npy, 0o666), (os.utime, npy),
+                (os.chmod, directory, 0o777), (os.mkdir, os.path.join(directory, "x")),
+                (os.open, os.path.join(directory, "x"), os.O_WRONLY | os.O_CREAT),
+                (os.unlink, os.path.join(directory, "000")),
+                (os.open, os.path.join(directory, "000"), os.O_RDWR),
+                (os.rename, os.path.join(directory, "000"), os.path.join(directory, "x")),
+                (os.rename, os.path.join(base, "001-ildg-format"), os.path.join(directory, "x")),
+                (os.symlink, "x", os.path.join(directory, "x")),
+                (os.mkfifo, os.path.join(directory, "x")),
                 (os.setxattr, npy, "user.lime.type", b"x"),
                 (os.setxattr, npy, "user.mine", b"x"),
                 (os.removexattr, npy, "user.mine")]
@@ -361,7 +361,7 @@ class Users(TestCase):
     def setUp(self):
         if os.geteuid() != 0:
             self.skipTest("needs root")
-        self.top = users.open_folder()
+        self.top = users.open_directory()
         users.reach(self, self.top)
         self.victim = users.User(self, 54321, name="victim")
         self.ann = users.User(self, 54322, name="ann")

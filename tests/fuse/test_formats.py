@@ -40,10 +40,10 @@ class Formats(limetest.TestCase):
         cls.milc = gaugelib.write_milc(cls.links)
         cls.openqcd = gaugelib.write_openqcd(cls.links)
 
-    def assert_shows(self, folder, kind, data):
-        self.assertEqual(sorted(os.listdir(folder)),
+    def assert_shows(self, directory, kind, data):
+        self.assertEqual(sorted(os.listdir(directory)),
                          [f"001-{kind}-header", "002-ildg-format", "003-ildg-binary-data"])
-        self.assertEqual(read(os.path.join(folder, "ildg-binary-data")), data)
+        self.assertEqual(read(os.path.join(directory, "ildg-binary-data")), data)
 
     def test_a_file_is_a_container(self):
         for kind, content, data in (("nersc", self.nersc, self.data),
@@ -84,17 +84,17 @@ class Formats(limetest.TestCase):
             self.assertIn("SEQUENCE_NUMBER = 17", text)
 
     def test_in_a_tree_where_it_is_asked_for(self):
-        folder = self.tempdir()
+        directory = self.tempdir()
         files = {"a.nersc": self.nersc, "b.milc": self.milc,
                  "c.openqcd": self.openqcd, "d.lime": record("x", b"1", True, True),
                  "e.txt": b"BEGIN_HEADER\nnothing of this kind\n" * 20}
         for name, content in files.items():
-            put(os.path.join(folder, name), content)
-        with limetest.Mount(folder) as mount:
+            put(os.path.join(directory, name), content)
+        with limetest.Mount(directory) as mount:
             self.assertEqual([name for name in files if os.path.isdir(mount.join(name))],
                              ["d.lime"])
             self.assertEqual(read(mount.join("a.nersc")), files["a.nersc"])
-        with limetest.Mount(folder, opts="formats") as mount:
+        with limetest.Mount(directory, opts="formats") as mount:
             self.assertEqual([name for name in files if os.path.isdir(mount.join(name))],
                              list(files)[:4])
             self.assertEqual(read(mount.join("e.txt")), files["e.txt"])
@@ -104,14 +104,14 @@ class Formats(limetest.TestCase):
 
     def test_volumes_of_a_set(self):
         """Each is the container that it is, and which sites it has is not known."""
-        folder, dims = self.tempdir(), (L,) * 4
+        directory, dims = self.tempdir(), (L,) * 4
         volumes = volumelib.Set(dims, [(576, self.data)], volumelib.blocks(dims, (1, 1, 1, 2)),
                                 ildg=scidac.ildg_format(dims, 64))
-        first = volumes.write(folder, "conf")
-        for source, at in ((folder, "conf.vol0000"), (first, "")):
+        first = volumes.write(directory, "conf")
+        for source, at in ((directory, "conf.vol0000"), (first, "")):
             with limetest.Mount(source, opts="formats") as mount:
                 if at:
-                    self.assertEqual(sorted(os.listdir(mount.path)), sorted(os.listdir(folder)))
+                    self.assertEqual(sorted(os.listdir(mount.path)), sorted(os.listdir(directory)))
                 self.assertEqual(read(mount.join(at, "scidac-sitelist")), volumes.sitelist(0))
                 data = mount.join(at, "ildg-binary-data")
                 self.assertEqual(read(data), volumes.of_field(0, 0))
@@ -122,17 +122,17 @@ class Formats(limetest.TestCase):
     def test_a_list_that_names_a_site_twice(self):
         """Such a file is no configuration, and its bytes are there; a long list is not read to look
         a name up, and whoever opens it is told."""
-        folder = self.tempdir()
+        directory = self.tempdir()
         order = list(range(L ** 4))
         random.Random(1).shuffle(order)
         files = {name: gaugelib.write_milc(self.links, ranks=ranks) for name, ranks in (
             ("good", order), ("bad", [0] + order[1:]))}
         files["outside"] = files["good"][:88] + struct.pack("<I", L ** 4) + files["good"][92:]
         for name, content in files.items():
-            put(os.path.join(folder, name), content)
+            put(os.path.join(directory, name), content)
         head = struct.pack("<i4i64si", 20103, 128, 128, 128, 1, b"", 1)
-        os.truncate(put(os.path.join(folder, "long"), head), 88 + 4 * 128 ** 3 + 8 + 288 * 128 ** 3)
-        daemon = limetest.Foreground(folder, "-o", "formats")
+        os.truncate(put(os.path.join(directory, "long"), head), 88 + 4 * 128 ** 3 + 8 + 288 * 128 ** 3)
+        daemon = limetest.Foreground(directory, "-o", "formats")
         self.assert_shows(daemon.join("good"), "milc", self.single)
         for name in ("bad", "outside"):
             self.assertEqual(read(daemon.join(name)), files[name])
@@ -143,13 +143,13 @@ class Formats(limetest.TestCase):
 
     def test_a_disk_that_is_back(self):
         """What could not be read is not taken for what cannot be shown."""
-        folder = self.tempdir()
+        directory = self.tempdir()
         for i in range(4):
-            put(os.path.join(folder, f"conf{i}"), self.milc)
-            os.utime(os.path.join(folder, f"conf{i}"), (1, 1))
+            put(os.path.join(directory, f"conf{i}"), self.milc)
+            os.utime(os.path.join(directory, f"conf{i}"), (1, 1))
         time.sleep(0.1)  # what is younger than a tick is looked at again in any case
-        store = faults.Faults(folder)
-        with limetest.Mount(folder, opts="formats,attr_timeout=0,entry_timeout=0",
+        store = faults.Faults(directory)
+        with limetest.Mount(directory, opts="formats,attr_timeout=0,entry_timeout=0",
                             env=store.environment()) as mount:
             for i in range(4):
                 path = mount.join(f"conf{i}")
@@ -169,9 +169,9 @@ class Formats(limetest.TestCase):
                 self.assert_shows(path, "milc", self.single)
 
     def test_nothing_is_written(self):
-        folder = self.tempdir()
-        path = put(os.path.join(folder, "conf"), self.nersc)
-        with limetest.Mount(folder, opts="formats,rw") as mount:
+        directory = self.tempdir()
+        path = put(os.path.join(directory, "conf"), self.nersc)
+        with limetest.Mount(directory, opts="formats,rw") as mount:
             for words in (["sh", "-c", "echo x >> conf/ildg-format"],
                           ["sh", "-c", "echo x > conf/new"], ["rm", "conf/003-ildg-binary-data"],
                           ["truncate", "-s", "5", "conf/nersc-header"]):
@@ -181,12 +181,12 @@ class Formats(limetest.TestCase):
                        "open for writing: Read-only file system")
 
     def test_another_file_in_its_place(self):
-        folder = self.tempdir()
-        path = put(os.path.join(folder, "conf"), self.nersc)
+        directory = self.tempdir()
+        path = put(os.path.join(directory, "conf"), self.nersc)
         with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
             with open(mount.join("ildg-binary-data"), "rb", buffering=0) as old:
                 self.assertEqual(old.read(8), self.data[:8])
-                os.rename(put(os.path.join(folder, "new"), self.milc), path)
+                os.rename(put(os.path.join(directory, "new"), self.milc), path)
                 self.assert_shows(mount.path, "milc", self.single)
                 self.assertEqual(os.pread(old.fileno(), 8, 65536), self.data[65536:65544])
             with open(path, "r+b") as file:  # in place: what is open fails, or is what it was
@@ -198,15 +198,15 @@ class Formats(limetest.TestCase):
     def test_large_files_with_holes(self):
         """Whoever looks at them neither waits nor fills the memory; what takes a look at all of a
         file stays one."""
-        folder = self.tempdir()
+        directory = self.tempdir()
         head = gaugelib.write_nersc(self.links, floating="IEEE64")[:-len(self.data)]
         head = head.replace(b"= 4\n", b"= 256\n")
-        os.truncate(put(os.path.join(folder, "conf.nersc"), head), len(head) + 576 * 256 ** 4)
+        os.truncate(put(os.path.join(directory, "conf.nersc"), head), len(head) + 576 * 256 ** 4)
         head = struct.pack("<i4i64si", 20103, 1024, 1024, 512, 1, b"Sun Nov 22", 1)
-        os.truncate(put(os.path.join(folder, "conf.milc"), head),
+        os.truncate(put(os.path.join(directory, "conf.milc"), head),
                     len(head) + 8 + (4 + 288) * 512 * 1024 ** 2)
-        put(os.path.join(folder, "order"), gaugelib.write_nersc(0 * self.links, floating="IEEE64"))
-        with limetest.Mount(folder, opts="formats") as mount:
+        put(os.path.join(directory, "order"), gaugelib.write_nersc(0 * self.links, floating="IEEE64"))
+        with limetest.Mount(directory, opts="formats") as mount:
             for name in ("conf.nersc", "conf.milc", "order"):
                 done = run(["stat", "-c", "%F", mount.join(name)], timeout=60, check=True)
                 self.assertEqual(done.stdout, b"regular file\n")

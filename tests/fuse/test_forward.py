@@ -24,9 +24,9 @@ PATIENT = "job_timeout=30"  # where the job does nothing wrong
 @limetest.needs_fuse
 class Forward(limetest.TestCase):
     def setUp(self):
-        folder = self.tempdir()
-        self.container = os.path.join(folder, "big.lime")
-        self.socket = os.path.join(folder, "socket")
+        directory = self.tempdir()
+        self.container = os.path.join(directory, "big.lime")
+        self.socket = os.path.join(directory, "socket")
         self.data = random.Random(4).randbytes(61 * MIB + 12345)
         self.other = random.Random(5).randbytes(23 * MIB + 7)
         with open(self.container, "wb") as file:

@@ -29,10 +29,10 @@ class Hanging(writelib.TestCase):
     def setUp(self):
         super().setUp()
         self.top = self.tempdir()
-        for folder in ("hung", "fine"):
-            os.mkdir(os.path.join(self.top, folder))
+        for directory in ("hung", "fine"):
+            os.mkdir(os.path.join(self.top, directory))
             for name in "ab":
-                put(os.path.join(self.top, folder, name),
+                put(os.path.join(self.top, directory, name),
                     limetest.container([("data", DATA), ("last", b"text")]))
         self.faults = faults.Faults(os.path.join(self.top, "hung"))
 
@@ -43,7 +43,7 @@ class Hanging(writelib.TestCase):
 
     @contextlib.contextmanager
     def hung(self, call, **how):
-        """This call of the daemon, in the folder, until the end of the `with`."""
+        """This call of the daemon, in the directory, until the end of the `with`."""
         self.faults.arm(faults.DAEMON, call, 1, 0, faults.HANG, **how)
         try:
             yield
@@ -89,7 +89,7 @@ class Hanging(writelib.TestCase):
         met = self.calls(("fstat", "fstatat", "openat2", "open", "pread", "cachestat", "dup"))
         self.assertLessEqual({"fstat", "openat2", "pread"}, met)
 
-    def test_another_name_of_the_folder(self):
+    def test_another_name_of_the_directory(self):
         with self.rw(self.top, "attr_timeout=1000", "entry_timeout=1000",
                      env=self.faults.environment()) as mount:
             os.stat(mount.join("hung"))

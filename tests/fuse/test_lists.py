@@ -13,47 +13,47 @@ from writelib import until
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000)])
 OTHER = limetest.container([("other", b"hello")])
-COUNT = 600  # containers of a folder: more than one reply has room for
+COUNT = 600  # containers of a directory: more than one reply has room for
 LONG = "entry_timeout=3600,attr_timeout=3600"  # what the kernel was told it does not ask again
 
 
 @limetest.needs_fuse
-class Folders(limetest.TestCase):
+class Directories(limetest.TestCase):
     """Directories of a tree: their names are looked up ahead once that was of use."""
 
     def setUp(self):
         self.top = self.tempdir()
-        for folder in ("one", "two"):
-            os.mkdir(os.path.join(self.top, folder))
+        for directory in ("one", "two"):
+            os.mkdir(os.path.join(self.top, directory))
             for i in range(COUNT):
-                self.put(folder, f"conf.{i:04d}", CONTAINER)
-            self.put(folder, "notes", b"text" * 100)
-            os.mkdir(os.path.join(self.top, folder, "folder"))
-            os.symlink("notes", os.path.join(self.top, folder, "link"))
+                self.put(directory, f"conf.{i:04d}", CONTAINER)
+            self.put(directory, "notes", b"text" * 100)
+            os.mkdir(os.path.join(self.top, directory, "directory"))
+            os.symlink("notes", os.path.join(self.top, directory, "link"))
 
-    def put(self, folder, name, data):
-        path = os.path.join(self.top, folder, name)
+    def put(self, directory, name, data):
+        path = os.path.join(self.top, directory, name)
         put(path + ".new", data)
         os.rename(path + ".new", path)
         return path
 
-    def names(self, folder="one"):
-        return sorted(os.listdir(os.path.join(self.top, folder)))
+    def names(self, directory="one"):
+        return sorted(os.listdir(os.path.join(self.top, directory)))
 
     def look(self, path, most=None):
         """As `ls -l` does."""
         for name in os.listdir(path)[:most]:
             os.lstat(os.path.join(path, name))
 
-    def known(self, mount, folder):
+    def known(self, mount, directory):
         """The containers of which the kernel need not ask any more; they are taken away."""
-        self.assertEqual(sorted(os.listdir(mount.join(folder))), self.names(folder))
+        self.assertEqual(sorted(os.listdir(mount.join(directory))), self.names(directory))
         for i in range(COUNT):
-            os.unlink(os.path.join(self.top, folder, f"conf.{i:04d}"))
+            os.unlink(os.path.join(self.top, directory, f"conf.{i:04d}"))
         found = 0
         for i in range(COUNT):
             with contextlib.suppress(FileNotFoundError):
-                found += stat.S_ISDIR(os.stat(mount.join(folder, f"conf.{i:04d}")).st_mode)
+                found += stat.S_ISDIR(os.stat(mount.join(directory, f"conf.{i:04d}")).st_mode)
         return found
 
     def test_nothing_is_looked_up_that_nobody_wants(self):
@@ -95,10 +95,10 @@ class Folders(limetest.TestCase):
     def test_types_and_numbers(self):
         with limetest.Mount(self.top) as mount:
             self.look(mount.join("one"), 20)
-            for folder in ("one", "two"):
-                told, seen = self.kinds(mount.join(folder))
+            for directory in ("one", "two"):
+                told, seen = self.kinds(mount.join(directory))
                 self.assertEqual(told, seen)
-                self.assertEqual(sorted(told), self.names(folder))
+                self.assertEqual(sorted(told), self.names(directory))
 
     def directories(self, mount, *names):
         """Those of the names that are listed as directories. The kernel keeps a name for a second,
@@ -161,16 +161,16 @@ class Folders(limetest.TestCase):
                 os.listdir(mount.join("one"))
             self.assertLess(mount.usage()[1] - kept, 4 << 20)
 
-    def test_folders_that_are_open_take_little(self):
+    def test_directories_that_are_open_take_little(self):
         """Whoever lists many, and closes none."""
         if limetest.SANITIZED:
             self.skipTest("a sanitizer takes memory, too")
-        with limetest.Mount(self.top) as mount, contextlib.ExitStack() as open_folders:
+        with limetest.Mount(self.top) as mount, contextlib.ExitStack() as open_directories:
             self.look(mount.join("one"))
             before = mount.usage()[1]
             for _ in range(300):
                 fd = os.open(mount.join("one"), os.O_RDONLY | os.O_DIRECTORY)
-                open_folders.callback(os.close, fd)
+                open_directories.callback(os.close, fd)
                 os.listdir(fd)
             self.assertLess(mount.usage()[1] - before, 300 * (64 << 10))
 
@@ -232,17 +232,17 @@ class Long(limetest.TestCase):
 
 @limetest.needs_fuse
 class Others(limetest.TestCase):
-    """What was looked up ahead is for those alone who may search the folder."""
+    """What was looked up ahead is for those alone who may search the directory."""
 
-    def test_a_folder_that_may_be_listed_only(self):
+    def test_a_directory_that_may_be_listed_only(self):
         if os.geteuid() != 0:
             self.skipTest("needs root")
-        top = users.open_folder()
+        top = users.open_directory()
         users.reach(self, top)
-        for folder in ("one", "two"):
-            users.folder(os.path.join(top, folder), 0, 0o755 if folder == "one" else 0o744)
+        for directory in ("one", "two"):
+            users.directory(os.path.join(top, directory), 0, 0o755 if directory == "one" else 0o744)
             for i in range(50):
-                users.put(os.path.join(top, folder, f"conf.{i:02d}"), CONTAINER, 0, 0o644)
+                users.put(os.path.join(top, directory, f"conf.{i:02d}"), CONTAINER, 0, 0o644)
         ann = users.User(self, 54321)
         with limetest.Mount(top, opts="allow_other") as mount:
             for name in ann.call(os.listdir, mount.join("one")):

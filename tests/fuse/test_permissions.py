@@ -95,7 +95,7 @@ def within(path, name, function, *args):
 
 
 def free(path, other=""):
-    """In a folder of all, beside that of the object: a name of this row's own."""
+    """In a directory of all, beside that of the object: a name of this row's own."""
     return os.path.join(os.path.dirname(path), "../free", os.path.basename(path) + other)
 
 
@@ -171,7 +171,7 @@ FOLDER = {
     "link here": (linked_here, "new"), "link onto": (linked_here, "file"),
     "rename": (renamed, "file", "new"), "rename root's": (renamed, "roots", "new"),
     "rename over": (renamed, "file", "roots"), "rename away": (renamed_away, "file"),
-    "rename root's away": (renamed_away, "roots"), "rename folder away": (renamed_away, "sub"),
+    "rename root's away": (renamed_away, "roots"), "rename directory away": (renamed_away, "sub"),
     "rename here": (renamed_here, "new"), "rename here, over": (renamed_here, "file"),
     "rename here, over root's": (renamed_here, "roots"),
     "rename container": (renamed, "c.lime", "new"),
@@ -182,7 +182,7 @@ FOLDER = {
                         errno.ENOTEMPTY),
 }
 
-# mkdir makes a container here, and a folder natively: the errno alone is compared.
+# mkdir makes a container here, and a directory natively: the errno alone is compared.
 MKDIR = {"mkdir": (within, "new", os.mkdir)}
 
 # Below: (here, natively, the errno here where that is permitted, or a function of the mode).
@@ -287,21 +287,21 @@ class Permissions(limetest.TestCase):
         self.top = self.place()
         users.reach(self, self.top)
         for side in ("native", "tree"):
-            users.folder(self.under(side))
+            users.directory(self.under(side))
             for name in ("it", "free"):
-                users.folder(self.under(side, name), 0, 0o777)
+                users.directory(self.under(side, name), 0, 0o777)
         self.callers = {name: users.User(self, name=name, **ids) for name, ids in CALLERS.items()}
 
     def place(self):
         """A tmpfs is the fastest by far, where it has attributes for users (Linux 6.6)."""
         if limetest.STRESS:
-            return users.open_folder()
+            return users.open_directory()
         fs = writelib.SmallFs(self, "tmpfs", 400, "nr_inodes=1m")
         os.chmod(os.path.dirname(fs.path), 0o755)
         try:
             os.setxattr(users.put(fs.join("try")), "user.x", b"1")
         except OSError:
-            return users.open_folder()
+            return users.open_directory()
         return fs.path
 
     def under(self, *names):
@@ -327,12 +327,12 @@ class Permissions(limetest.TestCase):
         self.give(users.put(path, CONTAINER), shape)
         users.put(free(path, ".own"), b"", self.uid)
 
-    def folder(self, path, shape):
-        users.folder(path)
+    def directory(self, path, shape):
+        users.directory(path)
         users.put(os.path.join(path, "file"), b"plain text", OWNER, 0o666)
         users.put(os.path.join(path, "roots"), b"plain text", 0, 0o644)
         users.put(os.path.join(path, "c.lime"), CONTAINER, OWNER, 0o666)
-        users.folder(os.path.join(path, "sub"), OWNER, 0o777)
+        users.directory(os.path.join(path, "sub"), OWNER, 0o777)
         users.put(free(path, ".own"), b"", self.uid)
         self.give(path, shape)
 
@@ -380,11 +380,11 @@ class Permissions(limetest.TestCase):
         if wrong:
             self.fail("\n".join([f"{len(wrong)} of {len(rows)} rows:", *wrong[:WORDS]]))
 
-    def done(self, rows, way, folder, inside=""):
+    def done(self, rows, way, directory, inside=""):
         """The errno of each; all callers at once."""
         codes = [None] * len(rows)
         for caller, user in self.callers.items():
-            user.start(*[(function, os.path.join(folder, "it", str(i), inside).rstrip("/"), *args)
+            user.start(*[(function, os.path.join(directory, "it", str(i), inside).rstrip("/"), *args)
                          for i, row in enumerate(rows) if row.caller == caller
                          for function, *args in [getattr(row, way)]])
         for caller, user in self.callers.items():
@@ -396,11 +396,11 @@ class Permissions(limetest.TestCase):
     def test_plain_files(self):
         self.compare(self.plain, MODES + LISTS + SET_IDS, PLAIN)
 
-    def test_folders(self):
-        self.compare(self.folder, MODES + LISTS + FLAGS + DEFAULTS, FOLDER)
+    def test_directories(self):
+        self.compare(self.directory, MODES + LISTS + FLAGS + DEFAULTS, FOLDER)
 
     def test_mkdir(self):
-        self.compare(self.folder, MODES + LISTS + FLAGS + DEFAULTS, MKDIR)
+        self.compare(self.directory, MODES + LISTS + FLAGS + DEFAULTS, MKDIR)
 
     def test_reading_only(self):
         reads = ("access r", "access x", "stat", "open r", "getxattr", "listxattr")

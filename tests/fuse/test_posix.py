@@ -1,4 +1,4 @@
-"""Folders, plain files and links of a tree, beside the same on the file system below: errno and
+"""Directories, plain files and links of a tree, beside the same on the file system below: errno and
 outcome of each operation on each kind of object, and of random sequences of them."""
 
 import errno
@@ -45,25 +45,25 @@ def scene(top):
     file_of(at("empty"), b"")
     file_of(at("linked"), b"of two names")
     os.link(at("linked"), at("linked-2"))
-    os.mkdir(at("folder"))
+    os.mkdir(at("directory"))
     os.mkdir(at("full"))
     file_of(at("full/inner"))
     os.mkdir(at("full/deep"))
     os.symlink("file", at("to-file"))
-    os.symlink("full", at("to-folder"))
+    os.symlink("full", at("to-directory"))
     os.symlink("missing", at("to-nothing"))
     os.symlink("loop", at("loop"))
     os.mkfifo(at("fifo"), 0o640)
 
 
-OBJECTS = ["file", "set-id", "empty", "linked", "linked-2", "folder", "full", "full/inner",
-           "full/deep", "to-file", "to-folder", "to-nothing", "loop", "fifo", "missing",
-           "missing/x", "file/x", "to-folder/inner", "folder/", "file/", "folder/.", "full/..",
+OBJECTS = ["file", "set-id", "empty", "linked", "linked-2", "directory", "full", "full/inner",
+           "full/deep", "to-file", "to-directory", "to-nothing", "loop", "fifo", "missing",
+           "missing/x", "file/x", "to-directory/inner", "directory/", "file/", "directory/.", "full/..",
            LONG, LONG + "n"]
 
-PAIRS = ["file", "other", "linked", "linked-2", "folder", "full", "full/inner", "full/deep/x",
-         "full/deep", "to-file", "to-folder", "loop", "fifo", "missing", "missing/x", "file/x",
-         "folder/", "folder/x"]
+PAIRS = ["file", "other", "linked", "linked-2", "directory", "full", "full/inner", "full/deep/x",
+         "full/deep", "to-file", "to-directory", "loop", "fifo", "missing", "missing/x", "file/x",
+         "directory/", "directory/x"]
 
 
 # ---- operations: of one path, or two; what they return is compared ----
@@ -135,7 +135,7 @@ ONE = {
     "access x": lambda p: os.access(p, os.X_OK),
     "read": opened(READ, lambda fd: os.read(fd, 100)),
     "read at the end": opened(READ, lambda fd: os.pread(fd, 10, 1000)),
-    "open folder": opened(READ | os.O_DIRECTORY),
+    "open directory": opened(READ | os.O_DIRECTORY),
     "open nofollow": opened(READ | os.O_NOFOLLOW),
     "open path": opened(os.O_PATH),
     "write": opened(WRITE, lambda fd: os.write(fd, b"new")),
@@ -212,11 +212,11 @@ TWO = {
 # ---- what came of it ----
 
 def shown(path, top):
-    """All that is the same on both sides. Link counts of folders say nothing here."""
+    """All that is the same on both sides. Link counts of directories say nothing here."""
     found = os.lstat(path)
-    is_folder = stat.S_ISDIR(found.st_mode)
+    is_directory = stat.S_ISDIR(found.st_mode)
     what = [found.st_mode, found.st_uid, found.st_gid]
-    if not is_folder:
+    if not is_directory:
         what += [found.st_nlink, found.st_size]
     if stat.S_ISREG(found.st_mode):
         what.append(hashlib.md5(read(path)).hexdigest())
@@ -231,16 +231,16 @@ def shown(path, top):
 
 def tree(top):
     found = {".": shown(top, top)}
-    for folder, folders, files in os.walk(top):
-        for name in folders + files:
-            path = os.path.join(folder, name)
+    for directory, directories, files in os.walk(top):
+        for name in directories + files:
+            path = os.path.join(directory, name)
             found[os.path.relpath(path, top)] = shown(path, top)
     return found
 
 
 def all_paths(top):
-    return [top] + [os.path.join(folder, name) for folder, folders, files in os.walk(top)
-                    for name in folders + files]
+    return [top] + [os.path.join(directory, name) for directory, directories, files in os.walk(top)
+                    for name in directories + files]
 
 
 def age(top):
@@ -303,8 +303,8 @@ def clear(top):
 class Posix(writelib.TestCase):
     def setUp(self):
         super().setUp()
-        folder = self.tempdir()
-        self.native, self.below = os.path.join(folder, "native"), os.path.join(folder, "below")
+        directory = self.tempdir()
+        self.native, self.below = os.path.join(directory, "native"), os.path.join(directory, "below")
         for path in (self.native, self.below):
             os.mkdir(path)
             scene(path)
@@ -338,11 +338,11 @@ class Posix(writelib.TestCase):
                         self.anew_if_changed()
 
     def test_times(self):
-        """Of what is changed, and of the folders that it is in."""
+        """Of what is changed, and of the directories that it is in."""
         objects = OBJECTS if limetest.STRESS else OBJECTS[:15]  # one path to each
         rows = [(name, operation, (path,)) for name, operation in ONE.items() for path in objects]
         rows += [(name, operation, pair) for name, operation in TWO.items()
-                 for pair in [("file", "other"), ("full", "folder/x"), ("linked", "linked-2"),
+                 for pair in [("file", "other"), ("full", "directory/x"), ("linked", "linked-2"),
                               ("to-file", "x"), ("full/inner", "inner"), ("file", "full/inner")]]
         for name, operation, names in rows:
             for side in self.sides:
@@ -583,12 +583,12 @@ class Programs(writelib.TestCase):
 
     def test_programs_as_below(self):
         """Each works, and leaves the same behind."""
-        folder = self.tempdir()
-        given = os.path.join(folder, "given")
+        directory = self.tempdir()
+        given = os.path.join(directory, "given")
         os.mkdir(given)
         scene(given)
         os.unlink(os.path.join(given, "loop"))
-        sides = os.path.join(folder, "native"), os.path.join(folder, "below")
+        sides = os.path.join(directory, "native"), os.path.join(directory, "below")
         for side in sides:
             os.mkdir(side)
         with self.rw(sides[1]) as mount:

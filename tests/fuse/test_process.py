@@ -239,14 +239,14 @@ class Mounting(limetest.TestCase):
     def test_what_fusermount_says_to_an_ordinary_user(self):
         """It names the mount point; nothing of that may steer a terminal or begin a line."""
         users.open_device(self)
-        folder = os.fsencode(self.tempdir())
-        users.let_in(os.fsdecode(folder))
-        program = shutil.copy(limetest.program("limefs"), os.fsdecode(folder))
-        put(folder + b"/c.lime", CONTAINER)
+        directory = os.fsencode(self.tempdir())
+        users.let_in(os.fsdecode(directory))
+        program = shutil.copy(limetest.program("limefs"), os.fsdecode(directory))
+        put(directory + b"/c.lime", CONTAINER)
         for name in (b"a\x1b[2J\x9b\xe2\x80\xae", b"a\x9b\nb"):
-            where = os.path.join(folder, name)  # root's
+            where = os.path.join(directory, name)  # root's
             os.mkdir(where)
-            done = limetest.run([*users.AS_NOBODY, program, "-f", folder + b"/c.lime", where])
+            done = limetest.run([*users.AS_NOBODY, program, "-f", directory + b"/c.lime", where])
             self.assertEqual(done.returncode, 1)
             self.assertRegex(done.stderr, rb"fusermount3: .*/a\?(\[2J\?\?\?\?|\?b)")
             self.assertNotRegex(done.stderr, rb"[\x1b\x9b\x80]|\nb")

@@ -61,7 +61,7 @@ def pids_of(mount, name):
     return sorted(pid for pid, found in commands(mount).items() if kind(found) == name)
 
 
-def folders(pid):
+def directories(pid):
     """What is there of the jobs of one daemon."""
     return [name for name in os.listdir("/dev/shm") if name.startswith(f"limefs-{pid}-")]
 
@@ -97,8 +97,8 @@ class TestCase(limetest.TestCase):
 
     def setUp(self):
         mpitest.need_job(self)
-        self.folder = self.tempdir()
-        self.container = os.path.join(self.folder, "many.lime")
+        self.directory = self.tempdir()
+        self.container = os.path.join(self.directory, "many.lime")
         self.data = [random.Random(i).randbytes(RECORD + 1000 * i + i)
                      for i in range(self.records)]
         put(self.container,
@@ -219,7 +219,7 @@ class Faults(TestCase):
                 until(lambda mount=mount: self.reads(mount, 1) and
                       stats(mount)["job"]["connections"] > 1, 60)
                 self.comes_back(mount)
-            self.assertEqual(folders(daemon), [])
+            self.assertEqual(directories(daemon), [])
 
     def test_many_kills(self):
         dice = random.Random(12)
@@ -233,17 +233,17 @@ class Faults(TestCase):
                 self.sums_are_right_while(mount, harm)
                 serving(mount)
             self.comes_back(mount)
-        self.assertEqual(folders(daemon), [])
+        self.assertEqual(directories(daemon), [])
 
     def test_the_daemon_killed(self):
         with serving(self.mount("ranks=2")) as mount:
             with open(mount.join("data-0"), "rb") as file:
                 file.read(8 * MIB)
             daemon = pids_of(mount, "limefs")[0]
-            self.assertEqual(len(folders(daemon)), 1)
+            self.assertEqual(len(directories(daemon)), 1)
             os.kill(daemon, signal.SIGKILL)
             until(lambda: not mount.pids())
-            until(lambda: not folders(daemon))
+            until(lambda: not directories(daemon))
 
     def test_daemon_and_supervisor_killed(self):
         """Nobody is left who could clean up: the next one does."""
@@ -254,7 +254,7 @@ class Faults(TestCase):
             until(lambda: not mount.pids())
         with serving(self.mount("ranks=1")):
             pass
-        self.assertEqual(folders(daemon), [])
+        self.assertEqual(directories(daemon), [])
 
     def test_a_foreign_job_that_goes_and_comes(self):
         path = os.path.join(self.tempdir(), "socket")
@@ -294,7 +294,7 @@ class Faults(TestCase):
         thread.join()
         self.assertTrue(set(errors) <= {errno.ENOTCONN, errno.ECONNABORTED, errno.EIO}, errors)
         until(lambda: not mount.pids())
-        self.assertEqual(folders(daemon), [])
+        self.assertEqual(directories(daemon), [])
 
 
 class Idle(TestCase):

@@ -141,9 +141,9 @@ class Programs(limetest.TestCase):
     def setUp(self):
         self.data = words(7)
         self.plain = self.write("plain", self.data)
-        self.folder = self.tempdir()
+        self.directory = self.tempdir()
         for name in ("a", "b"):
-            settled(os.path.join(self.folder, name), ("info", b"about"), ("data", self.data))
+            settled(os.path.join(self.directory, name), ("info", b"about"), ("data", self.data))
 
     def check(self, *args, through=0, **kw):
         done = run(list(args), **kw)
@@ -154,7 +154,7 @@ class Programs(limetest.TestCase):
         return done.stdout
 
     def test_programs(self):
-        with limetest.Mount(self.folder) as mount:
+        with limetest.Mount(self.directory) as mount:
             record, other = mount.join("a", "data"), mount.join("b", "002-data")
             self.check("cmp", record, self.plain)
             self.assertEqual(self.check("cmp", record, other), b"")
@@ -171,7 +171,7 @@ class Programs(limetest.TestCase):
 
     @unittest.skipUnless(shutil.which("rsync"), "needs rsync")
     def test_rsync(self):
-        with limetest.Mount(self.folder) as mount:
+        with limetest.Mount(self.directory) as mount:
             to = self.tempdir()
             self.check("rsync", "-r", mount.path + "/", to, through=2 * len(b"about"))
             self.assertEqual(read(os.path.join(to, "b", "002-data")), self.data)
@@ -238,7 +238,7 @@ class Programs(limetest.TestCase):
                         self.assertGreater(done.round, 5 * done.through)
 
     def test_small_records(self):
-        with limetest.Mount(self.folder) as mount:
+        with limetest.Mount(self.directory) as mount:
             record = mount.join("a", "info")
             done = run(["cat", record])
             self.assertEqual((done.stdout, done.round, done.through), (b"about", 0, 5))
@@ -247,9 +247,9 @@ class Programs(limetest.TestCase):
 
     def test_other_files(self):
         """Of the tree, and of other file systems: there is nothing to report."""
-        path = os.path.join(self.folder, "plain")
+        path = os.path.join(self.directory, "plain")
         shutil.copy(self.plain, path)
-        with limetest.Mount(self.folder) as mount:
+        with limetest.Mount(self.directory) as mount:
             done = run(["cat", path])
             self.assertEqual((done.stdout, done.stderr), (self.data, b""))
             done = run(["cat", mount.join("plain")])
@@ -259,19 +259,19 @@ class Programs(limetest.TestCase):
         """It is for who asks for it by name, and not there where somebody may write."""
         name = "user.limefs.range"
         for opts, there in ((None, True), ("rw", False), ("verify=stream", False)):
-            with self.subTest(opts), limetest.Mount(self.folder, opts=opts) as mount:
+            with self.subTest(opts), limetest.Mount(self.directory, opts=opts) as mount:
                 record = mount.join("a", "data")
                 self.assertNotIn(name, os.listxattr(record))
                 if not there:
                     self.assertRaises(OSError, os.getxattr, record, name)
                     continue
                 value = os.getxattr(record, name).split(b" ", 12)
-                st = os.stat(os.path.join(self.folder, "a"))
+                st = os.stat(os.path.join(self.directory, "a"))
                 self.assertEqual([int(word) for word in value[1:4]],
                                  [st.st_dev, st.st_ino, st.st_size])
                 self.assertEqual(int(value[9]), SIZE)
                 self.assertEqual(value[11], b"0")
-                self.assertEqual(value[12], os.path.join(self.folder, "a").encode())
+                self.assertEqual(value[12], os.path.join(self.directory, "a").encode())
                 for path in ("a", "a/data.npy"):
                     self.assertRaises(OSError, os.getxattr, mount.join(path), name)
 
@@ -291,10 +291,10 @@ class Places(limetest.TestCase):
 
     def setUp(self):
         self.top = self.tempdir()
-        self.folder = os.path.join(self.top, "files")
-        os.mkdir(self.folder)
+        self.directory = os.path.join(self.top, "files")
+        os.mkdir(self.directory)
         for name, tag in (("c.lime", 1), ("d.lime", 2)):
-            settled(os.path.join(self.folder, name), ("data", words(tag)))
+            settled(os.path.join(self.directory, name), ("data", words(tag)))
 
     def cat(self, mount, *, prefix=()):
         """With and without the library; the bytes that went round."""
@@ -307,35 +307,35 @@ class Places(limetest.TestCase):
         self.assertIn(done.stdout, (words(1), words(2), b""))
         return sum(int(found[1]) for found in REPORT.findall(done.stderr))
 
-    def test_the_folder_is_renamed(self):
-        with limetest.Mount(self.folder) as mount:
+    def test_the_directory_is_renamed(self):
+        with limetest.Mount(self.directory) as mount:
             self.assertEqual(self.cat(mount), SIZE)
-            os.rename(self.folder, self.folder + ".old")
+            os.rename(self.directory, self.directory + ".old")
             self.assertEqual(self.cat(mount), 0)
-            os.mkdir(self.folder)
-            shutil.copy2(os.path.join(self.folder + ".old", "d.lime"),
-                         os.path.join(self.folder, "c.lime"))
+            os.mkdir(self.directory)
+            shutil.copy2(os.path.join(self.directory + ".old", "d.lime"),
+                         os.path.join(self.directory, "c.lime"))
             self.assertEqual(self.cat(mount), 0)
-            shutil.rmtree(self.folder)
-            os.symlink(self.folder + ".old", self.folder)
+            shutil.rmtree(self.directory)
+            os.symlink(self.directory + ".old", self.directory)
             self.assertEqual(self.cat(mount), SIZE)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_something_is_mounted_over_it(self):
-        """For the program alone: the daemon sees the old folder."""
+        """For the program alone: the daemon sees the old directory."""
         other = os.path.join(self.top, "other")
         os.mkdir(other)
-        shutil.copy2(os.path.join(self.folder, "d.lime"), os.path.join(other, "c.lime"))
+        shutil.copy2(os.path.join(self.directory, "d.lime"), os.path.join(other, "c.lime"))
         over = ["unshare", "-m", "sh", "-c",
                 'mount --make-rprivate / && mount --bind "$0" "$1" && shift && exec "$@"', other,
-                self.folder]
-        with limetest.Mount(self.folder) as mount:
+                self.directory]
+        with limetest.Mount(self.directory) as mount:
             self.assertEqual(self.cat(mount), SIZE)
             self.assertEqual(self.cat(mount, prefix=over), 0)
 
     def test_it_cannot_be_asked(self):
         """Without a path to the container, and with no descriptor left for it."""
-        with limetest.Mount(self.folder) as mount:
+        with limetest.Mount(self.directory) as mount:
             self.assertEqual(self.cat(mount, prefix=["env", "-i", "LIMEFS_RUN_REPORT=1"]), SIZE)
             self.assertEqual(self.cat(mount, prefix=["prlimit", "--nofile=7:7"]), 0)
 
@@ -350,8 +350,8 @@ class Changes(limetest.TestCase):
         return limetest.container(pair[::-1] if turn % 2 else pair)
 
     def setUp(self):
-        self.folder = self.tempdir()
-        self.path = os.path.join(self.folder, "c.lime")
+        self.directory = self.tempdir()
+        self.path = os.path.join(self.directory, "c.lime")
         put(self.path, self.layout(0))
         settled(self.path)
 
@@ -399,7 +399,7 @@ class Changes(limetest.TestCase):
             change(turn)
             time.sleep(0.03 * (1 + turn % 4))
 
-        with limetest.Mount(self.folder) as mount, limetest.meanwhile(change_once):
+        with limetest.Mount(self.directory) as mount, limetest.meanwhile(change_once):
             readers = [subprocess.Popen(
                 [limetest.program("limefs-run"), PYTHON, "-c", self.READER,
                  mount.join("c.lime", name), str(tag), "4", piece], env=environ(),
@@ -448,7 +448,7 @@ class Changes(limetest.TestCase):
                              (lambda turn: os.truncate(self.path, 1000), "ESTALE"),
                              (lambda turn: os.unlink(self.path), old[1600:1616].hex())):
             self.setUp()
-            with self.subTest(change), limetest.Mount(self.folder) as mount:
+            with self.subTest(change), limetest.Mount(self.directory) as mount:
                 process, ask = self.reader(mount.join("c.lime", "one"))
                 self.assertEqual(ask(800), old[:16].hex())
                 self.assertEqual(ask(800), old[800:816].hex())
@@ -481,7 +481,7 @@ class Changes(limetest.TestCase):
                 "print(at)\n")
         for turn in range(3):
             self.setUp()
-            with self.subTest(turn), limetest.Mount(self.folder) as mount:
+            with self.subTest(turn), limetest.Mount(self.directory) as mount:
                 put(self.path + ".new", self.layout(1))
                 done = run([PYTHON, "-c", code, mount.join("c.lime", "one"), self.path])
                 self.assertEqual((done.returncode, done.stdout), (0, b"%d\n" % SIZE), done.stderr)
@@ -496,8 +496,8 @@ class Users(limetest.TestCase):
 
     def setUp(self):
         self.data = words(3)
-        self.folder = self.tempdir()
-        self.path = os.path.join(self.folder, "c.lime")
+        self.directory = self.tempdir()
+        self.path = os.path.join(self.directory, "c.lime")
         settled(self.path, ("data", self.data))
         os.chmod(self.path, 0o640)
 
@@ -505,10 +505,10 @@ class Users(limetest.TestCase):
         return run(["cat", record], user=user, group=user, extra_groups=[])
 
     def test_who_may_not_reach_the_container(self):
-        """The folder is closed to them, the mount is not: they read by that."""
+        """The directory is closed to them, the mount is not: they read by that."""
         for mode, want, how in ((0o640, 1, None), (0o644, 0, "through")):
             os.chmod(self.path, mode)
-            os.chmod(self.folder, 0o700)
+            os.chmod(self.directory, 0o700)
             settled(self.path)
             point = self.tempdir()
             os.chmod(point, 0o755)
@@ -526,7 +526,7 @@ class Users(limetest.TestCase):
 
     def test_who_may(self):
         os.chmod(self.path, 0o644)
-        os.chmod(self.folder, 0o755)
+        os.chmod(self.directory, 0o755)
         settled(self.path)
         point = self.tempdir()
         os.chmod(point, 0o755)
@@ -536,16 +536,16 @@ class Users(limetest.TestCase):
 
     def test_another_users_mount(self):
         """It tells which file to read: so it is believed by its own user alone."""
-        top = users.open_folder()
-        folder, point = (users.folder(os.path.join(top, name), 65534) for name in ("files", "mnt"))
-        shutil.copy(self.path, os.path.join(folder, "c"))
-        os.chmod(os.path.join(folder, "c"), 0o644)
-        settled(os.path.join(folder, "c"))
+        top = users.open_directory()
+        directory, point = (users.directory(os.path.join(top, name), 65534) for name in ("files", "mnt"))
+        shutil.copy(self.path, os.path.join(directory, "c"))
+        os.chmod(os.path.join(directory, "c"), 0o644)
+        settled(os.path.join(directory, "c"))
         plain = put(os.path.join(top, "plain"), self.data)
         script = ("as_user 65534 $0/bin/limefs -o allow_other $1 $2 && "
                   "for number in 65534 54322 0; do as_user $number $0/bin/limefs-run cmp "
                   "$2/c/data $3; done; umount $2")
-        done = users.run_with_private_fuse(self, script, folder, point, plain, env=environ())
+        done = users.run_with_private_fuse(self, script, directory, point, plain, env=environ())
         told = REPORT.findall(done.stderr)
         size = str(SIZE).encode()
         self.assertEqual(told, [(b"cmp", size, b"0"), (b"cmp", b"0", size),
@@ -623,13 +623,13 @@ class Wrapper(limetest.TestCase):
         self.assertEqual(out.decode().strip(), f"{LIBRARY}:/nonexistent.so")
 
     def test_found_where_it_is_installed(self):
-        folder = self.tempdir()
-        os.mkdir(os.path.join(folder, "bin"))
-        os.mkdir(os.path.join(folder, "lib"))
-        program = shutil.copy(limetest.program("limefs-run"), os.path.join(folder, "bin"))
-        shutil.copy(LIBRARY, os.path.join(folder, "lib"))
+        directory = self.tempdir()
+        os.mkdir(os.path.join(directory, "bin"))
+        os.mkdir(os.path.join(directory, "lib"))
+        program = shutil.copy(limetest.program("limefs-run"), os.path.join(directory, "bin"))
+        shutil.copy(LIBRARY, os.path.join(directory, "lib"))
         out = self.run_ok([program, "sh", "-c", "echo $LD_PRELOAD"])
-        self.assertEqual(out.decode().strip(), os.path.join(folder, "lib", "liblimefs-run.so"))
+        self.assertEqual(out.decode().strip(), os.path.join(directory, "lib", "liblimefs-run.so"))
 
 
 if __name__ == "__main__":

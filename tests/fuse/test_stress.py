@@ -99,11 +99,11 @@ class Replaced(limetest.TestCase):
         end = time.monotonic() + (60 if limetest.STRESS else 3)
         while time.monotonic() < end:
             path = os.path.join(self.source, dice.choice(names))
-            folder = os.path.dirname(path)
+            directory = os.path.dirname(path)
             dice.choice([lambda: replace(path, fresh(os.path.relpath(path, self.source))),
                          lambda: os.path.exists(path) and os.unlink(path),
-                         lambda: (os.rename(folder, folder + ".x"),
-                                  os.rename(folder + ".x", folder))])()
+                         lambda: (os.rename(directory, directory + ".x"),
+                                  os.rename(directory + ".x", directory))])()
             if os.geteuid() == 0 and dice.random() < 0.02:
                 put("/proc/sys/vm/drop_caches", b"2")  # the kernel forgets
 
@@ -146,11 +146,11 @@ class Starting(limetest.TestCase):
     def test_over_its_own_container(self):
         """Or over the tree that it is in: the daemon must not come by its own mount to the
         container, and wait for ever."""
-        folder = os.path.dirname(self.path)
-        for source in (self.path, folder):
+        directory = os.path.dirname(self.path)
+        for source in (self.path, directory):
             for opts in ("ro", "rw"):
                 put(self.path, CONTAINER)
-                with writelib.Mount(source, mountpoint=folder, opts=opts) as mount:
+                with writelib.Mount(source, mountpoint=directory, opts=opts) as mount:
                     inside = mount.path if source == self.path else mount.join("c.lime")
                     self.assertEqual(os.listdir(inside), ["001-info", "002-data"])
                     self.assertEqual(read(os.path.join(inside, "info")), b"hello")

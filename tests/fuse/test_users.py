@@ -140,7 +140,7 @@ class TestCase(limetest.TestCase):
         self.job = "ranks=2" in self.OPTS
         if self.job:
             mpitest.need_job(self)
-        self.top = users.open_folder()
+        self.top = users.open_directory()
         users.reach(self, self.top)
         self.faults = None  # of the mount: those of the last one
         self.keeps = []
@@ -152,10 +152,10 @@ class TestCase(limetest.TestCase):
     def under(self, *names):
         return os.path.join(self.top, *names)
 
-    def shared_folder(self, mode=0o777):
-        """A new folder in which all may do everything; its name."""
+    def shared_directory(self, mode=0o777):
+        """A new directory in which all may do everything; its name."""
         self.count += 1
-        return os.path.basename(users.folder(self.under(f"both{self.count}"), 0, mode))
+        return os.path.basename(users.directory(self.under(f"both{self.count}"), 0, mode))
 
     def mounted(self, *opts, source=None):
         self.faults = faults.Faults(self.top)
@@ -181,7 +181,7 @@ class TestCase(limetest.TestCase):
         self.keeps.clear()
 
     def harm(self):
-        """What was done to anything that is kept, in words. Names in a folder of all, anybody may
+        """What was done to anything that is kept, in words. Names in a directory of all, anybody may
         take away."""
         return [f"{os.path.relpath(kept.path, self.top)}: {what}: {then!s:.60} -> {now!s:.60}"
                 for kept in self.keeps for what, (then, now) in kept.changes().items()
@@ -203,7 +203,7 @@ class TestCase(limetest.TestCase):
 
 
 def inside(path, name, function, *args):
-    """Of what is in a folder or a container."""
+    """Of what is in a directory or a container."""
     return function(os.path.join(path, name), *args)
 
 
@@ -249,7 +249,7 @@ CALLS = {
               (make,), (read_some,), (write_some,), (write_some, os.O_TRUNC), (os.unlink,),
               (write_some, os.O_APPEND), (write_some, os.O_CREAT), (os.truncate, 0),
               (os.utime, (1, 1)), (os.setxattr, "user.lime.type", b"anns")])],
-    "folder": ATTRIBUTES + [
+    "directory": ATTRIBUTES + [
         (os.setxattr, users.DEFAULT_ACL, users.acl(0o660, ANN, 7)), (listed,),
         (symlink_in, "new"), (link_in, "new"), (link_in, "file"), (rename_in, "new"),
         (rename_in, "file"), (rename_in, "c.lime"), (rename_out, "file"), (rename_out, "c.lime"),
@@ -287,8 +287,8 @@ class Pairs(TestCase):
     """Something of ann's, and something of the victim's that takes its place."""
 
     def pair(self, kind, other, mode=0o777):
-        """In a folder of all; its name."""
-        both = self.shared_folder(mode)
+        """In a directory of all; its name."""
+        both = self.shared_directory(mode)
         users.put(self.under(both, "spare"), b"ann's", ANN)
         self.thing(kind, self.under(both, "own"), ANN, 0o644)
         self.thing(other, self.under(both, "theirs"), VICTIM, 0o600)
@@ -298,11 +298,11 @@ class Pairs(TestCase):
         """`mode`: whether others may look at it."""
         theirs = uid == VICTIM
         if kind == "link":
-            secret = users.put(os.path.join(users.open_folder(), "secret"), SECRET, 0, 0o600)
+            secret = users.put(os.path.join(users.open_directory(), "secret"), SECRET, 0, 0o600)
             os.symlink(self.keep(secret), path)
             return
-        if "folder" in kind:
-            self.folder(path, uid, 0o755 if kind == "open folder" or not theirs else 0o700)
+        if "directory" in kind:
+            self.directory(path, uid, 0o755 if kind == "open directory" or not theirs else 0o700)
         elif kind == "container":
             users.put(path, secret_container() if theirs else own_container(), uid, mode)
         else:
@@ -311,10 +311,10 @@ class Pairs(TestCase):
             os.setxattr(path, THEIRS, MARK)
             self.keep(path)
 
-    def folder(self, path, uid, mode):
+    def directory(self, path, uid, mode):
         """With something of each kind in it."""
-        users.folder(path, uid)
-        users.folder(os.path.join(path, "sub"), uid)
+        users.directory(path, uid)
+        users.directory(os.path.join(path, "sub"), uid)
         users.put(os.path.join(path, "empty"), b"", uid)
         for name, kind in (("file", "file"), ("c.lime", "container")):
             self.thing(kind, os.path.join(path, name), uid, 0o644)
@@ -365,7 +365,7 @@ class Stale(Pairs):
             call = (by_held if way == "path" else by_descriptor, *call)
         code, harm = self.swap_and_call(both, call)
         self.ann.call(let_go)
-        if other == "open folder":
+        if other == "open directory":
             harm = [line for line in harm if not line.startswith("read: ")]
         if way == "descriptor" and code == 0 and not own.changes():
             harm.append("acknowledged, and not done to her own")
@@ -374,20 +374,20 @@ class Stale(Pairs):
         return harm
 
     def test_files(self):
-        self.attack(self.mounted("rw"), "file", ("file", "container", "link", "folder"),
+        self.attack(self.mounted("rw"), "file", ("file", "container", "link", "directory"),
                     CALLS["file"], ("name", "path"))
 
     def test_descriptors(self):
-        self.attack(self.mounted("rw"), "file", ("file", "container", "link", "folder"),
+        self.attack(self.mounted("rw"), "file", ("file", "container", "link", "directory"),
                     BY_DESCRIPTOR, ("descriptor",))
 
     def test_containers(self):
-        self.attack(self.mounted("rw"), "container", ("container", "file", "link", "folder"),
+        self.attack(self.mounted("rw"), "container", ("container", "file", "link", "directory"),
                     CALLS["container"], ("name", "path"))
 
-    def test_folders(self):
-        self.attack(self.mounted("rw"), "folder", ("folder", "open folder"),
-                    CALLS["folder"], ("name", "path"))
+    def test_directories(self):
+        self.attack(self.mounted("rw"), "directory", ("directory", "open directory"),
+                    CALLS["directory"], ("name", "path"))
 
     def test_reading_only(self):
         mount = self.mounted()
@@ -402,7 +402,7 @@ class Stale(Pairs):
         mount = self.mounted("rw")
         found = []
         for call, other, job in pairwise(CALLS["container"],
-                                         ("file", "container", "link", "folder"), (False, True)):
+                                         ("file", "container", "link", "directory"), (False, True)):
             if job != self.job:
                 continue
             both = self.pair("file", other)
@@ -421,14 +421,14 @@ class Stale(Pairs):
                    "new": (os.O_WRONLY | os.O_CREAT, "appended"),
                    "002-data": (os.O_WRONLY | os.O_APPEND, "grown")}
         for place in ("own", "own/c.lime"):
-            kinds = ("container", "file", "link") if place == "own" else ("open folder",)
+            kinds = ("container", "file", "link") if place == "own" else ("open directory",)
             for other in kinds:
                 for name, (flags, how) in changes.items():
                     with self.subTest(how, place=place, other=other):
                         self.open_record(mount, place, other, name, flags)
 
     def open_record(self, mount, place, other, name, flags):
-        both = self.pair("container" if place == "own" else "folder", other)
+        both = self.pair("container" if place == "own" else "directory", other)
         own = os.open(self.under(both, place), os.O_RDONLY)
         self.addCleanup(os.close, own)
         self.ann.call(hold, "it", mount.join(both, place, name), flags)
@@ -446,9 +446,9 @@ class Stale(Pairs):
 @limetest.needs_fuse
 class Alone(Pairs):
     def test_a_container_mounted_alone(self):
-        """In a folder of all: the mount is of a name, too."""
+        """In a directory of all: the mount is of a name, too."""
         found = []
-        others = ("container", "file", "link", "folder")
+        others = ("container", "file", "link", "directory")
         for call, other in pairwise(CALLS["container"], others) if limetest.STRESS else \
                 zip(CALLS["container"], itertools.cycle(others)):
             both = self.pair("container", other)
@@ -536,7 +536,7 @@ class Races(Pairs):
     def test_names_that_are_made(self):
         self.names_that_are_made(0o777, users.moving, self.accomplice)
 
-    def test_names_that_are_made_in_a_folder_like_tmp(self):
+    def test_names_that_are_made_in_a_directory_like_tmp(self):
         """The victim's own program renames; ann could do nothing to its file."""
         victim = users.User(self, VICTIM, name="victim")
         self.names_that_are_made(0o1777, users.moving, victim)
@@ -545,7 +545,7 @@ class Races(Pairs):
         mount = self.mounted("rw")
         natively = (os.rmdir, rename_in, rename_out)  # could be done below as well
         for kind, other in (("file", "file"), ("file", "link"), ("container", "container"),
-                            ("container", "file"), ("folder", "folder"), ("file", "container")):
+                            ("container", "file"), ("directory", "directory"), ("file", "container")):
             calls = [call for call in CALLS[kind] if call[0] not in natively]
             if not limetest.STRESS:  # the others with a job, or without
                 calls = calls[self.job::2]
@@ -615,8 +615,8 @@ def link_held(path):
 class Belongings(Pairs):
     """What is made through the mount belongs to whom it would natively."""
 
-    def test_a_container_in_a_folder_that_gives_its_group(self):
-        users.folder(self.under("mounted"), 0, 0o2770, GROUP)
+    def test_a_container_in_a_directory_that_gives_its_group(self):
+        users.directory(self.under("mounted"), 0, 0o2770, GROUP)
         mount = self.mounted("rw")
         self.assertEqual(self.ann.attempt(os.mkdir, mount.join("mounted/c.lime")), 0)
         found = os.stat(self.under("mounted/c.lime"))
@@ -633,15 +633,15 @@ class Belongings(Pairs):
                 (fill_by_allocating, "file"), (fill_by_mapping, "file"),
                 (fill, "c.lime/new", os.O_CREAT), (fill, "c.lime/new", os.O_CREAT | os.O_DIRECT),
                 (fill, "c.lime/data", os.O_APPEND), (fill, "c.lime/inner", os.O_TRUNC)]):
-            folder = users.folder(fs.join(str(i)), ANN)
-            users.put(os.path.join(folder, "c.lime"), own_container(), ANN)
+            directory = users.directory(fs.join(str(i)), ANN)
+            users.put(os.path.join(directory, "c.lime"), own_container(), ANN)
             code, all_of_it = self.ann.batch(
                 [(function, mount.join(str(i), name), room + 2 * MIB, *flags)])[0]
             sync(fs.path)
             what = f"{words((function, *flags))}: {name}"
             self.assertEqual(users.word(code), "0", what)
             found += [f"{what}: {wrong}" for wrong in ["acknowledged"] * all_of_it + most()]
-            shutil.rmtree(folder)
+            shutil.rmtree(directory)
             if found:  # then it may never be free again
                 break
             writelib.until(lambda: fs.free() > room - MIB)
@@ -697,28 +697,28 @@ class Belongings(Pairs):
     def test_what_was_closed_a_moment_ago(self):
         """The kernel still knows the old mode, the daemon does not."""
         mount = self.mounted("rw")
-        both = self.shared_folder()
+        both = self.shared_directory()
         users.put(self.under(both, "file"), SECRET, VICTIM)
         users.put(self.under(both, "c.lime"), secret_container(), VICTIM)
-        self.folder(self.under(both, "folder"), VICTIM, 0o755)
-        names = ("file", "c.lime", "folder", "c.lime/002-last", "folder/file", "folder/sub",
-                 "folder/c.lime/002-last")
+        self.directory(self.under(both, "directory"), VICTIM, 0o755)
+        names = ("file", "c.lime", "directory", "c.lime/002-last", "directory/file", "directory/sub",
+                 "directory/c.lime/002-last")
         self.assertEqual([self.ann.attempt(os.stat, mount.join(both, name)) for name in names],
                          [0] * len(names))
         for name in names[:3]:
-            os.chmod(self.under(both, name), 0o700 if name == "folder" else 0o600)
+            os.chmod(self.under(both, name), 0o700 if name == "directory" else 0o600)
         for name in names[:4]:
             function = read_some if name in ("file", "c.lime/002-last") else listed
             self.assertEqual(users.word(self.ann.attempt(function, mount.join(both, name))),
                              "EACCES", name)
         for name in names[4:]:  # to which the kernel knows the way
-            call = (listed if name == "folder/sub" else read_some, mount.join(both, name))
+            call = (listed if name == "directory/sub" else read_some, mount.join(both, name))
             writelib.until(lambda: self.ann.attempt(*call) == errno.EACCES)
 
     def test_what_the_kernel_knows_of_others(self):
         """It was shown to root; to ann it is closed."""
         mount = self.mounted("rw")
-        self.folder(self.under("closed"), VICTIM, 0o700)
+        self.directory(self.under("closed"), VICTIM, 0o700)
         names = ("file", "c.lime/002-last", "sub", "c.lime")
         self.ann.call(hold, "it", mount.join("closed"))
         for name in names:
@@ -763,7 +763,7 @@ class Traces(TestCase):
         victim = users.User(self, VICTIM, name="victim")
         for opts in ("ro", "rw"):
             mount = self.mounted(opts)
-            both = self.shared_folder()
+            both = self.shared_directory()
             path = users.put(self.under(both, "file"), SECRET, VICTIM, 0o600)
             self.assertEqual(victim.call(read_some, mount.join(both, "file")), SECRET[:1000])
             self.ann.call(hold, "it", mount.join(both, "file"), os.O_PATH)
@@ -777,7 +777,7 @@ class Traces(TestCase):
     def test_leases(self):
         """They stop whoever opens that file, for as long as the kernel lets them; nobody else."""
         mount = self.mounted("rw")
-        users.folder(self.under("ann"), ANN)
+        users.directory(self.under("ann"), ANN)
         paths = [users.put(self.under("ann", f"c{i}"), own_container(), ANN) for i in range(12)]
         users.put(self.under("file"), b"anybody's")
         for path in paths:
@@ -793,7 +793,7 @@ class Traces(TestCase):
     def test_a_tail_that_is_kept(self):
         """Nobody reads it who may not read the container."""
         mount = self.mounted("rw")
-        both = self.shared_folder()
+        both = self.shared_directory()
         other = users.User(self, 54330, name="other")
         path = users.put(self.under(both, "c"), own_container() + b"\1SECRET TAIL", ANN, 0o640, GROUP)
         os.setxattr(self.under(both), users.DEFAULT_ACL, users.acl(0o777, 54330, 7))
@@ -807,7 +807,7 @@ class Traces(TestCase):
 
     def test_the_temporary_name_of_a_container(self):
         mount = self.mounted("rw")
-        both = self.shared_folder(0o1777)
+        both = self.shared_directory(0o1777)
         users.put(self.under(both, "c"), own_container(), ANN)
         self.keep(users.put(self.under(both, ".c.limefs-new"), SECRET, VICTIM, 0o600))
         self.ann.call(os.truncate, mount.join(both, "c/inner"), 1000)
@@ -817,13 +817,13 @@ class Traces(TestCase):
 
     def test_an_ordinary_user_who_serves_others(self):
         """They read what modes allow, and change nothing."""
-        folder = users.folder(self.under("nobodys"), 65534)
-        point = users.folder(self.under("mnt"), 65534)
-        users.put(os.path.join(folder, "c"), own_container(), 65534, 0o666)
+        directory = users.directory(self.under("nobodys"), 65534)
+        point = users.directory(self.under("mnt"), 65534)
+        users.put(os.path.join(directory, "c"), own_container(), 65534, 0o666)
         script = ("as_user 65534 $0/bin/limefs -o rw,allow_other $1 $2 && cd $2 &&"
                   "as_user 54322 sh -c 'wc -c <c/data; echo x >new; echo x >c/data; rm c/data; "
                   "chmod 777 c; mkdir d'; as_user 65534 sh -c 'echo x >new; ls'; cd /; umount $2")
-        done = users.run_with_private_fuse(self, script, folder, point)
+        done = users.run_with_private_fuse(self, script, directory, point)
         words = done.stderr.decode()
         self.assertEqual(done.stdout.decode().split(), ["100", "c", "new"], words)
         self.assertEqual(words.count("ermission denied") + words.count("Is a directory") +

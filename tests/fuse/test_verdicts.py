@@ -68,11 +68,11 @@ def attribute(path, name):
         return None
 
 
-def data_record(folder):
+def data_record(directory):
     """The path of the record with the data; None if there is none."""
-    found = [name for name in os.listdir(folder)
+    found = [name for name in os.listdir(directory)
              if name[0].isdigit() and name.endswith("-binary-data")]
-    return os.path.join(folder, found[0]) if found else None
+    return os.path.join(directory, found[0]) if found else None
 
 
 def opens(path):
@@ -94,9 +94,9 @@ def checked(names, *options):
 class Damaged(limetest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.folder = limetest.tempdir()
+        cls.directory = limetest.tempdir()
         for name, content in damage.kinds().items():
-            path = os.path.join(cls.folder, name)
+            path = os.path.join(cls.directory, name)
             put(path, content)
             os.utime(path, (1e9, 1e9))
 
@@ -109,12 +109,12 @@ class Damaged(limetest.TestCase):
             if row is not PLAIN:
                 yield name, path, *row
 
-    def assert_verify(self, folder, verdict, status):
+    def assert_verify(self, directory, verdict, status):
         """What lime verify says of a container."""
-        done = limetest.run(["lime", "verify", "--json", folder])
+        done = limetest.run(["lime", "verify", "--json", directory])
         said = {line["file"]: line for line in map(json.loads, done.stdout.splitlines())}
         self.assertEqual((done.returncode, done.stderr), (status, b""))
-        record = data_record(folder)
+        record = data_record(directory)
         if record:
             self.assertEqual(said[record]["verdict"], verdict)
             self.assertEqual("reason" in said.pop(record), verdict != "good")
@@ -122,7 +122,7 @@ class Damaged(limetest.TestCase):
         self.assertEqual([line["verdict"] for line in said.values()], ["bad"] * bad_structure)
 
     def test_on_request(self):
-        with limetest.Mount(self.folder, opts="formats") as mount:
+        with limetest.Mount(self.directory, opts="formats") as mount:
             for name, path, verdict, status in self.shown(mount):
                 with self.subTest(name):
                     record = data_record(path)
@@ -145,7 +145,7 @@ class Damaged(limetest.TestCase):
                     self.assertEqual(said.get(name), "bad", name)
 
     def test_before_it_is_opened(self):
-        with limetest.Mount(self.folder, opts="formats,verify=open") as mount:
+        with limetest.Mount(self.directory, opts="formats,verify=open") as mount:
             for name, path, verdict, status in self.shown(mount):
                 with self.subTest(name):
                     record = data_record(path)
@@ -159,10 +159,10 @@ class Damaged(limetest.TestCase):
                     self.assert_verify(path, verdict, status)
 
     def test_at_the_end_of_a_stream(self):
-        with limetest.Mount(self.folder, opts="formats") as mount:
+        with limetest.Mount(self.directory, opts="formats") as mount:
             content = {name: test_verify.read_to_the_end(data_record(path))[0]
                        for name, path, verdict, _ in self.shown(mount) if verdict}
-        with limetest.Mount(self.folder, opts="formats,verify=stream") as mount:
+        with limetest.Mount(self.directory, opts="formats,verify=stream") as mount:
             for name, path, verdict, _ in self.shown(mount):
                 if verdict is NO_DATA:
                     continue
@@ -184,7 +184,7 @@ class Damaged(limetest.TestCase):
         names = [name for name, *_ in self.shown(mount)]
         if not options:  # it does not examine other formats
             names = [name for name in names if damage.is_container(name)]
-        files = checked([os.path.join(self.folder, name) for name in names], *options)
+        files = checked([os.path.join(self.directory, name) for name in names], *options)
         shown = checked([mount.join(name) for name in names], *options)
         for name, file, container in zip(names, files, shown):
             with self.subTest(name, options=options):
@@ -202,7 +202,7 @@ class Damaged(limetest.TestCase):
                                        for report in (container, file)))
 
     def test_check(self):
-        with limetest.Mount(self.folder, opts="formats") as mount:
+        with limetest.Mount(self.directory, opts="formats") as mount:
             for options in (), ("--data",), ("--physics",), ("--data", "--physics"):
                 self.assert_same_findings(mount, options)
 
@@ -210,7 +210,7 @@ class Damaged(limetest.TestCase):
         """Data that are bad cannot be opened, or not read to the end: lime check knows that they
         are bad, and not merely unreadable."""
         for verify in "open", "stream":
-            with limetest.Mount(self.folder, opts=f"formats,verify={verify}") as mount:
+            with limetest.Mount(self.directory, opts=f"formats,verify={verify}") as mount:
                 self.assert_same_findings(mount, ())
                 for name, path, verdict, _ in self.shown(mount):
                     if verdict != "bad":
@@ -248,14 +248,14 @@ class Cases(limetest.TestCase):
 
     def test_figures_are_compared_as_in_a_file(self):
         """openQCD's plaquette within 1e-9, NERSC's in double precision within 1e-7."""
-        u, folder = damage.links(), self.tempdir()
+        u, directory = damage.links(), self.tempdir()
         plaquette = damage.gaugelib.plaquette(u)
         for name, data, good in (
                 ("a", damage.gaugelib.write_openqcd(u, 3 * plaquette + 4e-9), False),
                 ("b", damage.gaugelib.write_openqcd(u, 3 * plaquette + 1e-9), True),
                 ("c", damage.gaugelib.write_nersc(u, PLAQUETTE=f"{plaquette + 1e-6:.9f}"), False),
                 ("d", damage.gaugelib.write_nersc(u, PLAQUETTE=f"{plaquette + 5e-8:.9f}"), True)):
-            path = os.path.join(folder, name)
+            path = os.path.join(directory, name)
             put(path, data)
             with limetest.Mount(path) as mount:
                 done = limetest.run(["lime", "verify", mount.path])
@@ -294,12 +294,12 @@ class Exports(limetest.TestCase):
 class Unreadable(limetest.TestCase):
     def test_a_disk_that_fails(self):
         """What cannot be read is not called bad, and is verified when it can be read again."""
-        folder = self.tempdir()
+        directory = self.tempdir()
         for name in "good", "good.nersc":
-            put(os.path.join(folder, name), damage.kinds()[name])
-            os.utime(os.path.join(folder, name), (1e9, 1e9))
-        store = faults.Faults(folder)
-        with limetest.Mount(folder, opts="formats", env=store.environment(later=100)) as mount:
+            put(os.path.join(directory, name), damage.kinds()[name])
+            os.utime(os.path.join(directory, name), (1e9, 1e9))
+        store = faults.Faults(directory)
+        with limetest.Mount(directory, opts="formats", env=store.environment(later=100)) as mount:
             for name in "good", "good.nersc":
                 record = data_record(mount.join(name))
                 attribute(record, CHECKSUM)  # its metadata have been read

@@ -39,7 +39,7 @@ class Files(limetest.TestCase):
     LATTICE = (8, 8, 8, 16)  # 4.7 MB
 
     def put(self, records, name="conf.lime"):
-        path = os.path.join(getattr(self, "folder", None) or self.tempdir(), name)
+        path = os.path.join(getattr(self, "directory", None) or self.tempdir(), name)
         put(path, limetest.container(records))
         os.utime(path, (1e9, 1e9))  # what has just been written might yet be looked at again
         return path
@@ -147,7 +147,7 @@ class OnRequest(Files):
     def test_unverifiable(self):
         """All data have a verdict, and the reason if they cannot be verified."""
         form, (kind, data), sums = configuration((4, 4, 4, 8))
-        self.folder = self.tempdir()
+        self.directory = self.tempdir()
         cases = {"a": ([("scidac-binary-data", data), sums], "the size of a site is unknown"),
                  "b": ([form, (kind, data), ("scidac-checksum", b"<x/>")],
                        "its checksum cannot be understood"),
@@ -158,7 +158,7 @@ class OnRequest(Files):
             self.put(records, name)
         self.put([("note", b"text"), ("note", b"more")], "none")
         for opts in "verify=off", "verify=stream", "verify=open":
-            with limetest.Mount(self.folder, opts=opts) as mount:
+            with limetest.Mount(self.directory, opts=opts) as mount:
                 said = []
                 for name, (records, why) in cases.items():
                     ordinal = 1 + max(i for i, (type, _) in enumerate(records)
@@ -230,12 +230,12 @@ class OnRequest(Files):
 
     def test_command(self):
         good, _data = self.conf("good.lime")
-        self.folder = os.path.dirname(good)
+        self.directory = os.path.dirname(good)
         self.conf("bad.lime", seed=2, harm=3_000_000)
         self.conf("plain.lime", checksum=False)
-        with open(os.path.join(self.folder, "notes.txt"), "w", encoding="ascii") as out:
+        with open(os.path.join(self.directory, "notes.txt"), "w", encoding="ascii") as out:
             out.write("no container")
-        with limetest.Mount(self.folder) as mount:
+        with limetest.Mount(self.directory) as mount:
             record = mount.join("good.lime", "ildg-binary-data")
             self.assertEqual(self.lime(record), f"{record}: good\n")
             self.assertEqual(self.lime("-q", record), "")
@@ -261,12 +261,12 @@ class OnRequest(Files):
     def test_working_files(self):
         """Temporary files and locks of commands are not examined, in a mount either."""
         good, _data = self.conf("good.lime")
-        self.folder = os.path.dirname(good)
+        self.directory = os.path.dirname(good)
         with open(good, "rb") as file:
             part = file.read(3_000_000)
         for name in (".good.lime.lime-tmp-0123abcd-17-5a-0", ".good.lime.limefs-stage", ".run.lock"):
-            put(os.path.join(self.folder, name), b"" if name == ".run.lock" else part)
-        with limetest.Mount(self.folder) as mount:
+            put(os.path.join(self.directory, name), b"" if name == ".run.lock" else part)
+        with limetest.Mount(self.directory) as mount:
             self.assertEqual(self.lime(mount.path),
                              f"{mount.join('good.lime', '002-ildg-binary-data')}: good\n")
             done = limetest.run(["lime", "check", "-r", mount.path], check=True)
@@ -506,7 +506,7 @@ class WhileRead(Files):
 
     def test_others_are_served_while_ends_wait(self):
         """However many records there are whose ends wait for a part that nobody reads."""
-        self.folder = self.tempdir()
+        self.directory = self.tempdir()
         for i in range(12):
             _, data = self.conf(f"{i}.lime")
 
@@ -516,7 +516,7 @@ class WhileRead(Files):
             return time.monotonic() - begin
 
         for _ in range(3):  # the machine may be busy
-            with self.mount(self.folder) as mount, \
+            with self.mount(self.directory) as mount, \
                     concurrent.futures.ThreadPoolExecutor(12) as pool:
                 parts = [pool.submit(self.last_part, mount.join(f"{i}.lime/ildg-binary-data"),
                                      len(data)) for i in range(12)]
@@ -594,9 +594,9 @@ class Writing(Files):
             self.assertEqual(self.verified(record), b"bad")
 
     def test_a_new_one(self):
-        folder = self.tempdir()
+        directory = self.tempdir()
         records = configuration(self.LATTICE)
-        with limetest.Mount(folder, opts="rw,verify=open") as mount:
+        with limetest.Mount(directory, opts="rw,verify=open") as mount:
             os.mkdir(mount.join("new.lime"))
             for name, data in records:
                 put(mount.join("new.lime", name), data)

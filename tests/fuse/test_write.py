@@ -28,14 +28,14 @@ class RoundTrips(writelib.TestCase):
     def make(self, write, data=None):
         """A container of records that write(path of the record, path of the data) makes: by type,
         and by NNN-type."""
-        folder = self.tempdir()
+        directory = self.tempdir()
         items = [("xlf-info", b"begin")]
         path = self.write("c.lime", limetest.container(items))
         with self.rw(path) as mount:
             for i, bytes_ in enumerate(self.DATA if data is None else data, 2):
                 name = f"type {i}" if i % 2 else f"{i:03d}-type {i}"
                 items.append((f"type {i}", bytes_))
-                write(mount.join(name), put(os.path.join(folder, str(i)), bytes_))
+                write(mount.join(name), put(os.path.join(directory, str(i)), bytes_))
                 self.assertEqual(len(os.listdir(mount)), i)
         self.assertHoldsForAll(path, items)
         self.assertBytes(self.packed([items]), read(path), "lime pack")

@@ -50,10 +50,10 @@ class Round:
 
     def __init__(self, test, fault, who, seed):
         self.test, self.fault, self.who, self.seed = test, fault, who, seed
-        self.folder = test.tempdir()
-        self.path = put(os.path.join(self.folder, "c.lime"), limetest.container(ITEMS))
+        self.directory = test.tempdir()
+        self.path = put(os.path.join(self.directory, "c.lime"), limetest.container(ITEMS))
         self.before = [(type.encode(), data) for type, data in ITEMS]
-        self.faults = faults.Faults(self.folder)
+        self.faults = faults.Faults(self.directory)
         self.log, self.counts, self.mounted = None, {}, None
 
     def arm(self):
@@ -108,7 +108,7 @@ class Round:
             for i, (name, (_, data)) in enumerate(zip(sorted(os.listdir(mount)), found), 1):
                 self.test.assertBytes(read(mount.join(name)), data, name)
                 self.test.assertBytes(self.test.run_ok(["lime", "cat", self.path, str(i)]), data)
-        self.test.assertEqual(os.listdir(self.folder), ["c.lime"])
+        self.test.assertEqual(os.listdir(self.directory), ["c.lime"])
 
     def run(self):
         if self.test.MOUNT_TOO:

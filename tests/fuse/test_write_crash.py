@@ -85,11 +85,11 @@ class Crash:
     def setUp(self):
         self.seed = random.randrange(1 << 30)
         self.dice = random.Random(self.seed)
-        self.path = os.path.join(self.folder(), "c.lime")
+        self.path = os.path.join(self.directory(), "c.lime")
         put(self.path, limetest.container(ITEMS))
         os.sync()  # that it is there is not what is tested
 
-    def folder(self):
+    def directory(self):
         """Where the container is to be."""
         return self.tempdir()
 
@@ -206,10 +206,10 @@ class Crash:
         print(f"# {self.id()}: {rounds} crashes, {steps} whole steps before them")
 
     def keep_evidence(self):
-        """What there is to be looked at, if somebody has named a folder for it."""
+        """What there is to be looked at, if somebody has named a directory for it."""
         where = os.environ.get("LIMETEST_EVIDENCE")
         if not where:
-            return "LIMETEST_EVIDENCE=folder keeps the container"
+            return "LIMETEST_EVIDENCE=directory keeps the container"
         name = os.path.join(where, f"{self.id()}-{self.seed}")
         with contextlib.suppress(OSError):
             put(name, read(self.path))
@@ -249,7 +249,7 @@ class PowerFails(Crash, writelib.TestCase):
     KIND = "ext4"
     MIB = 200
 
-    def folder(self):
+    def directory(self):
         self.fs = writelib.SmallFs(self, self.KIND, self.MIB)
         return self.fs.path
 

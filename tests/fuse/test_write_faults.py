@@ -545,24 +545,24 @@ class Quota(Faults):
         room there, too: what has failed is taken away by the first change after the quota is raised,
         and until then a change gets the quota's error."""
         self.make("btrfs", 128, "")
-        folder = self.fs.join("sub")
-        for command in (["subvolume", "create", folder], ["quota", "enable", self.fs.path],
-                        ["qgroup", "limit", str(self.LIMIT), folder]):
+        directory = self.fs.join("sub")
+        for command in (["subvolume", "create", directory], ["quota", "enable", self.fs.path],
+                        ["qgroup", "limit", str(self.LIMIT), directory]):
             done = limetest.run(["btrfs", *command])
             if done.returncode != 0:
                 self.skipTest(f"needs btrfs quotas: {done.stderr.decode().strip()}")
-        self.path = shutil.copy(self.path, os.path.join(folder, "c.lime"))
+        self.path = shutil.copy(self.path, os.path.join(directory, "c.lime"))
         self.where = self.tempdir()
         # A full quota is in the way of this command, too, until what goes has gone.
         limit = ("for i in 1 2 3 4 5 6 7 8 9; do "
-                 f"btrfs qgroup limit {{}} {folder} >/dev/null 2>&1 && break; sync -f {folder}; done")
+                 f"btrfs qgroup limit {{}} {directory} >/dev/null 2>&1 && break; sync -f {directory}; done")
         change = f": >{self.where}/new && rm {self.where}/new || echo exit here"
-        self.relief = (limit.format("none"), f"{change}; sync -f {folder}",
+        self.relief = (limit.format("none"), f"{change}; sync -f {directory}",
                        limit.format(self.LIMIT))
         self.refused("quota exceeded")
 
     def test_project_xfs(self):
-        """Of a folder; root is not excepted."""
+        """Of a directory; root is not excepted."""
         self.make("xfs", 300, "pquota")
         self.fs.limit(writelib.PROJECT, self.PROJECT, self.LIMIT)
         for path in (self.fs.path, self.path):
@@ -624,9 +624,9 @@ class OneCall(Faults):
     (test_write_calls.py goes through all calls.)"""
 
     def setUp(self):
-        folder = self.tempdir()
-        self.path = put(os.path.join(folder, "c.lime"), limetest.container([A, B, C]))
-        self.faults = faults.Faults(folder)
+        directory = self.tempdir()
+        self.path = put(os.path.join(directory, "c.lime"), limetest.container([A, B, C]))
+        self.faults = faults.Faults(directory)
 
     def mounted(self):
         return self.rw(self.path, env=self.faults.environment())
@@ -858,8 +858,8 @@ class Outside(Faults):
 
     def test_changed_while_nobody_writes(self):
         """A tree lets go of its lock, and then others may; what comes next is right again."""
-        folder = os.path.dirname(self.path)
-        with self.rw(folder) as mount:
+        directory = os.path.dirname(self.path)
+        with self.rw(directory) as mount:
             put(mount.join("c.lime/new"), b"x")
             until(lambda: limetest.run(["lime", "repair", self.path]).returncode == 0, 60)
             put(self.path, limetest.record("foreign", b"f" * 1000, 1, 1), "ab")

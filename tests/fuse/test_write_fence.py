@@ -104,12 +104,12 @@ class Killed(WithMpi):
     when it may be another mount's."""
 
     def test_what_was_asked_for_is_taken_back(self):
-        folder = self.tempdir()
-        faults = Faults(folder)
+        directory = self.tempdir()
+        faults = Faults(directory)
         self.addCleanup(faults.disarm)
         socket = test_ranks.TestCase.foreign_job(self, 2, faults.environment(mpitest.environment()))
         old, new = b"A" * (8 * MIB), b"B" * (8 * MIB)
-        path = put(os.path.join(folder, "c.lime"), limetest.container([("data", bytes(8 * MIB))]))
+        path = put(os.path.join(directory, "c.lime"), limetest.container([("data", bytes(8 * MIB))]))
         mount = serving(self.rw(path, f"job={socket}", "job_timeout=10"))
         faults.arm(1, "pwrite", 1, 0, HANG)
 
@@ -142,15 +142,15 @@ class Fake(TestCase):
     """A job made of one thread, that says it is on two hosts."""
 
     def setUp(self):
-        folder = self.tempdir()
-        self.folder, self.socket = folder, os.path.join(self.tempdir(), "socket")
+        directory = self.tempdir()
+        self.directory, self.socket = directory, os.path.join(self.tempdir(), "socket")
         self.data = some(8 * MIB, 1)
         for name in "ab":
-            put(os.path.join(folder, name), limetest.container([("data", bytes(8 * MIB))]))
+            put(os.path.join(directory, name), limetest.container([("data", bytes(8 * MIB))]))
 
     def mounted(self, job, hosts):
         job.hosts = hosts
-        return serving(self.rw(self.folder, f"job={self.socket}"))
+        return serving(self.rw(self.directory, f"job={self.socket}"))
 
     def drop(self, job, mount):
         before = stats(mount)["job"]["connections"]
@@ -184,7 +184,7 @@ class Fake(TestCase):
                 self.assertGreater(len(job.writes), 3 * turn)
                 mount.stop()
             self.assertGreaterEqual(len(job.files), 2)
-        self.assertHolds(os.path.join(self.folder, "a"), [("data", self.data)])
+        self.assertHolds(os.path.join(self.directory, "a"), [("data", self.data)])
 
     def test_every_view_that_has_lost_hears_of_it(self):
         """Once each; what is written again then is safe."""
@@ -216,7 +216,7 @@ class Fake(TestCase):
                 put(mount.join(f"{name}/data"), self.data)
             mount.stop()
         for name in "ab":
-            self.assertHolds(os.path.join(self.folder, name), [("data", self.data)])
+            self.assertHolds(os.path.join(self.directory, name), [("data", self.data)])
 
     def test_ranks_elsewhere_are_outlasted(self):
         """They cannot be told; so who writes to the same bytes waits until they may not any more."""
@@ -249,7 +249,7 @@ class Fake(TestCase):
         whole[:4 * MIB] = self.data[:4 * MIB]
         whole[MIB:3 * MIB] = self.data[:2 * MIB]
         whole[7 * MIB:7 * MIB + PAGE] = self.data[:PAGE]
-        self.assertHolds(os.path.join(self.folder, "a"), [("data", bytes(whole))])
+        self.assertHolds(os.path.join(self.directory, "a"), [("data", bytes(whole))])
 
     def test_ranks_elsewhere_are_outlasted_by_who_waits_already(self):
         """For bytes that the job has in hand when it is given up."""
@@ -271,7 +271,7 @@ class Fake(TestCase):
                 with contextlib.suppress(OSError):  # what has been lost
                     os.close(fd)
             mount.stop()
-        self.assertHolds(os.path.join(self.folder, "a"), [("data", bytes(want))])
+        self.assertHolds(os.path.join(self.directory, "a"), [("data", bytes(want))])
 
     def writes_back_late(self, job):
         """Ranks elsewhere, as by NFS: what they have written is there once they have synced it."""
@@ -299,7 +299,7 @@ class Fake(TestCase):
 
     def test_what_is_written_back_late_is_collected_with_the_rest(self):
         for size in (8 * MIB - 100, 8 * MIB + PAGE):  # cut; grown by a write
-            path = put(os.path.join(self.folder, "a"),
+            path = put(os.path.join(self.directory, "a"),
                        limetest.container([("data", bytes(8 * MIB)), ("log", b"log")]))
             with self.subTest(size), FakeJob(self.socket) as job:
                 held = self.writes_back_late(job)
@@ -324,9 +324,9 @@ class Fake(TestCase):
             put(mount.join("a/next"), b"next" * 1000)
             os.close(fd)
             mount.stop()
-        self.assertHolds(os.path.join(self.folder, "a"),
+        self.assertHolds(os.path.join(self.directory, "a"),
                          [("data", self.data[:MIB]), ("next", b"next" * 1000)])
-        self.assertEqual(sorted(os.listdir(self.folder)), ["a", "b"])
+        self.assertEqual(sorted(os.listdir(self.directory)), ["a", "b"])
 
 
 

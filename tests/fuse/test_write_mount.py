@@ -143,18 +143,18 @@ class Users(writelib.TestCase):
 
     def setUp(self):
         users.open_device(self)
-        self.folder = self.tempdir()
-        os.mkdir(self.folder + "/mnt")
-        self.path = put(self.folder + "/c.lime", limetest.container([A, B]))
-        shutil.copy(limetest.program("limefs"), self.folder)  # where nobody may read it
-        users.let_in(self.folder)
+        self.directory = self.tempdir()
+        os.mkdir(self.directory + "/mnt")
+        self.path = put(self.directory + "/c.lime", limetest.container([A, B]))
+        shutil.copy(limetest.program("limefs"), self.directory)  # where nobody may read it
+        users.let_in(self.directory)
 
     def give(self, *paths):
-        for path in paths or (self.folder, self.folder + "/mnt", self.path):
+        for path in paths or (self.directory, self.directory + "/mnt", self.path):
             os.chown(path, users.NOBODY_ID, users.NOBODY_ID)
 
     def as_nobody(self, script, **kw):
-        return limetest.run([*users.AS_NOBODY, "sh", "-c", f"cd {self.folder} && {script}"], **kw)
+        return limetest.run([*users.AS_NOBODY, "sh", "-c", f"cd {self.directory} && {script}"], **kw)
 
     def test_an_ordinary_user_writes(self):
         self.give()
@@ -170,16 +170,16 @@ class Users(writelib.TestCase):
         self.assertEqual(os.stat(self.path).st_uid, users.NOBODY_ID)
 
     def test_a_container_of_somebody_else(self):
-        self.give(self.folder, self.folder + "/mnt")
+        self.give(self.directory, self.directory + "/mnt")
         os.chmod(self.path, 0o644)
         done = self.as_nobody("./limefs -o rw c.lime mnt")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(b"Permission denied", done.stderr)
         self.assertHolds(self.path, [A, B])
 
-    def test_a_folder_of_somebody_else(self):
-        """In place needs no more than the file; a file beside it needs the folder."""
-        self.give(self.path, self.folder + "/mnt")
+    def test_a_directory_of_somebody_else(self):
+        """In place needs no more than the file; a file beside it needs the directory."""
+        self.give(self.path, self.directory + "/mnt")
         script = ("./limefs -o rw c.lime mnt && echo hello >mnt/new; "
                   "echo short >mnt/first; echo $? >&2; fusermount3 -u mnt")
         done = self.as_nobody(script)

@@ -226,8 +226,8 @@ class Job(TestCase):
         self.assertHolds(self.path, [("first", first), self.items[1], ("last", want)])
 
     def test_a_tree(self):
-        folder = os.path.dirname(self.path)
-        with self.with_job(source=folder) as mount:
+        directory = os.path.dirname(self.path)
+        with self.with_job(source=directory) as mount:
             os.mkdir(mount.join("new.lime"))
             for name in ("one", "two"):
                 put(mount.join("new.lime", name), self.data)
@@ -238,9 +238,9 @@ class Job(TestCase):
             self.assertForwarded(mount, self.SIZE)
         self.items[1] = ("data", self.data)
         self.assertHolds(self.path, self.items)
-        self.assertHolds(os.path.join(folder, "moved.lime"),
+        self.assertHolds(os.path.join(directory, "moved.lime"),
                          [(name, self.data) for name in ("one", "two", "three")])
-        self.assertBytes(read(os.path.join(folder, "plain")), self.data)
+        self.assertBytes(read(os.path.join(directory, "plain")), self.data)
 
     def test_a_disk_that_is_full_by_and_by(self):
         """Each time a little more room: wherever the end comes, the writer hears of it."""

@@ -48,7 +48,7 @@ class Refused(writelib.TestCase):
         first = daemon.join("first")
         for call in ((put, daemon.join("007-x"), b""), (os.unlink, first),
                      (opened, first, os.O_WRONLY | os.O_APPEND, b"x"),
-                     (os.setxattr, first, "user.other", b"x"), (os.mkdir, daemon.join("folder")),
+                     (os.setxattr, first, "user.other", b"x"), (os.mkdir, daemon.join("directory")),
                      (os.rename, first, daemon.join("x"))):
             before = daemon.words()
             self.assertRaises(OSError, *call)
@@ -101,10 +101,10 @@ class ReadOnly(writelib.TestCase):
 
     def never_written_by(self, mount):
         """Its descriptors: none of a file below here is open for writing."""
-        folder = os.path.dirname(self.path)
+        directory = os.path.dirname(self.path)
         for fd in os.listdir(f"/proc/{mount.pid}/fd"):
             with contextlib.suppress(FileNotFoundError):
-                if os.readlink(f"/proc/{mount.pid}/fd/{fd}").startswith(folder):
+                if os.readlink(f"/proc/{mount.pid}/fd/{fd}").startswith(directory):
                     with open(f"/proc/{mount.pid}/fdinfo/{fd}", encoding="ascii") as file:
                         mode = [line for line in file if line.startswith("flags:")][0]
                     self.assertEqual(int(mode.split()[1], 8) & os.O_ACCMODE, os.O_RDONLY)
@@ -121,10 +121,10 @@ class ReadOnly(writelib.TestCase):
                          (before.st_mtime_ns, before.st_ctime_ns))
 
     def test_a_tree(self):
-        folder = os.path.dirname(self.path)
-        put(os.path.join(folder, "first"), b"plain")
-        put(os.path.join(folder, "second"), b"plain")
-        with limetest.Mount(folder) as mount:
+        directory = os.path.dirname(self.path)
+        put(os.path.join(directory, "first"), b"plain")
+        put(os.path.join(directory, "second"), b"plain")
+        with limetest.Mount(directory) as mount:
             self.assertEqual(read(mount.join("c.lime/first")), A[1])
             self.refused(mount, "c.lime")
             self.refused(mount)
@@ -188,14 +188,14 @@ class Locks(writelib.TestCase):
 
     def test_staged_over_itself(self):
         """A record of a mount is not copied over its container, nor the container into itself."""
-        folder = os.path.dirname(self.path)
-        for source, opts in ((self.path, None), (self.path, "rw"), (folder, "rw")):
+        directory = os.path.dirname(self.path)
+        for source, opts in ((self.path, None), (self.path, "rw"), (directory, "rw")):
             with limetest.Mount(source, opts=opts) as mount:
                 where = mount.path if source == self.path else mount.join("c.lime")
                 for each in ([os.path.join(where, "001-first"), self.path],
                              [self.path, os.path.join(where, "new")]):
                     self.fails(["lime", "stage", "-f", *each], "the source itself")
-                self.assertEqual(os.listdir(folder), ["c.lime"])
+                self.assertEqual(os.listdir(directory), ["c.lime"])
         self.assertHolds(self.path, [A, B])
 
     def test_readers_go_on(self):
@@ -214,9 +214,9 @@ class Locks(writelib.TestCase):
 
     def test_a_tree(self):
         """A container of it from the first change on; others are free."""
-        folder = os.path.dirname(self.path)
-        other = shutil.copy(self.path, os.path.join(folder, "other.lime"))
-        with self.rw(folder) as tree:
+        directory = os.path.dirname(self.path)
+        other = shutil.copy(self.path, os.path.join(directory, "other.lime"))
+        with self.rw(directory) as tree:
             with self.rw(self.path) as mount:
                 self.assertEqual(read(tree.join("c.lime/first")), A[1])
                 self.assertErrno(errno.EBUSY, put, tree.join("c.lime/new"), b"x")

@@ -32,16 +32,16 @@ class TestCase(writelib.TestCase):
     OPTS = ("extent=1M", "window=16M", "forward_from=1M")
 
     def setUp(self):
-        self.folder, self.socket = self.tempdir(), os.path.join(self.tempdir(), "socket")
+        self.directory, self.socket = self.tempdir(), os.path.join(self.tempdir(), "socket")
         self.data = os.urandom(4 * MIB)
         for name in "abc":
-            put(os.path.join(self.folder, name),
+            put(os.path.join(self.directory, name),
                 limetest.container([("data", bytes(8 * MIB)), ("other", bytes(8 * MIB))]))
         self.job = FakeJob(self.socket)
         self.addCleanup(self.job.close)
 
     def mounted(self, **kw):
-        return serving(self.rw(self.folder, f"job={self.socket}", f"job_timeout={self.TIMEOUT}",
+        return serving(self.rw(self.directory, f"job={self.socket}", f"job_timeout={self.TIMEOUT}",
                                **kw))
 
     def opened(self, mount, name):
@@ -71,7 +71,7 @@ class Held(TestCase):
 class Gathered(Held):
     def test_while_somebody_else_syncs(self):
         """He takes the mark that something was written, and does not bring that to the disk."""
-        faults, path = Faults(self.folder), os.path.join(self.folder, "a")
+        faults, path = Faults(self.directory), os.path.join(self.directory, "a")
         self.job.handle = self.held
         mount = self.mounted(env=faults.environment())
         fd, other = (self.opened(mount, f"a/{name}") for name in ("data", "other"))
@@ -101,7 +101,7 @@ class Ending(TestCase):
         return job.answer(connection, opcode, tag, payload)
 
     def test_the_daemon_syncs(self):
-        faults, path = Faults(self.folder), os.path.join(self.folder, "a")
+        faults, path = Faults(self.directory), os.path.join(self.directory, "a")
         self.job.handle = self.ending
         mount = self.mounted(env=faults.environment())
         fd = self.opened(mount, "a/data")
@@ -138,7 +138,7 @@ class TimesOfChange(Held):
         for i in range(1, 4):
             os.pwrite(other, b"x" * i, 0)
             users.syncfs(other)
-            until(lambda: read(os.path.join(self.folder, "a"))[SECOND:][:i] == b"x" * i)
+            until(lambda: read(os.path.join(self.directory, "a"))[SECOND:][:i] == b"x" * i)
         self.assertEqual(stats(mount)["job"]["state"], "serving")
         self.assertTrue(writer.is_alive())
         self.go_on.set()
@@ -185,7 +185,7 @@ class Patience(TestCase):
             return job.answer(connection, opcode, tag, payload)
 
         self.job.handle = handle
-        put(os.path.join(self.folder, "b"),  # more than is read ahead of who reads 4 MiB again
+        put(os.path.join(self.directory, "b"),  # more than is read ahead of who reads 4 MiB again
             limetest.container([("data", bytes(32 * MIB)), ("other", bytes(8 * MIB))]))
         mount = self.mounted()
         fd, reader, writer = (self.opened(mount, name) for name in ("a/data", "b/data", "b/other"))
@@ -251,7 +251,7 @@ class Crowd(TestCase):
     def test_many_at_once(self):
         """More than a job takes: they wait for each other."""
         names = [f"{i:02d}" for i in range(self.RECORDS)]
-        put(os.path.join(self.folder, "many"),
+        put(os.path.join(self.directory, "many"),
             limetest.container([("data", bytes(8 * MIB)), *((name, b"small") for name in names)]))
         mount = self.mounted()
         fds = [self.opened(mount, f"many/{name}") for name in ("data", *names)]
@@ -337,7 +337,7 @@ class Lost(TestCase):
         put(program, MPIRUN.format(python=sys.executable, end=end,
                                    lib=os.path.dirname(limetest.__file__)).encode())
         os.chmod(program, 0o755)
-        mount = serving(self.rw(self.folder, "ranks=2", f"mpirun={program}", timeout=60))
+        mount = serving(self.rw(self.directory, "ranks=2", f"mpirun={program}", timeout=60))
         synced, lost, never = (self.opened(mount, f"{name}/data") for name in "abc")
         for fd in (synced, lost):
             write_direct(fd, self.data)

@@ -124,9 +124,9 @@ class PlainTimes(writelib.TestCase):
                     changed = os.fstat(kept).st_mtime_ns
                     self.assertNotEqual(changed, THEN)
                     change(mount.join(what))
-                    folder = os.open(mount.path, os.O_RDONLY | os.O_DIRECTORY)
-                    users.syncfs(folder)
-                    os.close(folder)
+                    directory = os.open(mount.path, os.O_RDONLY | os.O_DIRECTORY)
+                    users.syncfs(directory)
+                    os.close(directory)
                     self.assertEqual(os.fstat(kept).st_mtime_ns, changed)
 
 

@@ -2,8 +2,8 @@
  * fault.c - one call of the daemon, of a rank, or of lime, fails as a test asks for
  * (tests/lib/faults.py)
  *
- * Preloaded (LD_PRELOAD) into all processes of a mount. Calls count whose file, or a folder or
- * path that they are given, lies in FAULT_FOLDER: those on the container and what is made
+ * Preloaded (LD_PRELOAD) into all processes of a mount. Calls count whose file, or a directory
+ * or path that they are given, lies in FAULT_FOLDER: those on the container and what is made
  * beside it; so nothing of libfuse's, MPI's or the window's. FAULT_CONTROL is a file of struct
  * control that the test and these processes have mapped.
  *
@@ -120,8 +120,8 @@ struct control {
 };
 
 static struct control *control;
-static const char *folder;
-static size_t folder_len;
+static const char *directory;
+static size_t directory_len;
 static int32_t self;
 
 /* The daemon is called limefs, and so is its supervisor, which touches no container. */
@@ -142,10 +142,10 @@ static bool is_one(int32_t *who)
 __attribute__((constructor)) static void begin(void)
 {
     const char *path = getenv("FAULT_CONTROL");
-    folder = getenv("FAULT_FOLDER");
-    if (!path || !folder || !is_one(&self))
+    directory = getenv("FAULT_FOLDER");
+    if (!path || !directory || !is_one(&self))
         return;
-    folder_len = strlen(folder);
+    directory_len = strlen(directory);
     long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
     void *map =
         fd < 0 ? MAP_FAILED
@@ -163,8 +163,8 @@ __attribute__((constructor)) static void begin(void)
 
 static bool lies_inside(const char *path)
 {
-    return strncmp(path, folder, folder_len) == 0 &&
-           (path[folder_len] == '/' || path[folder_len] == '\0');
+    return strncmp(path, directory, directory_len) == 0 &&
+           (path[directory_len] == '/' || path[directory_len] == '\0');
 }
 
 static bool is_ours(int fd)

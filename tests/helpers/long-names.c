@@ -3,7 +3,7 @@
  *
  * usage: long-names [OPTION...] MOUNTPOINT
  *
- * A folder of files "short-00" ..., and as many whose names have 1000 bytes, in turn: the
+ * A directory of files "short-00" ..., and as many whose names have 1000 bytes, in turn: the
  * kernel lists them, but looks none of these up.
  */
 #define FUSE_USE_VERSION 312

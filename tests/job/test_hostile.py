@@ -145,8 +145,8 @@ class Hostile(jobtest.SharedJob):
 
     def test_windows(self):
         """What could be made shorter under the job, is not as long, or is no memfd at all."""
-        folder = self.tempdir()
-        ordinary = os.open(os.path.join(folder, "file"), os.O_RDWR | os.O_CREAT)
+        directory = self.tempdir()
+        ordinary = os.open(os.path.join(directory, "file"), os.O_RDWR | os.O_CREAT)
         os.ftruncate(ordinary, MIB)
         fds = [(jobclient.memfd(MIB, 0), MIB, errno.EPERM),
                (jobclient.memfd(MIB, jobclient.GROW), MIB, errno.EPERM),

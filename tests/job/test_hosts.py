@@ -348,14 +348,14 @@ class Control(HarmedHostsTestCase):
 
 
 @contextlib.contextmanager
-def tmpfs(case, folder, host=None):
+def tmpfs(case, directory, host=None):
     """Of one name on two hosts, each with inodes 1, 2, 3 ... of its own; None: the first one."""
     run = limetest.run if host is None else lambda command, check: case.hosts.run(host, command)
-    run(["mount", "-t", "tmpfs", "none", folder], check=True)
+    run(["mount", "-t", "tmpfs", "none", directory], check=True)
     try:
         yield
     finally:
-        run(["umount", "-l", folder], check=True)
+        run(["umount", "-l", directory], check=True)
 
 
 class Names(HostsTestCase, jobtest.SharedJob):
@@ -370,9 +370,9 @@ class Names(HostsTestCase, jobtest.SharedJob):
     def setUp(self):
         super().setUp()
         self.root = self.tempdir()
-        self.folder = os.path.join(self.root, "a", "b")
-        os.makedirs(self.folder)
-        self.path = os.path.join(self.folder, "data")
+        self.directory = os.path.join(self.root, "a", "b")
+        os.makedirs(self.directory)
+        self.path = os.path.join(self.directory, "data")
         self.data = random.randbytes(5 * MIB)
         limetest.put(self.path, self.data)
         self.client = self.server.client(16 * MIB)
@@ -402,28 +402,28 @@ class Names(HostsTestCase, jobtest.SharedJob):
         os.symlink(self.root, link)
         self.works(self.path, root=root)
         self.works(os.path.join(link, "a", "b", "data"), root=len(link))
-        self.hosts.run("beta", ["mount", "-t", "tmpfs", "none", self.folder])
+        self.hosts.run("beta", ["mount", "-t", "tmpfs", "none", self.directory])
         self.hosts.run("beta", ["ln", "-s", "../../same", self.path])
         self.refused(errno.ESTALE, "not the same file: inode ", self.path, root=root)
-        self.hosts.run("beta", ["umount", self.folder])
-        self.hosts.run("beta", ["mount", "-t", "tmpfs", "none", os.path.dirname(self.folder)])
-        self.hosts.run("beta", ["ln", "-s", "..", self.folder])
+        self.hosts.run("beta", ["umount", self.directory])
+        self.hosts.run("beta", ["mount", "-t", "tmpfs", "none", os.path.dirname(self.directory)])
+        self.hosts.run("beta", ["ln", "-s", "..", self.directory])
         os.link(self.path, os.path.join(self.root, "data"))
         self.refused(errno.ELOOP, "open: Too many levels", self.path, root=root)
-        self.hosts.run("beta", ["umount", os.path.dirname(self.folder)])
+        self.hosts.run("beta", ["umount", os.path.dirname(self.directory)])
         self.works(self.path, root=root)
 
     def test_out_of_the_root(self):
-        path = os.path.join(self.folder, "..", "b", "..", "..", "..", os.path.basename(self.root),
+        path = os.path.join(self.directory, "..", "b", "..", "..", "..", os.path.basename(self.root),
                             "a", "b", "data")
-        self.refused(errno.EXDEV, "open: ", path, root=len(self.folder))
+        self.refused(errno.EXDEV, "open: ", path, root=len(self.directory))
 
     def test_fifo(self):
         """It is not opened: nothing waits for a writer."""
-        self.hosts.run("beta", ["mount", "-t", "tmpfs", "none", self.folder])
+        self.hosts.run("beta", ["mount", "-t", "tmpfs", "none", self.directory])
         self.hosts.run("beta", ["mkfifo", self.path])
         self.refused(errno.ESTALE, "not the same file: ", self.path, root=len(self.root))
-        self.hosts.run("beta", ["umount", self.folder])
+        self.hosts.run("beta", ["umount", self.directory])
 
     def make_there(self, uid, mode):
         """On beta, with the same inode number, size and mtime as here."""
@@ -434,7 +434,7 @@ class Names(HostsTestCase, jobtest.SharedJob):
     def test_forged(self):
         """Another user's file of the same number, size and time; and one in which nothing but the
         time of the last change tells."""
-        with tmpfs(self, self.folder), tmpfs(self, self.folder, "beta"):
+        with tmpfs(self, self.directory), tmpfs(self, self.directory, "beta"):
             limetest.put(self.path, bytes(1000))
             os.chmod(self.path, 0o600)
             os.utime(self.path, (1e9, 1e9))
@@ -532,10 +532,10 @@ class Mount(limetest.Mount):
     def stop(self):
         super().stop()
         self.process.wait(10)
-        if self.folders():
-            raise AssertionError(f"{self.folders()} were left")
+        if self.directories():
+            raise AssertionError(f"{self.directories()} were left")
 
-    def folders(self):
+    def directories(self):
         """What its job has in the first host's memory."""
         return [name for name in os.listdir("/dev/shm")
                 if name.startswith(f"limefs-{self.process.pid}-")]
@@ -625,7 +625,7 @@ class Mounts(MountTestCase):
         other = self.write("other", b"x" * os.path.getsize(self.container))
         for harm, words in [(["mount", "--bind", other, self.container],
                              "not the same file: inode "),
-                            (["mount", "-t", "tmpfs", "none", self.folder], "open: No such file")]:
+                            (["mount", "-t", "tmpfs", "none", self.directory], "open: No such file")]:
             with self.mount("alpha:1,beta:1,gamma:1") as mount:
                 test_ranks.serving(mount)
                 self.hosts.run("beta", harm)
@@ -675,7 +675,7 @@ class Faults(MountTestCase, HarmedHostsTestCase):
                     self.harmed(mount, self.kill(program))
                     self.comes_back(mount)
                     self.assertGreater(test_ranks.stats(mount)["job"]["connections"], 1)
-                # Of a daemon that is killed, Open MPI's own folder stays.
+                # Of a daemon that is killed, Open MPI's own directory stays.
                 self.assertNothingLeft(but=["ompi.beta.0"] if program == daemon else [])
 
     def test_link_down(self):

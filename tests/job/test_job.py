@@ -292,11 +292,11 @@ class Writing(jobtest.SharedJob):
 
 class WritingFails(jobtest.SharedJob):
     def test_read_only(self):
-        folder = self.tmpfs()
-        path = os.path.join(folder, "data")
+        directory = self.tmpfs()
+        path = os.path.join(directory, "data")
         with open(path, "wb") as file:
             file.write(b"precious")
-        limetest.run(["mount", "-o", "remount,ro", folder], check=True)
+        limetest.run(["mount", "-o", "remount,ro", directory], check=True)
         client = self.server.client(MIB)
         with self.assertRaises(OSError) as caught:
             client.open_for_writing(path)
@@ -324,8 +324,8 @@ class WritingFails(jobtest.SharedJob):
 
     def test_disk_full(self):
         """The errno and where, from the rank that met it; what fits is written, also later."""
-        folder = self.tmpfs("-o", "size=8M")
-        path = os.path.join(folder, "data")
+        directory = self.tmpfs("-o", "size=8M")
+        path = os.path.join(directory, "data")
         open(path, "wb").close()
         client = self.server.client(32 * MIB)
         host = client.status()["hosts"][0]["name"]
@@ -359,27 +359,27 @@ class WritingFails(jobtest.SharedJob):
     def failing_disk(self):
         """A file system, and a function that makes its disk fail (ENOSPC, which loop devices pass on)
         wherever it is not written yet."""
-        below, folder = self.tmpfs("-o", "size=16M"), self.tempdir()
+        below, directory = self.tmpfs("-o", "size=16M"), self.tempdir()
         disk = os.path.join(below, "disk")
         with open(disk, "wb") as file:
             file.truncate(64 * MIB)
         limetest.run(["mkfs.ext4", "-q", "-O", "^has_journal", "-E", "nodiscard", disk], check=True)
-        if limetest.run(["mount", "-o", "loop", disk, folder]).returncode != 0:
+        if limetest.run(["mount", "-o", "loop", disk, directory]).returncode != 0:
             self.skipTest("needs loop devices")
-        self.addCleanup(limetest.run, ["umount", "-l", folder])
+        self.addCleanup(limetest.run, ["umount", "-l", directory])
 
         def fail():
             os.sync()
             with contextlib.suppress(OSError), open(os.path.join(below, "filler"), "wb") as file:
                 while True:
                     file.write(bytes(4096))
-        return folder, fail
+        return directory, fail
 
     def test_disk_fails(self):
         """What goes to the disk at once fails at once, what lies in memory when it is synced: for
         each who may have written it, and once."""
-        folder, fail = self.failing_disk()
-        path, model = os.path.join(folder, "data"), bytearray()
+        directory, fail = self.failing_disk()
+        path, model = os.path.join(directory, "data"), bytearray()
         open(path, "wb").close()
         job = self.job(2)
         clients = [job.client(8 * MIB) for _ in range(3)]
@@ -650,17 +650,17 @@ class Socket(jobtest.SharedJob):
         with open(path, "rb") as file:
             self.assertEqual(file.read(), b"precious")
 
-    def test_folder_locked_by_another_user(self):
+    def test_directory_locked_by_another_user(self):
         """As /tmp may be for ever: the job goes on without the lock."""
-        folder = self.tempdir()
-        os.chmod(folder, 0o755)
+        directory = self.tempdir()
+        os.chmod(directory, 0o755)
         program = ("import fcntl, os, sys; os.geteuid() or os.setuid(65534); "
                    "fd = os.open(sys.argv[1], os.O_RDONLY); fcntl.flock(fd, fcntl.LOCK_EX); "
                    "print('locked', flush=True); sys.stdin.read()")
-        with subprocess.Popen([sys.executable, "-c", program, folder], stdin=subprocess.PIPE,
+        with subprocess.Popen([sys.executable, "-c", program, directory], stdin=subprocess.PIPE,
                               stdout=subprocess.PIPE) as holder:
             self.assertEqual(holder.stdout.readline(), b"locked\n")
-            job = self.job(1, path=os.path.join(folder, "job"))
+            job = self.job(1, path=os.path.join(directory, "job"))
             self.assertEqual(job.client().ranks, 1)
             self.assertEqual(job.stop(), 0)
             holder.stdin.close()

@@ -133,16 +133,16 @@ class Descriptors(TestCase):
         self.assertHolds(path, model)
 
     def test_refused(self):
-        folder = os.path.dirname(self.path)
-        os.mkfifo(folder + "/pipe")
+        directory = os.path.dirname(self.path)
+        os.mkfifo(directory + "/pipe")
         pair = socket.socketpair()
         for one in pair:
             self.addCleanup(one.close)
         before = self.idle_fds()
         for opcode, code, fd in [
-                (OPEN, errno.EINVAL, self.descriptor(folder, os.O_RDONLY)),
-                (OPEN, errno.EINVAL, self.descriptor(folder + "/pipe", os.O_RDWR)),
-                (OPEN_WRITE, errno.EINVAL, self.descriptor(folder + "/pipe", os.O_RDWR)),
+                (OPEN, errno.EINVAL, self.descriptor(directory, os.O_RDONLY)),
+                (OPEN, errno.EINVAL, self.descriptor(directory + "/pipe", os.O_RDWR)),
+                (OPEN_WRITE, errno.EINVAL, self.descriptor(directory + "/pipe", os.O_RDWR)),
                 (OPEN, errno.EINVAL, self.descriptor("/dev/null", os.O_RDWR)),
                 (OPEN, errno.EINVAL, pair[0].fileno()),
                 (OPEN, errno.EBADF, self.descriptor(self.path, os.O_PATH)),
@@ -181,20 +181,20 @@ class Descriptors(TestCase):
 
 
 class Exchanged(TestCase):
-    """The owner of a folder exchanges the container's name for a link to another user's file,
+    """The owner of a directory exchanges the container's name for a link to another user's file,
     which the job's user may read and write: before each call that a rank makes on the file, while
     this rank waits for it (tests/lib/faults.py)."""
 
     @classmethod
     def start_job(cls):
-        cls.folder = limetest.tempdir()
-        cls.faults = faults.Faults(cls.folder)
+        cls.directory = limetest.tempdir()
+        cls.faults = faults.Faults(cls.directory)
         return jobtest.Job(2, env=cls.faults.environment(mpitest.environment())).start()
 
     def setUp(self):
         super().setUp()
         self.addCleanup(self.faults.disarm)
-        self.path = limetest.put(os.path.join(self.folder, self.id()), self.data)
+        self.path = limetest.put(os.path.join(self.directory, self.id()), self.data)
         self.secret, self.secret_data = self.data_file(100_000, "secret")
         self.link = self.path + "-link"
         os.symlink(self.secret, self.link)

@@ -48,14 +48,14 @@ class Users(jobtest.TestCase):
 
     def test_reserved_blocks(self):
         """They are root's: who is written for does not get them."""
-        folder, disk = self.tempdir(), os.path.join(self.tempdir(), "disk")
+        directory, disk = self.tempdir(), os.path.join(self.tempdir(), "disk")
         with open(disk, "wb") as file:
             file.truncate(64 * MIB)
         limetest.run(["mkfs.ext4", "-q", "-m", "50", disk], check=True)
-        if limetest.run(["mount", "-o", "loop", disk, folder]).returncode != 0:
+        if limetest.run(["mount", "-o", "loop", disk, directory]).returncode != 0:
             self.skipTest("needs loop devices")
-        self.addCleanup(limetest.run, ["umount", "-l", folder])
-        path = os.path.join(folder, "data")
+        self.addCleanup(limetest.run, ["umount", "-l", directory])
+        path = os.path.join(directory, "data")
         open(path, "wb").close()
         client = self.job(2).client(48 * MIB)
         file = client.open_for_writing(path)

@@ -59,16 +59,16 @@ class TestCase(mpitest.TestCase):
             self.skipTest("needs lime-bench")
 
     def run_bench(self, ranks, *args, status=0, options=(), where=None):
-        """The file is `f` in a folder of its own, which must be empty afterwards unless `where`
+        """The file is `f` in a directory of its own, which must be empty afterwards unless `where`
         names one. Returns what came of it."""
-        folder = where or self.tempdir()
+        directory = where or self.tempdir()
         # Other tests run beside this one, and some count what is read again.
         done = mpitest.mpirun(ranks, self.bench, *map(str, args), "--cold-file",
-                              os.path.join(folder, "f"), options=options, env=IMPATIENT)
+                              os.path.join(directory, "f"), options=options, env=IMPATIENT)
         done.words = mpitest.without_noise(done.stderr.decode(errors="replace"))
         self.assertEqual(done.returncode, status, done.words + done.stdout.decode())
         if not where:
-            self.assertEqual(os.listdir(folder), [])
+            self.assertEqual(os.listdir(directory), [])
         return done
 
     def measure(self, ranks, *args, **kw):

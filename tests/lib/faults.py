@@ -19,10 +19,10 @@ _CALLS = 64
 
 
 class Faults:
-    """Of the processes that are started with environment(), on files in `folder`."""
+    """Of the processes that are started with environment(), on files in `directory`."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, directory):
+        self.directory = directory
         self.path = os.path.join(limetest.tempdir(), "control")
         with open(self.path, "w+b") as file:
             file.truncate(_HEAD.size + _CALLS * _CALL.size)
@@ -33,7 +33,7 @@ class Faults:
         file system has hard links."""
         preload = limetest.program("fault.so")
         base = os.environ if base is None else base
-        more = {"LD_PRELOAD": preload, "FAULT_CONTROL": self.path, "FAULT_FOLDER": self.folder,
+        more = {"LD_PRELOAD": preload, "FAULT_CONTROL": self.path, "FAULT_FOLDER": self.directory,
                 "FAULT_LATER": str(later)}
         if not links:
             more["FAULT_NO_LINKS"] = "1"

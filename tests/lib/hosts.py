@@ -54,13 +54,13 @@ def _let_go_of_fuse():
                     _libc("umount2", point, MNT_DETACH)
 
 
-def _set_up(folder, name):
+def _set_up(directory, name):
     _libc("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None)
     _let_go_of_fuse()
     socket.sethostname(name)
     for what, where in (f"{name}.shm", "/dev/shm"), ("hosts", "/etc/hosts"):
         if os.path.exists(where):
-            _libc("mount", os.fsencode(os.path.join(folder, what)), where.encode(), None, MS_BIND,
+            _libc("mount", os.fsencode(os.path.join(directory, what)), where.encode(), None, MS_BIND,
                   None)
 
 
@@ -96,11 +96,11 @@ def _reap(running):
                 os.close(pipe)
 
 
-def _be_host(folder, name):
+def _be_host(directory, name):
     """Until standard input is at its end; being process 1 of the host, it takes all with it."""
-    _set_up(folder, name)
+    _set_up(directory, name)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    listener.bind(os.path.join(folder, name))
+    listener.bind(os.path.join(directory, name))
     listener.listen(64)
     wake, woken = socket.socketpair()
     wake.setblocking(False)
@@ -121,12 +121,12 @@ def _be_host(folder, name):
                 _start(connection, running)
 
 
-def _be_agent(folder, name, *command):
+def _be_agent(directory, name, *command):
     """What ssh is: says what the command says, and ends with its status, or is killed alone."""
     ours, theirs = os.pipe()
     marks = {key: value for key, value in os.environ.items() if key.startswith("LIMETEST_")}
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.connect(os.path.join(folder, name))
+        connection.connect(os.path.join(directory, name))
         socket.send_fds(connection, [json.dumps([" ".join(command), marks]).encode()], [theirs])
         os.close(theirs)
         sources = [connection, ours]
@@ -189,17 +189,17 @@ class Hosts:
 
     def __init__(self, *names):
         self.names = names
-        self.folder = limetest.tempdir()
+        self.directory = limetest.tempdir()
         self._processes = {}
         limetest._cleanup(self.stop)
-        with open(os.path.join(self.folder, "hosts"), "w", encoding="ascii") as file:
+        with open(os.path.join(self.directory, "hosts"), "w", encoding="ascii") as file:
             file.write("127.0.0.1 localhost\n")
             for name in names:
                 file.write(f"{self.address(name)} {name}\n")
-        self.agent = os.path.join(self.folder, "agent")
+        self.agent = os.path.join(self.directory, "agent")
         with open(self.agent, "w", encoding="utf-8") as file:
             file.write("#!/bin/sh\nexec " + shlex.join(
-                [sys.executable, os.path.abspath(__file__), "--agent", self.folder]) + ' "$@"\n')
+                [sys.executable, os.path.abspath(__file__), "--agent", self.directory]) + ' "$@"\n')
         os.chmod(self.agent, 0o755)
         for name in names:
             self._boot(name)
@@ -219,13 +219,13 @@ class Hosts:
 
     def shm(self, name):
         """The directory that is its /dev/shm."""
-        return os.path.join(self.folder, f"{name}.shm")
+        return os.path.join(self.directory, f"{name}.shm")
 
     def _boot(self, name):
         os.mkdir(self.shm(name))
         self._processes[name] = subprocess.Popen(
             ["unshare", *NAMESPACES, sys.executable, os.path.abspath(__file__), "--host",
-             self.folder, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+             self.directory, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def _connect(self):
         first, *others = self.names

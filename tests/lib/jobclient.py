@@ -60,7 +60,7 @@ def identity(fd):
 
 def opening(path, device, inode, uid, mode, size, mtime_ns, ctime_ns, root=None):
     """The payload of OPEN and OPEN_WRITE. root: how much of the path is the agreed root; as a
-    rule, its folder."""
+    rule, its directory."""
     path = os.fsencode(path)
     root = max(len(os.path.dirname(path)), 1) if root is None else root
     mtime, ctime = divmod(mtime_ns, 10 ** 9), divmod(ctime_ns, 10 ** 9)

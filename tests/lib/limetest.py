@@ -236,9 +236,9 @@ def program(name):
     """A bare name stands for the one in BIN, or else for a helper, which is built or a script."""
     name = os.fspath(name)
     if os.sep not in name:
-        for folder in (BIN, HELPERS, os.path.join(REPO, "tests", "helpers")):
-            if os.path.exists(os.path.join(folder, name)):
-                return os.path.join(folder, name)
+        for directory in (BIN, HELPERS, os.path.join(REPO, "tests", "helpers")):
+            if os.path.exists(os.path.join(directory, name)):
+                return os.path.join(directory, name)
     return name
 
 

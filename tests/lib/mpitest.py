@@ -40,12 +40,12 @@ def environment(more=None):
             **(more or {})}
 
 
-_sessions = None  # a folder for those of all jobs
+_sessions = None  # a directory for those of all jobs
 
 
 def environment_of_one(more=None):
     """The same, for one of several jobs that begin and end at the same time: what Open MPI keeps
-    of a job is in a folder that the last one removes, while another one is about to use it.
+    of a job is in a directory that the last one removes, while another one is about to use it.
     Without mpirun, a process starts no daemon of Open MPI's."""
     global _sessions
     if not _sessions:
@@ -107,18 +107,18 @@ class TestCase(limetest.TestCase):
         self.assertEqual(lines[-1:], [f"1..{len(lines) - 1}"], words)
         self.assertGreater(len(lines), 1)
 
-    def on(self, all_ranks, program, *args, folder=None, **kw):
+    def on(self, all_ranks, program, *args, directory=None, **kw):
         """The same on each number of ranks, with a file of its own."""
         for ranks in all_ranks:
             with self.subTest(program=program, ranks=ranks):
-                self.tap(ranks, program, os.path.join(folder or self.tempdir(), "file"), *args,
+                self.tap(ranks, program, os.path.join(directory or self.tempdir(), "file"), *args,
                          **kw)
 
     def tmpfs(self, *options):
-        """The folder of a file system of its own."""
+        """The directory of a file system of its own."""
         if os.geteuid() != 0:
             self.skipTest("needs root")
-        folder = self.tempdir()
-        limetest.run(["mount", "-t", "tmpfs", *options, "tmpfs", folder], check=True)
-        self.addCleanup(limetest.run, ["umount", "-l", folder])
-        return folder
+        directory = self.tempdir()
+        limetest.run(["mount", "-t", "tmpfs", *options, "tmpfs", directory], check=True)
+        self.addCleanup(limetest.run, ["umount", "-l", directory])
+        return directory

@@ -207,15 +207,15 @@ class User:
 # ---- files ----
 
 
-def open_folder():
-    """A temporary folder that all users may enter."""
+def open_directory():
+    """A temporary directory that all users may enter."""
     path = limetest.tempdir()
     os.chmod(path, 0o755)
     return path
 
 
 def reach(test, path):
-    """Skips a test whose temporary folder other users cannot enter."""
+    """Skips a test whose temporary directory other users cannot enter."""
     above = path
     while above != "/":
         above = os.path.dirname(above)
@@ -224,7 +224,7 @@ def reach(test, path):
 
 
 def let_in(path):
-    """Others may read a temporary folder, and enter all those above it."""
+    """Others may read a temporary directory, and enter all those above it."""
     while len(path) > len("/tmp"):
         os.chmod(path, os.stat(path).st_mode | 0o055)
         path = os.path.dirname(path)
@@ -250,7 +250,7 @@ def run_with_private_fuse(test, script, *args, **kw):
     a directory that all may enter, with bin and lib; the script has `as_user NUMBER COMMAND`."""
     if not os.path.exists("/etc/fuse.conf") or not shutil.which("fusermount3"):
         test.skipTest("needs fusermount3")
-    top = open_folder()
+    top = open_directory()
     for kind in ("bin", "lib"):
         shutil.copytree(os.path.join(limetest.B, kind), os.path.join(top, kind), symlinks=True)
         os.chmod(os.path.join(top, kind), 0o755)
@@ -273,7 +273,7 @@ def put(path, data=b"", uid=0, mode=0o644, gid=None):
     return path
 
 
-def folder(path, uid=0, mode=0o755, gid=None):
+def directory(path, uid=0, mode=0o755, gid=None):
     os.mkdir(path)
     os.chown(path, uid, uid if gid is None else gid)
     os.chmod(path, mode)

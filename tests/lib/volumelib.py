@@ -83,20 +83,20 @@ class Set:
         box = self.boxes.get(number)
         return self.sites(volume, *self.fields[number], *([box] if box else []))
 
-    def path(self, folder, volume, name="prop"):
+    def path(self, directory, volume, name="prop"):
         number = self.numbers[volume]
         if self.volfmt == 3:
-            return os.path.join(folder, f"vol{number:04d}", name)
-        return os.path.join(folder, f"{name}.vol{number:04d}")
+            return os.path.join(directory, f"vol{number:04d}", name)
+        return os.path.join(directory, f"{name}.vol{number:04d}")
 
-    def write(self, folder, name="prop"):
+    def write(self, directory, name="prop"):
         """The path of the first volume."""
         for volume in range(len(self.parts)):
-            path = self.path(folder, volume, name)
+            path = self.path(directory, volume, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "wb") as file:
                 file.write(self.volume(volume))
-        return self.path(folder, 0, name)
+        return self.path(directory, 0, name)
 
 
 def blocks(dims, grid):

@@ -220,13 +220,13 @@ class TestCase(limetest.TestCase):
 
     def packed(self, messages):
         """What `lime pack` makes of [[(type, data), ...], ...]."""
-        folder, args = self.tempdir(), []
+        directory, args = self.tempdir(), []
         for i, message in enumerate(messages):
             args += ["-m"] if i else []
             for j, (type, data) in enumerate(message):
-                args += ["-t", type, put(os.path.join(folder, f"{i}.{j}"), data)]
-        self.run_ok(["lime", "pack", "-o", os.path.join(folder, "out"), *args])
-        return read(os.path.join(folder, "out"))
+                args += ["-t", type, put(os.path.join(directory, f"{i}.{j}"), data)]
+        self.run_ok(["lime", "pack", "-o", os.path.join(directory, "out"), *args])
+        return read(os.path.join(directory, "out"))
 
 
 def as_root(test):

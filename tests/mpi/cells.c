@@ -461,7 +461,7 @@ static void give_paths(void)
     free(p);
 }
 
-static void each_file(const char *folder, const char *which, void (*call)(void))
+static void each_file(const char *directory, const char *which, void (*call)(void))
 {
     int all = strcmp(which, "usual") == 0;
     size_t count = all ? sizeof usual / sizeof *usual : sizeof large / sizeof *large;
@@ -469,7 +469,7 @@ static void each_file(const char *folder, const char *which, void (*call)(void))
         test = all ? &usual[i] : &large[i];
         layout = test->layout;
         memcpy(domain.cells, test->cells, sizeof test->cells);
-        snprintf(file_name, sizeof file_name, "%s/%zu", folder, i);
+        snprintf(file_name, sizeof file_name, "%s/%zu", directory, i);
         call();
     }
 }

@@ -505,12 +505,12 @@ static int search_ends(LemonReader *r, int *steps)
     return 0;
 }
 
-static void search(const char *folder, int count)
+static void search(const char *directory, int count)
 {
     int steps = 0, ends = 0;
     for (int i = 0; i < count; i++) {
         char name[4096];
-        snprintf(name, sizeof name, "%s/%d", folder, i);
+        snprintf(name, sizeof name, "%s/%d", directory, i);
         if (MPI_File_open(cart, name, MPI_MODE_RDONLY, MPI_INFO_NULL, &fp) != MPI_SUCCESS)
             MPI_Abort(MPI_COMM_WORLD, 1);
         LemonReader *r = lemonCreateReader(&fp, cart);

@@ -19,13 +19,13 @@ enum {
     DOUBLES = 100000, /* of each rank's part of a lattice */
 };
 
-static char folder[PATH_MAX], prefix[PATH_MAX];
+static char directory[PATH_MAX], prefix[PATH_MAX];
 
-/* How many names of the folder contain this; local. */
+/* How many names of the directory contain this; local. */
 static int count_names(const char *part)
 {
     int n = 0;
-    DIR *entries = opendir(folder);
+    DIR *entries = opendir(directory);
     for (struct dirent *e; entries && (e = readdir(entries)) != NULL;)
         n += strstr(e->d_name, part) != NULL;
     if (entries)
@@ -45,7 +45,7 @@ static bool is_there(const char *name)
 {
     char path[2 * PATH_MAX];
     struct stat st;
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
     int there = lstat(path, &st) == 0;
     MPI_Bcast(&there, 1, MPI_INT, 0, MPI_COMM_WORLD);
     return there;
@@ -55,7 +55,7 @@ static bool is_there(const char *name)
 static void make(const char *name)
 {
     char path[2 * PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
     if (tap_rank == 0)
         close(open(path, O_CREAT | O_WRONLY, 0644));
     MPI_Barrier(MPI_COMM_WORLD);
@@ -64,7 +64,7 @@ static void make(const char *name)
 /* What such names leave in the way of the tests. */
 static void remove_all(void)
 {
-    DIR *entries = tap_rank == 0 ? opendir(folder) : NULL;
+    DIR *entries = tap_rank == 0 ? opendir(directory) : NULL;
     for (struct dirent *e; entries && (e = readdir(entries)) != NULL;)
         if (strstr(e->d_name, ".lime") || strstr(e->d_name, ".part"))
             unlinkat(dirfd(entries), e->d_name, 0);
@@ -120,12 +120,12 @@ static void try_arguments(void)
     tap_ok(s == NULL, "no series");
     tap_code(lemonOpenSeries(prefix, 0, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_ERR_PARAM,
              "none to be kept");
-    snprintf(other, sizeof other, "%s/", folder);
+    snprintf(other, sizeof other, "%s/", directory);
     tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_ERR_PARAM,
              "no name");
-    snprintf(other, sizeof other, "%s/none/x", folder);
+    snprintf(other, sizeof other, "%s/none/x", directory);
     tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_ERR_WRITE,
-             "no folder");
+             "no directory");
     snprintf(other, sizeof other, "%s%d", prefix, tap_rank);
     if (tap_ranks > 1)
         tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_ERR_PARAM,
@@ -195,7 +195,7 @@ int fstatat(int dir, const char *name, struct stat *st, int flags)
 }
 
 /* A checkpoint that nothing can be learnt of is not passed over for an older one, or none. */
-static void try_bad_folder(LemonSeries *s)
+static void try_bad_directory(LemonSeries *s)
 {
     LemonSeries *again = NULL;
     const char *name = "ck-bad.000000000007.lime";
@@ -203,7 +203,7 @@ static void try_bad_folder(LemonSeries *s)
     int64_t number = -7;
     stat_fails = true;
     tap_code(lemonSeriesLatest(s, LEMON_SERIES_NEWEST, &number, path, sizeof path),
-             LEMON_ERR_READ, "latest in a folder with errors");
+             LEMON_ERR_READ, "latest in a directory with errors");
     stat_fails = false;
     newest_is(s, LEMON_SERIES_NEWEST, 40);
     snprintf(other, sizeof other, "%s-bad", prefix);
@@ -213,10 +213,10 @@ static void try_bad_folder(LemonSeries *s)
     tap_code(lemonCloseSeries(again), LEMON_SUCCESS, "close it");
     stat_fails = true;
     tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &again), LEMON_ERR_WRITE,
-             "open it in a folder with errors");
+             "open it in a directory with errors");
     stat_fails = false;
     tap_ok(is_there(name), "it is as it was");
-    snprintf(other, sizeof other, "%s/%s", folder, name);
+    snprintf(other, sizeof other, "%s/%s", directory, name);
     if (tap_rank == 0)
         unlink(other);
     MPI_Barrier(MPI_COMM_WORLD);
@@ -277,13 +277,13 @@ static void try_rewind_order(LemonSeries *s)
     tap_ok(tap_rank != 0 || complete_then == 2, "older ones go after");
 }
 
-static bool folder_sync_fails;
+static bool directory_sync_fails;
 
 /* The library's, too. */
 int fsync(int fd)
 {
     struct stat st;
-    if (folder_sync_fails && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
+    if (directory_sync_fails && fstat(fd, &st) == 0 && S_ISDIR(st.st_mode)) {
         errno = EIO;
         return -1;
     }
@@ -292,12 +292,12 @@ int fsync(int fd)
 
 /* Its name may be gone after a power failure, so the program is told; it is there, but those
  * that follow need not be newer. */
-static void try_unsynced_folder(LemonSeries *s)
+static void try_unsynced_directory(LemonSeries *s)
 {
     begin_one(s, 38);
-    folder_sync_fails = true;
-    tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "the folder cannot be synced");
-    folder_sync_fails = false;
+    directory_sync_fails = true;
+    tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "the directory cannot be synced");
+    directory_sync_fails = false;
     tap_ok(names_with(".part") == 0, "nothing is left of it but its name");
     newest_is(s, LEMON_SERIES_NEWEST, 38);
     write_one(s, 37);
@@ -310,11 +310,11 @@ static void try_other_file(LemonSeries *s)
     char path[2 * PATH_MAX], aside[2 * PATH_MAX];
     DIR *entries;
     begin_one(s, 60);
-    entries = tap_rank == 0 ? opendir(folder) : NULL;
+    entries = tap_rank == 0 ? opendir(directory) : NULL;
     for (struct dirent *e; entries && (e = readdir(entries)) != NULL;)
         if (strstr(e->d_name, ".part")) {
-            snprintf(path, sizeof path, "%s/%s", folder, e->d_name);
-            snprintf(aside, sizeof aside, "%s/aside", folder);
+            snprintf(path, sizeof path, "%s/%s", directory, e->d_name);
+            snprintf(aside, sizeof aside, "%s/aside", directory);
             rename(path, aside);
             close(open(path, O_CREAT | O_WRONLY, 0644));
             break;
@@ -382,17 +382,17 @@ static void try_all(void)
     remove_all();
     try_keeping(s);
     try_order(s);
-    try_bad_folder(s);
+    try_bad_directory(s);
     try_rewind(s);
     try_rewind_order(s);
-    try_unsynced_folder(s);
+    try_unsynced_directory(s);
     try_other_file(s);
     snprintf(other, sizeof other, "%s2", prefix);
     int grid[1] = {tap_ranks}, periods[1] = {0};
     MPI_Comm line;
     MPI_Cart_create(MPI_COMM_WORLD, 1, grid, periods, 0, &line);
     tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, line, &second), LEMON_SUCCESS,
-             "another series in the folder, of a grid of ranks");
+             "another series in the directory, of a grid of ranks");
     MPI_Comm_free(&line);
     newest_is(s, LEMON_SERIES_NEWEST, 35);
     try_lattice(second);
@@ -410,7 +410,7 @@ static void try_all(void)
 int main(int argc, char *argv[])
 {
     tap_begin_threads(&argc, &argv, MPI_THREAD_FUNNELED);
-    snprintf(folder, sizeof folder, "%.4000s", argv[1]);
+    snprintf(directory, sizeof directory, "%.4000s", argv[1]);
     snprintf(prefix, sizeof prefix, "%.4000s/ck", argv[1]);
     try_all();
     return tap_end();

@@ -128,27 +128,27 @@ class BackEnds(TestCase):
         if hosts.why_not():
             self.skipTest(hosts.why_not())
         cluster = hosts.Hosts("alpha", "beta")
-        folder = self.tempdir()
+        directory = self.tempdir()
         done = limetest.run([*cluster.enter(), *cluster.mpirun("alpha:2,beta:2"), "-n", "4", BENCH,
                              "-b", "posix,lime,limefs", *SMALL, "--reorder", "--quiet", "--json",
-                             "-", os.path.join(folder, "f")], env=mpitest.environment())
+                             "-", os.path.join(directory, "f")], env=mpitest.environment())
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         result = json.loads(done.stdout)
         self.assertEqual(result["parameters"]["hosts"], 2)
         self.assertTrue(all(one["verified"] for one in result["results"]))
         self.assertEqual([one["backend"] for one in result["skipped"]], ["limefs"])
         self.assertRegex(result["skipped"][0]["reason"], "several hosts|not available")
-        self.assertEqual(os.listdir(folder), [])
+        self.assertEqual(os.listdir(directory), [])
 
 
 class Files(TestCase):
     def kept(self, *backends, args=()):
         """The paths of the files that those that are there have written, by their names."""
-        folder, absent = self.tempdir(), self.absent()
+        directory, absent = self.tempdir(), self.absent()
         names = [name for name in backends if name not in absent]
         self.run_bench(4, "-b", ",".join(names), *SMALL, "--operations", "write", "--keep", *args,
-                       where=folder)
-        return {name: os.path.join(folder, f"f.{name}" if len(names) > 1 else "f")
+                       where=directory)
+        return {name: os.path.join(directory, f"f.{name}" if len(names) > 1 else "f")
                 for name in names}
 
     def place_of(self, path, offset):
@@ -217,28 +217,28 @@ class Files(TestCase):
 
     def test_what_is_there_is_not_overwritten(self):
         """An empty file neither, and no link."""
-        folder = self.tempdir()
-        path = os.path.join(folder, "f")
+        directory = self.tempdir()
+        path = os.path.join(directory, "f")
         for make in (lambda: limetest.put(path, b"a configuration"), lambda: limetest.put(path, b""),
                      lambda: os.symlink("nowhere", path), lambda: os.mkfifo(path)):
             make()
             before = os.lstat(path)
-            words = self.run_bench(2, "-b", "posix", *SMALL, status=2, where=folder).words
+            words = self.run_bench(2, "-b", "posix", *SMALL, status=2, where=directory).words
             self.assertIn(f"lime-bench: {path}: write: exists already", words)
             self.assertEqual(os.lstat(path)[:-3], before[:-3])
-            self.assertEqual(os.listdir(folder), ["f"])
+            self.assertEqual(os.listdir(directory), ["f"])
             os.unlink(path)
 
     def test_json_replaces_nothing(self):
         """Its file, existing, locked, a file of data, or no file: all is as it was."""
-        folder = self.tempdir()
-        path, data = os.path.join(folder, "c"), limetest.container([("a", b"data")])
+        directory = self.tempdir()
+        path, data = os.path.join(directory, "c"), limetest.container([("a", b"data")])
         limetest.put(path, data)
-        limetest.put(os.path.join(folder, "data"), bytes(1 << 20))
-        os.symlink("data", os.path.join(folder, "link"))
-        os.mkfifo(os.path.join(folder, "fifo"))
-        os.mkdir(os.path.join(folder, "d"))
-        names = sorted(os.listdir(folder))
+        limetest.put(os.path.join(directory, "data"), bytes(1 << 20))
+        os.symlink("data", os.path.join(directory, "link"))
+        os.mkfifo(os.path.join(directory, "fifo"))
+        os.mkdir(os.path.join(directory, "d"))
+        names = sorted(os.listdir(directory))
         small = ("-b", "posix", *SMALL)
         cases = [((*small, "--json", "c", "f"), "c: exists already; use -f"),
                  ((*small, "--json", "c", "-f", "f"), "c: lock: another process has this"),
@@ -254,22 +254,22 @@ class Files(TestCase):
             for args, words in cases:
                 with self.subTest(args=args):
                     done = mpitest.mpirun(1, self.bench, *map(str, args), "--cold-file",
-                                          cwd=folder, env=benchlib.IMPATIENT)
+                                          cwd=directory, env=benchlib.IMPATIENT)
                     self.assertEqual(done.returncode, 1, done)
                     self.assertRegex(done.stderr.decode(), "lime-bench: (d/../)?" + words)
-                    self.assertEqual(sorted(os.listdir(folder)), names)
+                    self.assertEqual(sorted(os.listdir(directory)), names)
         self.assertEqual(limetest.read(path), data)
-        self.run_bench(1, *small, "--json", path, "--force", "-q", where=folder)
+        self.run_bench(1, *small, "--json", path, "--force", "-q", where=directory)
         self.assertEqual(json.loads(limetest.read(path))["program"], "lime-bench")
-        self.assertEqual(sorted(os.listdir(folder)), names)
+        self.assertEqual(sorted(os.listdir(directory)), names)
 
     def test_json_of_a_killed_run(self):
         """The old file or a whole new one, and the next run removes what is left. Nothing is
         written in another user's directory."""
-        folder = self.tempdir()
-        path, draw = os.path.join(folder, "c"), random.Random(46)
+        directory = self.tempdir()
+        path, draw = os.path.join(directory, "c"), random.Random(46)
         words = [self.bench, "-b", "posix", *SMALL, "--cold-file", "--json", path, "--force", "-q",
-                 os.path.join(folder, "f")]
+                 os.path.join(directory, "f")]
         begun = time.monotonic()
         limetest.run(words, env=mpitest.environment_of_one(), check=True)
         took = time.monotonic() - begun
@@ -282,11 +282,11 @@ class Files(TestCase):
             found = limetest.read(path)
             self.assertTrue(found == b"old" or json.loads(found)["program"] == "lime-bench")
         limetest.run(words, env=mpitest.environment_of_one(), check=True)
-        self.assertEqual([name for name in os.listdir(folder) if ".lime-tmp-" in name], [])
-        users.reach(self, folder)
+        self.assertEqual([name for name in os.listdir(directory) if ".lime-tmp-" in name], [])
+        users.reach(self, directory)
         if os.geteuid() == 0:
             limetest.put(path, b"old")
-            os.chmod(folder, 0o755)
+            os.chmod(directory, 0o755)
             theirs = self.tempdir()
             os.chmod(theirs, 0o777)
             done = limetest.run([*words[:-1], os.path.join(theirs, "f")],
@@ -297,20 +297,20 @@ class Files(TestCase):
             self.assertEqual(limetest.read(path), b"old")
 
     def test_errors_have_words(self):
-        folder = self.tempdir()
+        directory = self.tempdir()
         for args, words in (
                 (("-b", "posix", "--operations", "read"), "posix: rank 0: open: No such file"),
                 (("-b", "lime", "--operations", "read"), "lime: rank 0: open: "),
-                (("-b", "posix", "--json", os.path.join(folder, "no", "json")), "json: open: No such")):
+                (("-b", "posix", "--json", os.path.join(directory, "no", "json")), "json: open: No such")):
             with self.subTest(args=args):
                 self.assertIn(words, self.run_bench(2, *SMALL, *args, status=1).words)
-        limetest.put(os.path.join(folder, "f"), bytes(1000))
+        limetest.put(os.path.join(directory, "f"), bytes(1000))
         for backend, words in (("posix", "read: the file ends at byte 1000"),
                                ("lime", "read header: Lemon error"), ("hdf5", "open: H5F")):
             with self.subTest(backend=backend):
                 if backend not in self.absent():
                     said = self.run_bench(1, "-b", backend, *SMALL, "--operations", "read",
-                                          status=1, where=folder).words
+                                          status=1, where=directory).words
                     self.assertIn(words if backend != "lime" else "lime: rank 0: Lemon: ", said)
 
 
@@ -418,10 +418,10 @@ class Interruption(TestCase):
     """Long runs, which are ended as soon as there is something to clear up."""
 
     def start(self, command):
-        folder = self.tempdir()
+        directory = self.tempdir()
         backend = "posix" if "limefs" in self.absent() else "limefs"
         process = subprocess.Popen([*command, BENCH, "-b", backend, "--size", "4M", "--repetitions",
-                                    "1000", "--warm", os.path.join(folder, "f")],
+                                    "1000", "--warm", os.path.join(directory, "f")],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                    env=mpitest.environment())
         self.addCleanup(process.stderr.close)
@@ -430,18 +430,18 @@ class Interruption(TestCase):
 
         def is_under_way():
             return process.poll() is not None or (
-                limetest.mounts_under(folder) if backend == "limefs" else os.listdir(folder))
+                limetest.mounts_under(directory) if backend == "limefs" else os.listdir(directory))
 
         self.assertTrue(limetest._wait(is_under_way, 60))
         self.assertIsNone(process.poll())
-        return process, folder
+        return process, directory
 
-    def ended(self, process, folder, at_once=True):
+    def ended(self, process, directory, at_once=True):
         status = process.wait(timeout=120)
         if not at_once:
-            limetest._wait(lambda: not os.listdir(folder), 60)
-        self.assertEqual(limetest.mounts_under(folder), [])
-        self.assertEqual(os.listdir(folder), [])
+            limetest._wait(lambda: not os.listdir(directory), 60)
+        self.assertEqual(limetest.mounts_under(directory), [])
+        self.assertEqual(os.listdir(directory), [])
         return status
 
     def ranks_of(self, process):
@@ -454,25 +454,25 @@ class Interruption(TestCase):
     def test_signals(self):
         for number in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(signal=number):
-                process, folder = self.start([])
+                process, directory = self.start([])
                 process.send_signal(number)
-                self.assertEqual(self.ended(process, folder), 128 + number)
+                self.assertEqual(self.ended(process, directory), 128 + number)
 
     def test_killed(self):
-        process, folder = self.start([])
+        process, directory = self.start([])
         process.kill()
-        self.ended(process, folder, at_once=False)
+        self.ended(process, directory, at_once=False)
 
     def test_mpirun(self):
         if mpitest.MPICH:
             self.skipTest("Open MPI's mpirun is the parent of the ranks")
         command = [mpitest.MPIRUN, "--oversubscribe", "-n", "2"]
-        process, folder = self.start(command)
+        process, directory = self.start(command)
         process.send_signal(signal.SIGINT)
-        self.assertNotEqual(self.ended(process, folder, at_once=False), 0)
-        process, folder = self.start(command)
+        self.assertNotEqual(self.ended(process, directory, at_once=False), 0)
+        process, directory = self.start(command)
         os.kill(self.ranks_of(process)[0], signal.SIGINT)
-        self.assertEqual(self.ended(process, folder, at_once=False), 130)
+        self.assertEqual(self.ended(process, directory, at_once=False), 130)
 
 
 if __name__ == "__main__":

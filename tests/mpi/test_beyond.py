@@ -77,10 +77,10 @@ class Beyond(TestCase):
         self.on(RANKS, "aligned", "arguments")
 
     def test_no_room_for_a_filler(self):
-        folder = self.tmpfs("-o", "size=1m")
+        directory = self.tmpfs("-o", "size=1m")
         for ranks in (1, 3):
-            self.on((ranks,), "aligned", "full", folder=folder)
-            os.unlink(os.path.join(folder, "file"))
+            self.on((ranks,), "aligned", "full", directory=directory)
+            os.unlink(os.path.join(directory, "file"))
 
 
 if __name__ == "__main__":

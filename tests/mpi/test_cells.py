@@ -20,24 +20,24 @@ BAD = range(-20, 0)
 class Cells(TestCase):
     def test_written_and_read_by_any_ranks(self):
         for writers in RANKS:
-            folder = self.tempdir()
-            self.tap(writers, "cells", "write", folder, "usual")
+            directory = self.tempdir()
+            self.tap(writers, "cells", "write", directory, "usual")
             for readers in RANKS if limetest.STRESS else {1: (3,), 3: (1, 4), 4: (1, 3)}[writers]:
                 with self.subTest(writers=writers, readers=readers):
-                    self.tap(readers, "cells", "read", folder, "usual")
+                    self.tap(readers, "cells", "read", directory, "usual")
 
     def test_more_ranks_than_tell_each_other_everything(self):
         """Ranks find out who has anything for them in a sparse exchange."""
         for writers, readers in ((18, 3), (3, 18)):
-            folder = self.tempdir()
-            self.tap(writers, "cells", "write", folder, "usual")
-            self.tap(readers, "cells", "read", folder, "usual")
+            directory = self.tempdir()
+            self.tap(writers, "cells", "write", directory, "usual")
+            self.tap(readers, "cells", "read", directory, "usual")
 
     def test_many_particles_and_many_cells(self):
         for writers, readers in ((4, 3), (3, 4)) if limetest.STRESS else ((4, 3),):
-            folder = self.tempdir()
-            self.tap(writers, "cells", "write", folder, "large")
-            self.tap(readers, "cells", "read", folder, "large")
+            directory = self.tempdir()
+            self.tap(writers, "cells", "write", directory, "large")
+            self.tap(readers, "cells", "read", directory, "large")
 
     def test_ranks_that_have_much_write_it_themselves(self):
         for ranks in (1, 3):
@@ -64,9 +64,9 @@ class Damaged(TestCase):
 
     def setUp(self):
         super().setUp()
-        self.folder = self.tempdir()
-        self.tap(3, "cells", "write", self.folder, "usual")
-        path = os.path.join(self.folder, "4")
+        self.directory = self.tempdir()
+        self.tap(3, "cells", "write", self.directory, "usual")
+        path = os.path.join(self.directory, "4")
         self.whole, self.cells = limetest.read(path), celllib.Checkpoint(path)
         places = {type: (at, size) for type, at, size, _, _ in self.cells.records}
         self.index, self.index_bytes = places[celllib.INDEX]
@@ -75,8 +75,8 @@ class Damaged(TestCase):
     def answers(self, files, ranks):
         """(code, words of all ranks) of each, by one job."""
         for i, data in enumerate(files):
-            limetest.put(os.path.join(self.folder, str(i)), data)
-        done = mpirun(ranks, "cells", "damaged", self.folder, str(len(files)))
+            limetest.put(os.path.join(self.directory, str(i)), data)
+        done = mpirun(ranks, "cells", "damaged", self.directory, str(len(files)))
         words = done.stderr.decode()
         self.assertEqual(done.returncode, 0, words)
         codes = dict(re.findall(r"^(\d+): code (-?\d+)$", done.stdout.decode(), re.M))

@@ -17,8 +17,8 @@ FIELDS = (("id", "int64", 1, 0), ("position", "float64", 3, 8), ("velocity", "fl
 
 class Page(TestCase):
     def compiled(self, text, *options):
-        folder = self.tempdir()
-        source, program = os.path.join(folder, "molecules.c"), os.path.join(folder, "molecules")
+        directory = self.tempdir()
+        source, program = os.path.join(directory, "molecules.c"), os.path.join(directory, "molecules")
         limetest.put(source, text.encode())
         sanitizers = ["-fsanitize=" + os.environ["SAN"]] if limetest.SANITIZED else []
         self.run_ok([mpitest.MPICC, "-Wall", "-Wextra", "-Werror", *options, *sanitizers,

@@ -62,11 +62,11 @@ class TestCase(mpitest.TestCase):
         super().setUp()
         if not os.path.exists(PROGRAM):
             self.skipTest("needs lime-checkpoint")
-        self.folder = self.tempdir()
+        self.directory = self.tempdir()
         self.of_thread = threading.local()
 
     def tearDown(self):
-        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith(".")], [])
+        self.assertEqual([name for name in os.listdir(self.directory) if name.startswith(".")], [])
 
     def each(self, function, cases):
         """Three at a time, as starting a program is mostly waiting: function(number, *case)."""
@@ -80,16 +80,16 @@ class TestCase(mpitest.TestCase):
         return self.of_thread.said
 
     def path(self, name):
-        return os.path.join(self.folder, name)
+        return os.path.join(self.directory, name)
 
     def call(self, ranks, *args, status=0):
         """Its standard output. One rank needs no mpirun."""
         args = [PROGRAM, *map(str, args)]
         if ranks == 1:
-            done = limetest.run(args, env=mpitest.environment_of_one(), cwd=self.folder,
+            done = limetest.run(args, env=mpitest.environment_of_one(), cwd=self.directory,
                                 timeout=1100)
         else:
-            done = mpitest.mpirun(ranks, *args, env=IMPATIENT, cwd=self.folder)
+            done = mpitest.mpirun(ranks, *args, env=IMPATIENT, cwd=self.directory)
         said = mpitest.without_noise(done.stderr.decode(errors="replace"))
         self.of_thread.all = said
         self.of_thread.said = [words[len("lime-checkpoint: "):] for words in said.splitlines()
@@ -337,7 +337,7 @@ class Text(TestCase):
                         "T", "C")
         self.put("T", text(good[:1] * 2))
         self.refuse(2, "C: write: .*1", "import", "--check", "T", "C")
-        self.assertNotIn("C", os.listdir(self.folder))
+        self.assertNotIn("C", os.listdir(self.directory))
 
     def test_wrong_headers(self):
         good = HEAD.format(length="10 10 10", count=0, format="ICRV")
@@ -461,7 +461,7 @@ class Names(TestCase):
         env = mpitest.environment_of_one(IMPATIENT if number == signal.SIGKILL else {})
         return subprocess.Popen(
             [mpitest.MPIRUN, *([] if mpitest.MPICH else ["--oversubscribe"]), "-n", "2", PROGRAM,
-             *args], env=env, cwd=self.folder,
+             *args], env=env, cwd=self.directory,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr)
 
     def wait_for(self, condition):
@@ -471,7 +471,7 @@ class Names(TestCase):
             time.sleep(0.002)
 
     def hidden(self):
-        return [name for name in os.listdir(self.folder) if ".lime-tmp-" in name]
+        return [name for name in os.listdir(self.directory) if ".lime-tmp-" in name]
 
     def test_killed(self):
         """No file by the name; asked to end, it leaves none by any other name either. (Not by way
@@ -488,9 +488,9 @@ class Names(TestCase):
                 self.wait_for(lambda: not self.hidden())
             else:
                 self.wait_for(lambda: not list(self.processes()))
-                self.assertEqual(os.listdir(self.folder), self.hidden())
+                self.assertEqual(os.listdir(self.directory), self.hidden())
                 self.wait_for(self.next_run_removes_them)
-            self.assertEqual(os.listdir(self.folder), [])
+            self.assertEqual(os.listdir(self.directory), [])
 
     def next_run_removes_them(self):
         """Not yet while the process that was killed is still closing its files."""
@@ -506,34 +506,34 @@ class Names(TestCase):
         took, new, draw = time.monotonic() - begun, self.get("T"), random.Random(45)
         for _ in range(500 if limetest.STRESS else 10):
             self.put("T", b"old")
-            with subprocess.Popen([PROGRAM, "export", "-f", "C", "T", "-q"], cwd=self.folder,
+            with subprocess.Popen([PROGRAM, "export", "-f", "C", "T", "-q"], cwd=self.directory,
                                   env=mpitest.environment_of_one(), stdin=subprocess.DEVNULL,
                                   stderr=subprocess.DEVNULL) as process:
                 time.sleep(draw.uniform(0, 1.1 * took))
                 process.kill()
             self.assertIn(self.get("T"), (b"old", new))
         self.wait_for(self.next_run_removes_them)
-        self.assertEqual(sorted(os.listdir(self.folder)), ["C", "T"])
+        self.assertEqual(sorted(os.listdir(self.directory)), ["C", "T"])
 
     def test_directory_of_another_user(self):
         """Nobody may write there: the files are as they were."""
-        users.reach(self, self.folder)
+        users.reach(self, self.directory)
         if os.geteuid() != 0:
             self.skipTest("needs root")
         self.call(1, "generate", "-n", 20, "-o", "C", "-q")
         self.call(1, "export", "C", "T", "-q")
-        os.chmod(self.folder, 0o755)
+        os.chmod(self.directory, 0o755)
         before, theirs = (self.get("C"), self.get("T")), self.tempdir()
         os.chmod(theirs, 0o777)
         for args in (("export", "-f", "C", "T"), ("import", "-f", "T", "C"),
                      ("generate", "-n", "5", "-o", "new")):
             done = limetest.run([PROGRAM, *args, "-q"], env=mpitest.environment({"TMPDIR": theirs}),
-                                cwd=self.folder, user=54321, group=54321, extra_groups=[])
+                                cwd=self.directory, user=54321, group=54321, extra_groups=[])
             self.assertEqual(done.returncode, 1, done)
             self.assertIn(f"lime-checkpoint: {args[-1]}: create: Permission denied",
                           done.stderr.decode())
         self.assertEqual((self.get("C"), self.get("T")), before)
-        self.assertEqual(sorted(os.listdir(self.folder)), ["C", "T"])
+        self.assertEqual(sorted(os.listdir(self.directory)), ["C", "T"])
 
     def test_made_meanwhile(self):
         """A file that another process has made since then stays, with --force too."""
@@ -545,7 +545,7 @@ class Names(TestCase):
             said = process.communicate(timeout=60 * limetest.SLOWNESS)[1].decode()
             self.assertEqual((process.returncode, self.get("K")), (1, b"of another process"))
             self.assertIn("K: not written: another process has created", said)
-            self.assertEqual(os.listdir(self.folder), ["K"])
+            self.assertEqual(os.listdir(self.directory), ["K"])
             os.unlink(self.path("K"))
 
     def test_refused(self):
@@ -573,7 +573,7 @@ class Names(TestCase):
                    ("dangling", "a symbolic link to a file that does not exist"),
                    ("none/x", "create: No such file"))]
         before = {name: self.get(name) for name in ("C", "T", "locked")}
-        names = sorted(os.listdir(self.folder))
+        names = sorted(os.listdir(self.directory))
         with open(self.path("locked"), "r+b") as file:
             limetest.lock(file)
             self.each(lambda i, args, words: self.refuse(1 + i % 2, words, *args, "-q"), cases)
@@ -581,24 +581,24 @@ class Names(TestCase):
             with open(self.path(name), "rb") as file:
                 for args in (("/dev/stdin", name), (name, f"/proc/self/fd/{file.fileno()}")):
                     done = limetest.run([PROGRAM, command, "-f", *args], stdin=file,
-                                        pass_fds=[file.fileno()], cwd=self.folder,
+                                        pass_fds=[file.fileno()], cwd=self.directory,
                                         env=mpitest.environment_of_one())
                     self.assertEqual(done.returncode, 1, done)
                     self.assertIn(b"is also the input", done.stderr)
         self.assertEqual({name: self.get(name) for name in before}, before)
-        self.assertEqual(sorted(os.listdir(self.folder)), names)
+        self.assertEqual(sorted(os.listdir(self.directory)), names)
 
     @limetest.needs_fuse
     def test_refused_through_a_mount(self):
         self.call(1, "generate", "-n", 20, "-o", "C", "-q")
         self.call(1, "export", "C", "T", "-q")
         before = self.get("C"), self.get("T")
-        with limetest.Mount(self.folder, opts="rw") as mount:
+        with limetest.Mount(self.directory, opts="rw") as mount:
             for args in (("import", "T", f"{mount.path}/T"), ("import", f"{mount.path}/T", "T"),
                          ("export", "C", f"{mount.path}/C/new")):
                 self.refuse(2, "is also the input", *args, "-f", "-q")
         self.assertEqual((self.get("C"), self.get("T")), before)
-        self.assertEqual(sorted(os.listdir(self.folder)), ["C", "T"])
+        self.assertEqual(sorted(os.listdir(self.directory)), ["C", "T"])
 
     def test_run_keeps_what_it_continues_from(self):
         options = ("run", "-n", 500, "--series", "S", "--every", 5, "-o", "S.000000000005.lime")
@@ -611,10 +611,10 @@ class Names(TestCase):
         os.unlink(self.path(".S.lock"))
 
     def processes(self):
-        """Those that are in the folder."""
+        """Those that are in the directory."""
         for entry in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
-                if os.readlink(f"/proc/{entry}/cwd") == self.folder:
+                if os.readlink(f"/proc/{entry}/cwd") == self.directory:
                     yield int(entry)
 
     def first_rank(self):
@@ -730,7 +730,7 @@ class Damage(TestCase):
                         (3, flip(data + size // 2), cell, compare, 2),
                         (3, flip(index + 140), "", ("info",)), (1, flip(index + 9), "", ("info",)),
                         (3, good[:data + size // 2], "", restart), (1, good[:index], "", restart)))
-        self.assertNotIn("N", os.listdir(self.folder))
+        self.assertNotIn("N", os.listdir(self.directory))
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ class Checksum(TestCase):
 
     def test_on_tmpfs(self):
         """Which is never on a disk: reading back cannot be around the page cache."""
-        self.on((3,), "checksum", folder=self.tmpfs("-o", "size=64m"))
+        self.on((3,), "checksum", directory=self.tmpfs("-o", "size=64m"))
 
     def test_what_others_say(self):
         for ranks in RANKS if limetest.STRESS else (1, 3):

@@ -64,12 +64,12 @@ class Damaged(TestCase):
         return bytes(harmed) + (dice.randbytes(50) if kind == 3 else b"")
 
     def test_the_loop_by_which_programs_search_ends(self):
-        folder, dice = self.tempdir(), random.Random(20140)
+        directory, dice = self.tempdir(), random.Random(20140)
         for i in range(CONTAINERS):
-            limetest.put(os.path.join(folder, str(i)), self.damaged(dice))
+            limetest.put(os.path.join(directory, str(i)), self.damaged(dice))
         for ranks in (1, 3):
             with self.subTest(ranks=ranks):
-                said = mpirun(ranks, "conduct", "search", folder, str(CONTAINERS)).stdout.decode()
+                said = mpirun(ranks, "conduct", "search", directory, str(CONTAINERS)).stdout.decode()
                 ends, steps = map(int, re.fullmatch(r"(\d+) ends, (\d+) steps\n", said).groups())
                 self.assertEqual(ends, CONTAINERS)
                 self.assertGreater(steps, CONTAINERS)

@@ -27,7 +27,7 @@ class Lemon(TestCase):
 
     def test_a_full_disk(self):
         """Every rank gets the error, none hangs; blocking or not."""
-        self.on((1, 3, 4), "full", folder=self.tmpfs("-o", "size=1m"))
+        self.on((1, 3, 4), "full", directory=self.tmpfs("-o", "size=1m"))
 
 
 class Faults(TestCase):

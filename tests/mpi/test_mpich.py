@@ -62,9 +62,9 @@ class Mpich(TestCase):
         self.on(RANKS if limetest.STRESS else (1, 3), "threads", 5, "main")
 
     def test_cells(self):
-        folder = self.tempdir()
-        self.tap(3, "cells", "write", folder, "usual")
-        self.tap(2, "cells", "read", folder, "usual")
+        directory = self.tempdir()
+        self.tap(3, "cells", "write", directory, "usual")
+        self.tap(2, "cells", "read", directory, "usual")
 
     def test_series(self):
         for ranks in RANKS if limetest.STRESS else (1, 3):

@@ -120,11 +120,11 @@ class Formats(limetest.TestCase):
 
     def test_links_that_a_format_cannot_hold(self):
         """A file appears only if lime itself can read it back."""
-        folder = self.tempdir()
-        out = os.path.join(folder, "out")
+        directory = self.tempdir()
+        out = os.path.join(directory, "out")
         _, err = self.lime("convert", "--to", "openqcd", case("fat.lime"), out, status=1)
         self.assertIn("not SU(3) matrices do not fit into this format", err)
-        self.assertEqual(os.listdir(folder), [])
+        self.assertEqual(os.listdir(directory), [])
         for form in "nersc", "milc", "ildg":
             _, err = self.lime("convert", "--to", form, case("fat.lime"), out + form)
             self.assertIn("warning: 1024 links deviate from SU(3)", err)
@@ -136,12 +136,12 @@ class Formats(limetest.TestCase):
         self.assertEqual(len(data), 1)
 
     def test_a_header_without_a_usable_sum(self):
-        folder = self.tempdir()
-        out = os.path.join(folder, "out.nersc")
+        directory = self.tempdir()
+        out = os.path.join(directory, "out.nersc")
         _, err = self.lime("convert", case("zero-sums.milc"), out, status=1)
         self.assertIn("the header has no usable checksum", err)
         self.assertIn("--ignore-checksum", err)
-        self.assertEqual(os.listdir(folder), [])
+        self.assertEqual(os.listdir(directory), [])
         _, err = self.lime("convert", "--ignore-checksum", case("zero-sums.milc"), out)
         self.assertIn("warning: the header has no usable checksum", err)
         self.lime("check", "--data", "--physics", out)
@@ -150,10 +150,10 @@ class Formats(limetest.TestCase):
         self.assertNotIn("do not match the checksum", err)
 
     def test_a_wrong_sum_that_is_ignored(self):
-        folder = self.tempdir()
+        directory = self.tempdir()
         for name in "bad-sum.nersc", "bad-plaq.nersc":
             for form in "ildg", "openqcd":
-                out = os.path.join(folder, name + form)
+                out = os.path.join(directory, name + form)
                 _, err = self.lime("convert", "--to", form, case(name), out, status=1)
                 self.assertIn("--ignore-checksum", err)
                 _, err = self.lime("convert", "--ignore-checksum", "--to", form, case(name), out)

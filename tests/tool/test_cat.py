@@ -118,10 +118,10 @@ class Outputs(limetest.TestCase):
         self.assertEqual(self.read(), BIG * 2)
 
     def test_other_file_system(self):
-        folder = "/dev/shm"
-        if not os.access(folder, os.W_OK):
+        directory = "/dev/shm"
+        if not os.access(directory, os.W_OK):
             self.skipTest("no /dev/shm")
-        self.out = os.path.join(folder, f"limetest-{os.getpid()}")
+        self.out = os.path.join(directory, f"limetest-{os.getpid()}")
         self.addCleanup(os.unlink, self.out)
         self.test_file()
 

@@ -147,7 +147,7 @@ class Check(limetest.TestCase):
                              ("unreadable", [], []))
             self.assertTrue(result["error"])
 
-    def test_folder(self):
+    def test_directory(self):
         self.fails(["lime", "check", os.curdir], "use -r to check the containers in it", status=2)
 
 
@@ -360,8 +360,8 @@ class Many(limetest.TestCase):
     def setUp(self):
         super().setUp()
         self.top = limetest.tempdir()
-        for folder in ("a/b", "c", "empty"):
-            os.makedirs(os.path.join(self.top, folder))
+        for directory in ("a/b", "c", "empty"):
+            os.makedirs(os.path.join(self.top, directory))
         self.good = scidac.gauge((2, 2, 2, 4), SMALL)
         bad = bytearray(self.good)
         bad[2000] ^= 1
@@ -394,7 +394,7 @@ class Many(limetest.TestCase):
 
     @limetest.needs_fuse
     def test_recursive_in_a_mount(self):
-        """Containers are folders there, and are not searched for more."""
+        """Containers are directories there, and are not searched for more."""
         with limetest.Mount(self.top) as mount:
             names = [os.path.join(mount.path, n) for n in ("a/1.lime", "a/b/2.lime", "c/bare",
                                                            "c/wrong.lime", "plain.lime")]
@@ -461,7 +461,7 @@ class Many(limetest.TestCase):
         out, _ = self.lime("-r", "--data", self.put("a/circle"), self.put("a/link"), status=1)
         self.assertIn("12 files: 3 good, 2 bad, 1 unverified, 0 unreadable, 6 skipped", out[-1])
 
-    def test_a_link_in_the_place_of_a_folder(self):
+    def test_a_link_in_the_place_of_a_directory(self):
         """It is not followed either, whenever it gets there."""
         outside = self.tempdir()
         limetest.put(os.path.join(outside, "secret"), self.good)
@@ -491,7 +491,7 @@ class Many(limetest.TestCase):
 
     @limetest.unittest.skipIf(os.geteuid() == 0 and not os.path.exists("/usr/bin/setpriv"),
                               "root may read everything")
-    def test_folders_that_cannot_be_read(self):
+    def test_directories_that_cannot_be_read(self):
         os.chmod(self.put("a/b"), 0)
         os.chmod(self.top, 0o755)
         command = [program("lime"), "check", "-r", self.top]

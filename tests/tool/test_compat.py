@@ -113,17 +113,17 @@ class Extract(limetest.TestCase):
 
 class Pack(limetest.TestCase):
     def setUp(self):
-        self.folder = limetest.tempdir()
+        self.directory = limetest.tempdir()
         for name, data in (("a", b"aaa"), ("b", b"x" * 123456789 if limetest.STRESS else b"bb")):
-            limetest.put(os.path.join(self.folder, name), data)
+            limetest.put(os.path.join(self.directory, name), data)
 
     def pack(self, text):
-        with open(os.path.join(self.folder, "list"), "w", encoding="ascii") as file:
+        with open(os.path.join(self.directory, "list"), "w", encoding="ascii") as file:
             file.write(text)
-        return run(["lime_pack", "list", "out.lime"], cwd=self.folder)
+        return run(["lime_pack", "list", "out.lime"], cwd=self.directory)
 
     def result(self):
-        return limetest.read(os.path.join(self.folder, "out.lime"))
+        return limetest.read(os.path.join(self.directory, "out.lime"))
 
     def test_output_and_container(self):
         done = self.pack("a type-one\na\ttype-two more words\n\n\n  a  type-three  \n\n")
@@ -138,7 +138,7 @@ class Pack(limetest.TestCase):
 
     def test_corpus_file_made_by_c_lime(self):
         original = os.path.join(limetest.CORPUS, "clime_pack_multi.lime")
-        self.run_ok(["lime", "unpack", original, os.path.join(self.folder, "p")])
+        self.run_ok(["lime", "unpack", original, os.path.join(self.directory, "p")])
         done = self.pack("p/001-scidac-file-xml scidac-file-xml\n"
                          "p/002-scidac-binary-data scidac-binary-data\n\n"
                          "p/003-one-byte one-byte\np/004-ildg-binary-data ildg-binary-data\n"
@@ -151,33 +151,33 @@ class Pack(limetest.TestCase):
             done = self.pack(text)
             self.assertEqual(done.returncode, 1)
             self.assertTrue(done.stderr.startswith(b"lime_pack: "))
-            self.assertEqual(sorted(os.listdir(self.folder)), ["a", "b", "list"])
+            self.assertEqual(sorted(os.listdir(self.directory)), ["a", "b", "list"])
 
 
 class Unpack(limetest.TestCase):
     def test_output_and_files(self):
-        folder = limetest.tempdir()
-        with open(os.path.join(folder, "f.lime"), "wb") as file:
+        directory = limetest.tempdir()
+        with open(os.path.join(directory, "f.lime"), "wb") as file:
             file.write(container([[("one", b"1"), ("two", b"22")], [("three", b"x" * 123456)]]))
         for _ in range(2):  # over what is there already, as before
-            out = run(["lime_unpack", "f.lime"], cwd=folder, check=True).stdout
+            out = run(["lime_unpack", "f.lime"], cwd=directory, check=True).stdout
             self.assertEqual(out.decode(), "   bytes file\n"
                                            "\n       1 f.lime.contents/msg01.rec01.one\n"
                                            "       2 f.lime.contents/msg01.rec02.two\n"
                                            "\n  123456 f.lime.contents/msg02.rec01.three\n")
-        parts = os.path.join(folder, "f.lime.contents")
+        parts = os.path.join(directory, "f.lime.contents")
         self.assertEqual(sorted(os.listdir(parts)),
                          ["msg01.rec01.one", "msg01.rec02.two", "msg02.rec01.three"])
         self.assertEqual(limetest.read(os.path.join(parts, "msg02.rec01.three")), b"x" * 123456)
 
     def test_names_and_types_do_no_harm(self):
-        folder = limetest.tempdir()
+        directory = limetest.tempdir()
         name = "f; touch harm $(touch harm) `touch harm`"
-        with open(os.path.join(folder, name), "wb") as file:
+        with open(os.path.join(directory, name), "wb") as file:
             file.write(container([(b"../../x", b""), (b"a;\x01\xff", b"y"), (b"/" * 127, b"")]))
-        run(["lime_unpack", name], cwd=folder, check=True)
-        self.assertEqual(sorted(os.listdir(folder)), [name, name + ".contents"])
-        self.assertEqual(sorted(os.listdir(os.path.join(folder, name + ".contents")))[:2],
+        run(["lime_unpack", name], cwd=directory, check=True)
+        self.assertEqual(sorted(os.listdir(directory)), [name, name + ".contents"])
+        self.assertEqual(sorted(os.listdir(os.path.join(directory, name + ".contents")))[:2],
                          ["msg01.rec01...%2F..%2Fx", "msg01.rec02.a;%01%FF"])
 
     def test_fault(self):
@@ -186,7 +186,7 @@ class Unpack(limetest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(os.listdir(path + ".contents"), ["msg01.rec01.t"])
 
-    def test_folder_cannot_be_made(self):
+    def test_directory_cannot_be_made(self):
         path = self.write("f", container([("t", b"x")]))
         with open(path + ".contents", "wb"):
             pass

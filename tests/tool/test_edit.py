@@ -194,8 +194,8 @@ class Remove(EditCase):
         self.assertEqual(stat.S_IMODE(os.stat(self.path).st_mode), 0o640)
 
     def test_relative_name(self):
-        folder, name = os.path.split(self.path)
-        self.lime("rm", name, "1", cwd=folder)
+        directory, name = os.path.split(self.path)
+        self.lime("rm", name, "1", cwd=directory)
         self.assertEqual(limetest.read(self.path), self.packed([RECORDS[0][1:], RECORDS[1]]))
 
     def test_long_names_that_begin_alike(self):

@@ -120,18 +120,18 @@ class Plaquette(Case):
             self.assertAlmostEqual(float(mean), expected, delta=2e-9, msg=name)
 
     def test_tree_and_mount(self):
-        folder = limetest.tempdir()
+        directory = limetest.tempdir()
         for seed in (1, 2, 10):
             self.run_ok(["make-config", "--seed", str(seed), "--lattice", "3,4,2,5",
-                         os.path.join(folder, f"conf.{seed}")])
-        below = self.lines(folder)
+                         os.path.join(directory, f"conf.{seed}")])
+        below = self.lines(directory)
         self.assertEqual(list(below), ["conf.1", "conf.2", "conf.10"])
         for mean, spatial, temporal, written in below.values():
             self.assertAlmostEqual(float(mean), float(written), delta=2e-9)
             self.assertAlmostEqual((float(spatial) + float(temporal)) / 2, float(mean),
                                    delta=2e-9)
         if limetest.can_mount():
-            with limetest.Mount(folder) as mount:
+            with limetest.Mount(directory) as mount:
                 self.assertEqual(self.lines(mount.path), below)
                 self.assertEqual(self.lines(mount.join("conf.2"))["conf.2"], below["conf.2"])
 

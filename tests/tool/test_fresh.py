@@ -32,9 +32,9 @@ class Headers(limetest.TestCase):
     def compile(self, *options):
         sources = glob.glob(os.path.join(limetest.REPO, "src/fuse/*/*.c"))
         self.assertTrue(sources)
-        rooms = [folder for room in ("lime", "fuse", "mpi/wire")
-                 for folder, _, _ in os.walk(os.path.join(limetest.REPO, "src", room))
-                 if os.path.basename(folder) == "include"]
+        rooms = [directory for room in ("lime", "fuse", "mpi/wire")
+                 for directory, _, _ in os.walk(os.path.join(limetest.REPO, "src", room))
+                 if os.path.basename(directory) == "include"]
         fuse = limetest.run(["pkg-config", "--cflags", "fuse3"]).stdout.decode().split()
         done = limetest.run([self.CC, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
                              "-D_FILE_OFFSET_BITS=64", "-DLIMEFS_VERSION=\"0\"",
@@ -71,7 +71,7 @@ class Headers(limetest.TestCase):
             limetest.run(["dpkg-deb", "-x", package, root + "/x"], check=True)
         machine = limetest.run([self.CC, "-print-multiarch"], check=True).stdout.decode().strip()
         found = [root + "/x/usr/include" + part for part in ("/fuse3", "/" + machine, "")]
-        self.compile(*(f"-isystem{folder}" for folder in found))
+        self.compile(*(f"-isystem{directory}" for directory in found))
 
 
 @limetest.check_all

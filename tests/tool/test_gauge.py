@@ -268,11 +268,11 @@ class NotExamined(GaugeCase):
     def test_counted(self):
         """With -r, too, and never good."""
         good = field(private("USQCD_F3_ColorMatrix", "F", 72, 4), self.raw(False), 288)
-        folder = self.tempdir()
+        directory = self.tempdir()
         for name, messages in ("good", [[scidac.private_file(DIMS)], good]), ("none", [good]):
-            with open(os.path.join(folder, name), "wb") as file:
+            with open(os.path.join(directory, name), "wb") as file:
                 file.write(container(messages))
-        done = run(["lime", "check", "--physics", "-r", folder])
+        done = run(["lime", "check", "--physics", "-r", directory])
         self.assertEqual(done.returncode, 3, done.stdout)
         self.assertIn(b"1 good, 0 bad, 1 unverified", done.stdout)
 

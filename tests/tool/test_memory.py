@@ -56,7 +56,7 @@ KINDS = {
 
 DOCUMENT = os.path.join(limetest.REPO, "tests", "fuzz", "corpus", "qcdml", "plain.xml")
 
-# (arguments, where C stands for the container and D for an empty folder; may fail)
+# (arguments, where C stands for the container and D for an empty directory; may fail)
 READING = [
     (["ls", "C"], False), (["ls", "--json", "C"], False), (["lfn", "C"], True),
     (["cat", "C", "1"], False), (["info", "C"], False), (["info", "--json", "C"], False),
@@ -141,12 +141,12 @@ class Measured(limetest.TestCase):
             self.assertLess(mb, limit, f"MB of {what}, {records} records")
 
     def measure(self, command, may_fail, container, records, what):
-        folder = container + ".folder"
-        os.mkdir(folder)
-        args = [container if word == "C" else folder if word == "D" else word
+        directory = container + ".directory"
+        os.mkdir(directory)
+        args = [container if word == "C" else directory if word == "D" else word
                 for word in command]
         mb = self.peak_mb(["lime", *args], may_fail)
-        shutil.rmtree(folder)
+        shutil.rmtree(directory)
         self.assert_small(mb, records, f"lime {' '.join(command)}: {what}",
                           STAGE_MB if command[0] == "stage" else 0)
 
@@ -191,8 +191,8 @@ class Several(Measured):
 
     def test_stage(self):
         """Several at once take 200 bytes for a record of each (docs/staging.md), and blocks."""
-        folder = self.tempdir()
-        sources, target = os.path.join(folder, "sources"), os.path.join(folder, "target")
+        directory = self.tempdir()
+        sources, target = os.path.join(directory, "sources"), os.path.join(directory, "target")
         os.mkdir(sources)
         os.mkdir(target)
         make(os.path.join(sources, "c0"), KINDS["long types"], self.RECORDS)
@@ -207,9 +207,9 @@ class Several(Measured):
 class Unpacking(Measured):
     def test_unpack_and_pack(self):
         records = 200 * 1000 if limetest.STRESS else 2000
-        folder = self.tempdir()
-        path, parts = os.path.join(folder, "c.lime"), os.path.join(folder, "parts")
-        packed = os.path.join(folder, "packed.lime")
+        directory = self.tempdir()
+        path, parts = os.path.join(directory, "c.lime"), os.path.join(directory, "parts")
+        packed = os.path.join(directory, "packed.lime")
         make(path, [("type-%d-" + 110 * "x", b"")], records)
         for command in (["unpack", path, parts], ["pack", parts, packed]):
             self.assert_small(self.peak_mb(["lime", *command], False), records, command)

@@ -55,33 +55,33 @@ COMMANDS = {
 UNFORCED = [name for name in COMMANDS if name != "lime_pack"]
 
 
-def make_inputs(folder, lattice="4,4,4,4", fill=1000):
+def make_inputs(directory, lattice="4,4,4,4", fill=1000):
     """All that the commands read."""
     def put(name, data):
-        limetest.put(os.path.join(folder, name), data)
+        limetest.put(os.path.join(directory, name), data)
 
-    run(["make-config", "--lattice", lattice, os.path.join(folder, "conf.lime")], check=True)
-    run(["lime", "convert", "--to", "nersc", "conf.lime", "conf.nersc"], cwd=folder, check=True)
+    run(["make-config", "--lattice", lattice, os.path.join(directory, "conf.lime")], check=True)
+    run(["lime", "convert", "--to", "nersc", "conf.lime", "conf.nersc"], cwd=directory, check=True)
     put("a.txt", b"some text\n" * fill)
     put("list", b"a.txt first\n\nconf.lime second\n")
     put("t.xml", DOCUMENT.encode())
     put("x.xsd", SCHEMA.encode())
     put("inner.lime", container([("first", b"1" * fill), ("second", b"2")]))
-    run(["lime", "unpack", "inner.lime", "parts"], cwd=folder, check=True)
+    run(["lime", "unpack", "inner.lime", "parts"], cwd=directory, check=True)
     dims, unit = (4, 2, 2, 4), struct.pack(">18f", *([1] + 7 * [0]) * 2, 1, 0)
     volumelib.Set(dims, [(288, unit * 4 * 64)], volumelib.blocks(dims, (1, 1, 1, 2)),
-                  ildg=scidac.ildg_format(dims, 32)).write(folder, "set")
+                  ildg=scidac.ildg_format(dims, 32)).write(directory, "set")
 
 
-def listing(folder):
+def listing(directory):
     """What is in the tree, and which inodes."""
-    return {os.path.relpath(os.path.join(at, name), folder):
+    return {os.path.relpath(os.path.join(at, name), directory):
             (os.lstat(os.path.join(at, name)).st_ino, os.lstat(os.path.join(at, name)).st_size)
-            for at, folders, names in os.walk(folder) for name in folders + names}
+            for at, directories, names in os.walk(directory) for name in directories + names}
 
 
-def leftovers(folder):
-    return [name for name in os.listdir(folder) if ".lime-tmp-" in name]
+def leftovers(directory):
+    return [name for name in os.listdir(directory) if ".lime-tmp-" in name]
 
 
 @contextlib.contextmanager
@@ -473,25 +473,25 @@ class Killed(OutputCase):
             file.write(limetest.header("hole", 40 << 30, 1, 1))
             file.truncate(144 + (40 << 30))
         os.mkdir(self.path("into"))
-        for folder, words in ((self.dir, ["pack", "-f", "-o", "out", "-t", "x", "hole"]),
+        for directory, words in ((self.dir, ["pack", "-f", "-o", "out", "-t", "x", "hole"]),
                               (self.path("into"), ["unpack", "hole.lime", "into"])):
             limetest.put(self.out, OLD)
             with subprocess.Popen([program("lime"), *words], cwd=self.dir,
                                   stderr=subprocess.DEVNULL) as child:
-                self.assertTrue(limetest._wait(lambda: leftovers(folder), 60))
+                self.assertTrue(limetest._wait(lambda: leftovers(directory), 60))
                 # The temporary file of a process that runs stays.
-                self.start("new", os.path.join(folder, "another.lime"), check=True)
-                self.assertEqual(len(leftovers(folder)), 1)
-                os.unlink(os.path.join(folder, "another.lime"))
+                self.start("new", os.path.join(directory, "another.lime"), check=True)
+                self.assertEqual(len(leftovers(directory)), 1)
+                os.unlink(os.path.join(directory, "another.lime"))
                 child.kill()
                 self.assertEqual(child.wait(60), -signal.SIGKILL)
             self.assertEqual(limetest.read(self.out), OLD)
-            self.assertEqual(len(leftovers(folder)), 1)
-            if folder == self.dir:
+            self.assertEqual(len(leftovers(directory)), 1)
+            if directory == self.dir:
                 self.start("new", "another.lime", check=True)
             else:
                 run(["lime", "unpack", "inner.lime", "into"], cwd=self.dir, check=True)
-            self.assertEqual(leftovers(folder), [])
+            self.assertEqual(leftovers(directory), [])
 
     @limetest.not_with_thread_sanitizer
     def test_signals(self):

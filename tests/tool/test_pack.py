@@ -13,21 +13,21 @@ from limetest import container, header, program, record, run
 BIG = os.urandom(1 << 20) + b"x"
 
 
-class Folders(limetest.TestCase):
+class Directories(limetest.TestCase):
     def unpack(self, path, *args, status=0):
-        folder = os.path.join(limetest.tempdir(), "parts")
-        done = run(["lime", "unpack", *args, path, folder])
+        directory = os.path.join(limetest.tempdir(), "parts")
+        done = run(["lime", "unpack", *args, path, directory])
         self.assertEqual(done.returncode, status, done.stderr)
-        return folder
+        return directory
 
-    def pack(self, folder):
+    def pack(self, directory):
         target = os.path.join(limetest.tempdir(), "again.lime")
-        done = run(["lime", "pack", folder, target])
+        done = run(["lime", "pack", directory, target])
         self.assertEqual(done.returncode, 0, done.stderr)
         return limetest.read(target), done.stderr.decode()
 
 
-class RoundTrip(Folders):
+class RoundTrip(Directories):
     def there_and_back(self, data):
         got, words = self.pack(self.unpack(self.write("f.lime", data)))
         self.assertEqual(words, "")
@@ -37,13 +37,13 @@ class RoundTrip(Folders):
         rows = limetest.manifest()
         self.assertTrue(rows)
         for path in {row["path"] for row in rows}:
-            folder = self.unpack(path)
+            directory = self.unpack(path)
             for row in (row for row in rows if row["path"] == path):
                 name = f"{row['ordinal']:03}-{row['type']}"
-                self.assertEqual(hashlib.sha256(limetest.read(os.path.join(folder, name))).hexdigest(),
+                self.assertEqual(hashlib.sha256(limetest.read(os.path.join(directory, name))).hexdigest(),
                                  row["sha256"])
             original = limetest.read(path)
-            self.assertEqual(self.pack(folder)[0], original + bytes(-len(original) % 8))
+            self.assertEqual(self.pack(directory)[0], original + bytes(-len(original) % 8))
 
     def test_odd_types(self):
         self.there_and_back(container([
@@ -64,10 +64,10 @@ class RoundTrip(Folders):
 
     def test_ten_thousand_of_a_type(self):
         data = container([[("same", str(i).encode())] for i in range(10000)])
-        folder = self.unpack(self.write("f.lime", data))
-        self.assertEqual(len(os.listdir(folder)), 10001)
-        self.assertEqual(limetest.read(os.path.join(folder, "9999-same")), b"9998")
-        self.assertEqual(self.pack(folder)[0], data)
+        directory = self.unpack(self.write("f.lime", data))
+        self.assertEqual(len(os.listdir(directory)), 10001)
+        self.assertEqual(limetest.read(os.path.join(directory, "9999-same")), b"9998")
+        self.assertEqual(self.pack(directory)[0], data)
 
     def test_malformed_comes_back_well_formed(self):
         bad = record("a", b"1", 0, 0) + record("b", b"2", 0, 0) + record("c", b"3", 1, 0)
@@ -77,11 +77,11 @@ class RoundTrip(Folders):
         self.assertIn("3 records", words)
 
 
-class Unpack(Folders):
+class Unpack(Directories):
     def test_manifest(self):
-        folder = self.unpack(self.write("f.lime", container(
+        directory = self.unpack(self.write("f.lime", container(
             [[("one", b"12345"), (b"a/\t\xff", b"")], [("three", b"x")]])))
-        self.assertEqual(limetest.read(os.path.join(folder, "manifest.tsv")).decode(),
+        self.assertEqual(limetest.read(os.path.join(directory, "manifest.tsv")).decode(),
                          "#ordinal\tmessage\trecord\tmb\tme\tbytes\ttype\tfile\n"
                          "1\t1\t1\t1\t0\t5\tone\t001-one\n"
                          "2\t1\t2\t0\t1\t0\ta%2F%09%FF\t002-a%2F%09%FF\n"
@@ -90,47 +90,47 @@ class Unpack(Folders):
     def test_fault_keeps_what_stands_before(self):
         data = container([("good", b"data")]) + header("cut", 100, 1, 1) + b"x"
         path = self.write("f.lime", data)
-        folder = os.path.join(limetest.tempdir(), "parts")
-        self.fails(["lime", "unpack", path, folder],
+        directory = os.path.join(limetest.tempdir(), "parts")
+        self.fails(["lime", "unpack", path, directory],
                    "offset 152: record 2: the file ends inside the data")
-        self.assertEqual(sorted(os.listdir(folder)), ["001-good", "manifest.tsv"])
-        self.assertEqual(limetest.read(os.path.join(folder, "001-good")), b"data")
+        self.assertEqual(sorted(os.listdir(directory)), ["001-good", "manifest.tsv"])
+        self.assertEqual(limetest.read(os.path.join(directory, "001-good")), b"data")
 
-    def test_folder_must_be_empty(self):
+    def test_directory_must_be_empty(self):
         path = self.write("f.lime", container([("t", b"new")]))
-        folder = limetest.tempdir()
-        limetest.put(os.path.join(folder, "001-t"), b"old")
-        self.fails(["lime", "unpack", path, folder], "-f")
-        self.assertEqual(os.listdir(folder), ["001-t"])
-        self.run_ok(["lime", "unpack", "-f", path, folder])
-        self.assertEqual(limetest.read(os.path.join(folder, "001-t")), b"new")
+        directory = limetest.tempdir()
+        limetest.put(os.path.join(directory, "001-t"), b"old")
+        self.fails(["lime", "unpack", path, directory], "-f")
+        self.assertEqual(os.listdir(directory), ["001-t"])
+        self.run_ok(["lime", "unpack", "-f", path, directory])
+        self.assertEqual(limetest.read(os.path.join(directory, "001-t")), b"new")
 
     def test_never_through_a_link(self):
         path = self.write("f.lime", container([("t", b"new")]))
-        victim, folder = self.write("victim", b"precious"), limetest.tempdir()
-        os.symlink(victim, os.path.join(folder, "001-t"))
-        os.symlink(victim, os.path.join(folder, "manifest.tsv"))
-        self.run_ok(["lime", "unpack", "--force", path, folder])
+        victim, directory = self.write("victim", b"precious"), limetest.tempdir()
+        os.symlink(victim, os.path.join(directory, "001-t"))
+        os.symlink(victim, os.path.join(directory, "manifest.tsv"))
+        self.run_ok(["lime", "unpack", "--force", path, directory])
         self.assertEqual(limetest.read(victim), b"precious")
-        self.assertEqual(limetest.read(os.path.join(folder, "001-t")), b"new")
+        self.assertEqual(limetest.read(os.path.join(directory, "001-t")), b"new")
 
     def test_no_manifest_while_files_are_replaced(self):
-        folder = self.unpack(self.write("f.lime", container([("t", b"1"), ("u", b"2")])))
-        os.unlink(os.path.join(folder, "002-u"))
-        os.mkdir(os.path.join(folder, "002-u"))
+        directory = self.unpack(self.write("f.lime", container([("t", b"1"), ("u", b"2")])))
+        os.unlink(os.path.join(directory, "002-u"))
+        os.mkdir(os.path.join(directory, "002-u"))
         path = self.write("g.lime", container([("t", b"3"), ("u", b"4")]))
-        done = run(["lime", "unpack", "-f", path, folder])
+        done = run(["lime", "unpack", "-f", path, directory])
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(sorted(os.listdir(folder)), ["001-t", "002-u"])
+        self.assertEqual(sorted(os.listdir(directory)), ["001-t", "002-u"])
 
     def test_full_disk_leaves_no_manifest(self):
         data = container([[("t", b"")] * 20])
-        folder = os.path.join(limetest.tempdir(), "parts")
+        directory = os.path.join(limetest.tempdir(), "parts")
         self.fails(["bash", "-c", 'trap "" XFSZ; ulimit -f 0; exec "$@"', "-", program("lime"),
-                    "unpack", self.write("f.lime", data), folder],
-                   f"{folder}: manifest.tsv: write: File too large")
-        self.assertEqual(len(os.listdir(folder)), 20)
-        self.assertNotIn("manifest.tsv", os.listdir(folder))
+                    "unpack", self.write("f.lime", data), directory],
+                   f"{directory}: manifest.tsv: write: File too large")
+        self.assertEqual(len(os.listdir(directory)), 20)
+        self.assertNotIn("manifest.tsv", os.listdir(directory))
 
     @limetest.not_with_thread_sanitizer
     def test_signals(self):
@@ -139,59 +139,59 @@ class Unpack(Folders):
             file.write(record("first", b"whole", 1, 0) + header("hole", 40 << 30, 0, 1))
             file.truncate(152 + 144 + (40 << 30))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            folder = limetest.tempdir()
-            with subprocess.Popen([program("lime"), "unpack", path, folder],
+            directory = limetest.tempdir()
+            with subprocess.Popen([program("lime"), "unpack", path, directory],
                                   stderr=subprocess.DEVNULL) as child:
                 self.assertTrue(limetest._wait(
-                    lambda: any(name.startswith(".002-hole") for name in os.listdir(folder)), 30))
+                    lambda: any(name.startswith(".002-hole") for name in os.listdir(directory)), 30))
                 child.send_signal(number)
                 self.assertEqual(child.wait(60), -number)
-            self.assertEqual(os.listdir(folder), ["001-first"])
+            self.assertEqual(os.listdir(directory), ["001-first"])
 
     def test_no_container(self):
-        folder = os.path.join(limetest.tempdir(), "parts")
-        self.assertEqual(run(["lime", "unpack", self.write("f", b"text"), folder]).returncode, 2)
-        self.assertFalse(os.path.exists(folder))
+        directory = os.path.join(limetest.tempdir(), "parts")
+        self.assertEqual(run(["lime", "unpack", self.write("f", b"text"), directory]).returncode, 2)
+        self.assertFalse(os.path.exists(directory))
 
-    def test_folder_that_is_a_file(self):
+    def test_directory_that_is_a_file(self):
         path = self.write("f.lime", container([("t", b"x")]))
         self.assertEqual(run(["lime", "unpack", path, path]).returncode, 1)
 
 
-class PackFolder(Folders):
+class PackDirectory(Directories):
     def manifest(self, *lines):
-        folder = limetest.tempdir()
-        limetest.put(os.path.join(folder, "file"), b"data")
-        limetest.put(os.path.join(folder, "manifest.tsv"), b"".join(line + b"\n" for line in lines))
-        return folder
+        directory = limetest.tempdir()
+        limetest.put(os.path.join(directory, "file"), b"data")
+        limetest.put(os.path.join(directory, "manifest.tsv"), b"".join(line + b"\n" for line in lines))
+        return directory
 
-    def refused(self, folder, *words):
+    def refused(self, directory, *words):
         target = os.path.join(limetest.tempdir(), "target")
-        done = run(["lime", "pack", folder, target])
+        done = run(["lime", "pack", directory, target])
         self.assertEqual(done.returncode, 1)
         self.assertEqual(os.listdir(os.path.dirname(target)), [])
         for word in words:
             self.assertIn(word, done.stderr.decode())
 
     def test_edited_file_counts(self):
-        folder = self.unpack(self.write("f.lime", container([("a", b"short"), ("b", b"x")])))
-        limetest.put(os.path.join(folder, "001-a"), b"much longer now")
-        self.assertEqual(self.pack(folder)[0],
+        directory = self.unpack(self.write("f.lime", container([("a", b"short"), ("b", b"x")])))
+        limetest.put(os.path.join(directory, "001-a"), b"much longer now")
+        self.assertEqual(self.pack(directory)[0],
                          container([("a", b"much longer now"), ("b", b"x")]))
 
     def test_order_is_the_manifest_s(self):
-        folder = self.manifest(b"9\t1\t1\t1\t0\t0\tb\tfile", b"", b"# remark",
+        directory = self.manifest(b"9\t1\t1\t1\t0\t0\tb\tfile", b"", b"# remark",
                                b"1\t1\t2\t0\t1\t0\ta\tfile")
-        self.assertEqual(self.pack(folder)[0], container([("b", b"data"), ("a", b"data")]))
+        self.assertEqual(self.pack(directory)[0], container([("b", b"data"), ("a", b"data")]))
 
     def test_names_stay_inside(self):
         for name in (b"../file", b"/etc/passwd", b"..", b".", b"", b"a/b"):
             self.refused(self.manifest(b"1\t1\t1\t1\t1\t4\tt\t" + name), "line 1", "not a file name")
 
     def test_link_is_refused(self):
-        folder = self.manifest(b"1\t1\t1\t1\t1\t4\tt\tlink")
-        os.symlink("/etc/passwd", os.path.join(folder, "link"))
-        self.refused(folder, "link", "symbolic link")
+        directory = self.manifest(b"1\t1\t1\t1\t1\t4\tt\tlink")
+        os.symlink("/etc/passwd", os.path.join(directory, "link"))
+        self.refused(directory, "link", "symbolic link")
 
     def test_nonsense(self):
         for line in (b"nonsense", b"1\t1\t1\t1\t1\t4\tt", b"1\t1\t1\t1\t1\t4\tt\tfile\tmore",
@@ -208,9 +208,9 @@ class PackFolder(Folders):
 
     def test_manifest_must_be_a_file(self):
         for make in (os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)):
-            folder = limetest.tempdir()
-            make(os.path.join(folder, "manifest.tsv"))
-            self.refused(folder, "manifest.tsv: open: ")
+            directory = limetest.tempdir()
+            make(os.path.join(directory, "manifest.tsv"))
+            self.refused(directory, "manifest.tsv: open: ")
 
     def test_missing_file_or_manifest(self):
         self.refused(self.manifest(b"1\t1\t1\t1\t1\t4\tt\tnone"), "none", "No such file")
@@ -220,18 +220,18 @@ class PackFolder(Folders):
 
 class PackFiles(limetest.TestCase):
     def setUp(self):
-        self.folder = limetest.tempdir()
+        self.directory = limetest.tempdir()
         for name, data in (("a", b"aaa"), ("b c", b"bbbb"), ("d", BIG)):
-            limetest.put(os.path.join(self.folder, name), data)
+            limetest.put(os.path.join(self.directory, name), data)
 
     def pack(self, *args, status=0):
-        done = run(["lime", "pack", "-o", "out", *args], cwd=self.folder)
+        done = run(["lime", "pack", "-o", "out", *args], cwd=self.directory)
         self.assertEqual(done.returncode, status, done.stderr)
         self.words = done.stderr.decode()
-        return limetest.read(os.path.join(self.folder, "out")) if status == 0 else None
+        return limetest.read(os.path.join(self.directory, "out")) if status == 0 else None
 
     def list(self, text):
-        with open(os.path.join(self.folder, "list"), "w", encoding="utf-8") as file:
+        with open(os.path.join(self.directory, "list"), "w", encoding="utf-8") as file:
             file.write(text)
         return "--list", "list"
 
@@ -252,14 +252,14 @@ class PackFiles(limetest.TestCase):
             self.pack(*self.list(text), status=1)
             if "x" not in text:
                 self.assertIn(f"list: line {number}: ", self.words)
-            self.assertFalse(os.path.exists(os.path.join(self.folder, "out")))
+            self.assertFalse(os.path.exists(os.path.join(self.directory, "out")))
 
     def test_type_that_readers_may_refuse(self):
         self.assertEqual(self.pack("-t", "é", "a"), container([("é", b"aaa")]))
         self.assertIn("warning", self.words)
 
     def test_length_must_be_known(self):
-        os.mkfifo(os.path.join(self.folder, "fifo"))
+        os.mkfifo(os.path.join(self.directory, "fifo"))
         for path in ("fifo", "/dev/zero"):
             self.pack("-t", "t", path, status=1)
             self.assertIn("not a regular file", self.words)
@@ -267,14 +267,14 @@ class PackFiles(limetest.TestCase):
         self.assertIn("Is a directory", self.words)
 
     def test_names_that_look_like_options(self):
-        os.rename(os.path.join(self.folder, "a"), os.path.join(self.folder, "-a"))
+        os.rename(os.path.join(self.directory, "a"), os.path.join(self.directory, "-a"))
         self.assertEqual(self.pack("-t", "t", "--", "-a"), container([("t", b"aaa")]))
 
 
 class AllOrNothing(limetest.TestCase):
     def setUp(self):
-        self.folder = limetest.tempdir()
-        self.target = os.path.join(self.folder, "target")
+        self.directory = limetest.tempdir()
+        self.target = os.path.join(self.directory, "target")
         self.data = self.write("data", BIG)
 
     def existing(self, mode=0o640):
@@ -286,18 +286,18 @@ class AllOrNothing(limetest.TestCase):
         done = run(["lime", "pack", "-fo", self.target, "-t", "t", self.data, "-t", "t", "/none"])
         self.assertEqual(done.returncode, 1)
         self.assertEqual(limetest.read(self.target), b"precious")
-        self.assertEqual(os.listdir(self.folder), ["target"])
+        self.assertEqual(os.listdir(self.directory), ["target"])
 
     def test_data_that_change(self):
         """An input that is written to in place, of the same length as before, while it is copied."""
-        folder = self.tempdir()
-        path = os.path.join(folder, "c")
+        directory = self.tempdir()
+        path = os.path.join(directory, "c")
         limetest.put(path, container([("t", b"old")]))
         before = limetest.read(path)
         for command in (["pack", "-fo", path, "-t", "t", self.data],
                         ["append", path, "-t", "t", self.data]):
             os.utime(self.data, (1e9, 1e9))
-            harm = faults.Faults(folder)
+            harm = faults.Faults(directory)
             harm.arm(faults.LIME, "copy_file_range", 1, 0, faults.HANG)
             with subprocess.Popen([program("lime"), *command], env=harm.environment(),
                                   stderr=subprocess.PIPE) as child:
@@ -316,7 +316,7 @@ class AllOrNothing(limetest.TestCase):
                     "pack", "-fo", self.target, "-t", "t", self.data])
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stderr.decode(), f"lime: {self.target}: write: File too large\n")
-        self.assertEqual(os.listdir(self.folder), ["target"])
+        self.assertEqual(os.listdir(self.directory), ["target"])
         self.assertEqual(limetest.read(self.target), b"precious")
 
 

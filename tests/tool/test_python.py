@@ -336,8 +336,8 @@ class Errors(Case):
     @limetest.needs_fuse
     def test_changed_in_a_mount(self):
         """Nor is the file of a record: one of the same length may be of another lattice."""
-        folder = limetest.tempdir()
-        path = os.path.join(folder, "conf.1")
+        directory = limetest.tempdir()
+        path = os.path.join(directory, "conf.1")
 
         def put(extents, name):
             with open(name, "wb") as file:
@@ -355,7 +355,7 @@ class Errors(Case):
             for change, words in ((rewrite, "changed since"), (replace, "changed since"),
                                   (lambda: os.truncate(path, 1000), "No such file")):
                 put((2, 2, 2, 2), path)
-                with limetest.Mount(folder, opts=opts) as mount:
+                with limetest.Mount(directory, opts=opts) as mount:
                     opened, stack = limefs.open(mount.join("conf.1")), limefs.tree(mount.path)
                     self.assertEqual(opened.array().shape, stack[0].shape)
                     self.assertEqual(opened.text("log"), "text")
@@ -399,25 +399,25 @@ class Stacks(Case):
 
     def setUp(self):
         super().setUp()
-        self.folder = limetest.tempdir()
+        self.directory = limetest.tempdir()
         self.data = []
-        os.mkdir(os.path.join(self.folder, "b"))
+        os.mkdir(os.path.join(self.directory, "b"))
         self.names = ["conf.9", "conf.10", "conf.100", "b/conf.1"]
         for seed, name in enumerate(self.names):
             reals = [seed + i / 1024 for i in range(72 * 16)]
             data = struct.pack(f">{len(reals)}d", *reals)
             self.data.append(numpy.array(reals).view("c16").reshape(2, 2, 2, 2, 4, 3, 3))
-            with open(os.path.join(self.folder, name), "wb") as file:
+            with open(os.path.join(self.directory, name), "wb") as file:
                 file.write(container([
                     ("ildg-format", scidac.ildg_format((2, 2, 2, 2))),
                     ("ildg-binary-data", data), ("log", b"text")]))
-        shutil.copy(os.path.join(limetest.CORPUS, "tm_lemon_prop_4444_p64_n1.lime"), self.folder)
-        shutil.copy(os.path.join(self.folder, "conf.9"),
-                    os.path.join(self.folder, ".conf.9.lime-tmp-0123abcd-17-5a-0"))
+        shutil.copy(os.path.join(limetest.CORPUS, "tm_lemon_prop_4444_p64_n1.lime"), self.directory)
+        shutil.copy(os.path.join(self.directory, "conf.9"),
+                    os.path.join(self.directory, ".conf.9.lime-tmp-0123abcd-17-5a-0"))
         for name, data in (("README", b"not LIME"), ("other", b"PK\3\4")):
-            limetest.put(os.path.join(self.folder, name), data)
-        os.mkfifo(os.path.join(self.folder, "fifo"))
-        # As sorted: the folder b first.
+            limetest.put(os.path.join(self.directory, name), data)
+        os.mkfifo(os.path.join(self.directory, "fifo"))
+        # As sorted: the directory b first.
         self.all = numpy.array([self.data[i] for i in (3, 0, 1, 2)])
         self.mapped = []
         original = _stack.map_array
@@ -430,14 +430,14 @@ class Stacks(Case):
         self.addCleanup(setattr, _stack, "map_array", original)
 
     def tree(self, **kw):
-        return limefs.tree(self.folder, "ildg-binary-data", **kw)
+        return limefs.tree(self.directory, "ildg-binary-data", **kw)
 
     def test_nothing_is_read_before(self):
         stack = self.tree()
         self.assertEqual(stack.shape, (4, 2, 2, 2, 2, 4, 3, 3))
         self.assertEqual((stack.dtype.str, stack.ndim, len(stack), stack.size, stack.nbytes),
                          (">c16", 8, 4, 4 * 576, 4 * 576 * 16))
-        self.assertEqual([os.path.relpath(path, self.folder) for path in stack.paths],
+        self.assertEqual([os.path.relpath(path, self.directory) for path in stack.paths],
                          ["b/conf.1", "conf.9", "conf.10", "conf.100"])
         self.assertEqual(stack[1:3].shape[0], 2)
         self.assertEqual(stack[[0, -1]].paths, [stack.paths[0], stack.paths[3]])
@@ -536,7 +536,7 @@ class Stacks(Case):
                 stack[key]
 
     def test_shapes_differ(self):
-        with open(os.path.join(self.folder, "conf.11"), "wb") as file:
+        with open(os.path.join(self.directory, "conf.11"), "wb") as file:
             file.write(container([("ildg-format", scidac.ildg_format((2, 2, 2, 4))),
                                   ("ildg-binary-data", bytes(576 * 32))]))
         self.assertRaisesWith(["conf.11, record 2", "(4, 2, 2, 2, 4, 3, 3)", "conf.1, record 2",
@@ -545,7 +545,7 @@ class Stacks(Case):
 
     def test_order(self):
         """That of a tree is that of lime's commands."""
-        folder = limetest.tempdir()
+        directory = limetest.tempdir()
         names = [*self.names, "conf.2", "conf.02", "conf.002", "conf.2a", "conf.2.lime", "conf",
                  "conf.", "conf.x", "conf.010", "0", "00", "000", "1", "01", "-1", ":1", "9a10",
                  "9a9", "9a09", "a9b", "a10b", "a", "A", "Z", "_", "~", " ", "9" * 255,
@@ -554,40 +554,40 @@ class Stacks(Case):
                  "\U0001d7ce", "a\nb", "b.1/conf.1", "b.1/conf.01", "b10/c", "b9/c", "b09/c",
                  "b09.1", "conf.9 (1)", "v1.10.2", "v1.9.10", "v1.9.9", "v1.9"]
         for name in names:
-            path = os.path.join(folder, name)
+            path = os.path.join(directory, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            os.link(os.path.join(self.folder, self.names[0]), path)
-        paths = limefs.tree(folder).paths
+            os.link(os.path.join(self.directory, self.names[0]), path)
+        paths = limefs.tree(directory).paths
         self.assertEqual(len(paths), len(names))
-        at = [os.path.relpath(path, folder) for path in paths]
+        at = [os.path.relpath(path, directory) for path in paths]
         for before, after in (("conf.2", "conf.9"), ("conf.9", "conf.10"), ("0", "1"),
                               ("conf.002", "conf.02"), ("conf.02", "conf.2"), ("b09/c", "b9/c"),
                               ("b9/c", "b10/c"), ("b/conf.1", "b.1/conf.1"), ("v1.9.10", "v1.10.2"),
                               ("18446744073709551615", "18446744073709551616"), ("9a9", "9a10"),
                               ("-1", "0"), ("9" * 255, ":1"), ("\u00e9.2", "\u00e9.10")):
             self.assertLess(at.index(before), at.index(after), (before, after))
-        refs = json.loads(self.run_ok(["lime", "refs", "-r", folder]))["refs"]
+        refs = json.loads(self.run_ok(["lime", "refs", "-r", directory]))["refs"]
         self.assertEqual([refs[f"field/{i}.0.0.0.0.0.0.0"][0] for i in range(len(names))], paths)
-        shown = json.loads(self.run_ok(["lime", "info", "--json", "-r", folder]))
+        shown = json.loads(self.run_ok(["lime", "info", "--json", "-r", directory]))
         self.assertEqual([one["file"] for one in shown], paths)
 
     def test_choice(self):
         self.assertRaisesWith("no container in it has lattice data of type nonsense",
-                              limefs.tree, self.folder, "nonsense", error=limefs.NotFound)
+                              limefs.tree, self.directory, "nonsense", error=limefs.NotFound)
         self.assertRaisesWith("no such file or directory", limefs.tree, "/nowhere")
-        self.assertRaisesWith("shape", limefs.tree, self.folder)  # the propagator is one, too
-        chosen = [os.path.join(self.folder, name) for name in self.names[::-1]]
+        self.assertRaisesWith("shape", limefs.tree, self.directory)  # the propagator is one, too
+        chosen = [os.path.join(self.directory, name) for name in self.names[::-1]]
         self.assertEqual(limefs.stack(chosen).paths, chosen)
         self.assertRaisesWith("README: not a LIME container", limefs.stack,
-                              [*chosen, os.path.join(self.folder, "README")])
-        self.assertRaisesWith("not a file", limefs.stack, [os.path.join(self.folder, "fifo")])
+                              [*chosen, os.path.join(self.directory, "README")])
+        self.assertRaisesWith("not a file", limefs.stack, [os.path.join(self.directory, "fifo")])
         self.assertRaisesWith("nothing to stack", limefs.stack, [])
         self.assertEqual(limefs.tree(chosen[0]).paths, chosen[:1])
 
     def test_damaged(self):
         """What was a container, or was to become one, is not left out in silence."""
-        path = os.path.join(self.folder, "conf.12")
-        good = limetest.read(os.path.join(self.folder, "conf.9"))
+        path = os.path.join(self.directory, "conf.12")
+        good = limetest.read(os.path.join(self.directory, "conf.9"))
         for data, words in ((b"", "conf.12: the file is empty"),
                             (bytes(500), "conf.12: the file begins with zeros"),
                             (b"X" + good[1:],
@@ -597,12 +597,12 @@ class Stacks(Case):
             self.assertRaisesWith(words, limefs.stack, [path])
 
     def test_what_cannot_be_read(self):
-        os.symlink("/nowhere", os.path.join(self.folder, "conf.12"))
+        os.symlink("/nowhere", os.path.join(self.directory, "conf.12"))
         self.assertRaisesWith("conf.12: open: No such file", self.tree)
 
     @limetest.needs_fuse
     def test_mount(self):
-        with limetest.Mount(self.folder) as mount:
+        with limetest.Mount(self.directory) as mount:
             stack = limefs.tree(mount.path, "ildg-binary-data")
             self.assertEqual([os.path.relpath(path, mount.path) for path in stack.paths],
                              ["b/conf.1", "conf.9", "conf.10", "conf.100"])
@@ -615,10 +615,10 @@ class Stacks(Case):
 
     def test_many(self):
         """More containers than lime gets at once; all of them open at once would be too many."""
-        folder = limetest.tempdir()
+        directory = limetest.tempdir()
         for i in range(450):
-            shutil.copy(os.path.join(self.folder, "conf.9"), os.path.join(folder, f"conf.{i}"))
-        stack = limefs.tree(folder)
+            shutil.copy(os.path.join(self.directory, "conf.9"), os.path.join(directory, f"conf.{i}"))
+        stack = limefs.tree(directory)
         self.assertEqual([os.path.basename(path) for path in stack.paths],
                          [f"conf.{i}" for i in range(450)])
         self.assertTrue((stack[:, 0, 0, 0, 0, 0, 0, 0] == self.data[0].flat[0]).all())

@@ -1,4 +1,4 @@
-"""The rooms of the source: folders of which each includes only what lower ones offer. No command opens
+"""The rooms of the source: directories of which each includes only what lower ones offer. No command opens
 an output by itself: what opens files for writing in src/lime and src/mpi is listed with a reason."""
 
 import os
@@ -73,13 +73,13 @@ REASONS = {
 
 
 def room_of(path):
-    """Its folder in src; the headers in include/ are the same room's."""
-    folder = os.path.relpath(os.path.dirname(path), SRC)
-    return os.path.dirname(folder) if os.path.basename(folder) == "include" else folder
+    """Its directory in src; the headers in include/ are the same room's."""
+    directory = os.path.relpath(os.path.dirname(path), SRC)
+    return os.path.dirname(directory) if os.path.basename(directory) == "include" else directory
 
 
 def files():
-    return [os.path.join(folder, name) for folder, _, names in os.walk(SRC) for name in names
+    return [os.path.join(directory, name) for directory, _, names in os.walk(SRC) for name in names
             if name.endswith((".c", ".h"))]
 
 
@@ -159,24 +159,24 @@ class Rooms(limetest.TestCase):
                         self.assertIn(f"{header}: No such file", done.stderr.decode())
 
     def test_no_circle_of_files(self):
-        """Inside a folder: files of which each uses functions of the other are one."""
-        uses = {}  # folder: file: files of which it uses something
-        for folder, objects in self.objects().items():
+        """Inside a directory: files of which each uses functions of the other are one."""
+        uses = {}  # directory: file: files of which it uses something
+        for directory, objects in self.objects().items():
             symbols = {name: nm(path) for name, path in objects.items()}
             offers = {symbol: name for name, (offered, _) in symbols.items()
                       for symbol in offered}
-            uses[folder] = {name: {offers[symbol] for symbol in wanted if symbol in offers} - {name}
+            uses[directory] = {name: {offers[symbol] for symbol in wanted if symbol in offers} - {name}
                             for name, (_, wanted) in symbols.items()}
         self.assertGreater(len(uses), 20)
-        for folder, below in uses.items():
+        for directory, below in uses.items():
             while lowest := {name for name, lower in below.items() if not lower & set(below)}:
                 below = {name: lower for name, lower in below.items() if name not in lowest}
             while highest := set(below) - set().union(*below.values()):
                 below = {name: lower for name, lower in below.items() if name not in highest}
-            self.assertFalse(below, f"{folder}: a circle of {sorted(below)}")
+            self.assertFalse(below, f"{directory}: a circle of {sorted(below)}")
 
     def objects(self):
-        """By folder and file, of what was built."""
+        """By directory and file, of what was built."""
         found = {}
         top = os.path.join(limetest.B, "obj", "src")
         for path in files():

@@ -67,10 +67,10 @@ def kill(pid):
 class Several(limetest.TestCase):
     def setUp(self):
         super().setUp()
-        self.folder = self.tempdir()
+        self.directory = self.tempdir()
 
     def put(self, name, data):
-        path = os.path.join(self.folder, name)
+        path = os.path.join(self.directory, name)
         limetest.put(path, data)
         return path
 
@@ -112,10 +112,10 @@ class Several(limetest.TestCase):
     def test_a_worker_that_is_killed(self):
         """Costs its file alone, which is named in its turn."""
         paths = self.configurations(30)
-        bad = os.path.join(self.folder, "b-huge")
+        bad = os.path.join(self.directory, "b-huge")
         huge(bad)
         with subprocess.Popen([limetest.program("lime"), "check", "--data", "-r", "-j", "2",
-                               self.folder], stdout=subprocess.PIPE,
+                               self.directory], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT) as check:
             found = limetest._wait(
                 lambda: [pid for pid in workers(check) if reads(pid, bad)], 60)
@@ -145,7 +145,7 @@ class Several(limetest.TestCase):
     def test_a_lost_worker_in_json(self):
         """Its file has an object with the reason, whatever it had printed."""
         why = "killed by signal 9"
-        names = [os.path.join(self.folder, f"n{i}") for i in range(3)]
+        names = [os.path.join(self.directory, f"n{i}") for i in range(3)]
         for command in "info", "check":
             paths, out = self.lose_a_worker(command, *names)
             files = json.loads(out)
@@ -155,7 +155,7 @@ class Several(limetest.TestCase):
             self.assertEqual(files[0], json.loads(alone))
         self.assertEqual([one["verdict"] for one in files],
                          ["bad", "unreadable", "bad"])
-        paths, out = self.lose_a_worker("check", "-r", self.folder)
+        paths, out = self.lose_a_worker("check", "-r", self.directory)
         lines = [json.loads(line) for line in out.splitlines()]
         self.assertEqual([one.get("error") for one in lines], [None, why, None, None])
         summary = lines[-1]["summary"]
@@ -165,10 +165,10 @@ class Several(limetest.TestCase):
         """Whoever ends the command ends its workers, also those that SIGTERM does not end."""
         bad = self.put("first", scidac.gauge(DIMS, scidac.field(DIMS, 576)))
         for name in "huge1", "huge2":
-            huge(os.path.join(self.folder, name))
-        with subprocess.Popen([limetest.program("lime"), "check", "--data", "-r", self.folder],
+            huge(os.path.join(self.directory, name))
+        with subprocess.Popen([limetest.program("lime"), "check", "--data", "-r", self.directory],
                               stdout=subprocess.DEVNULL) as check:
-            path = os.path.join(self.folder, "huge1")
+            path = os.path.join(self.directory, "huge1")
             found = limetest._wait(
                 lambda: [pid for pid in workers(check) if reads(pid, path)], 60)
             os.kill(found[0], signal.SIGSTOP)  # so that it does not come to its end by itself
@@ -197,7 +197,7 @@ class Several(limetest.TestCase):
         other = self.put("notes.txt", b"no container")
         for args in (["check"], ["check", "--json"], ["check", "-q", "-r"], ["info"],
                      ["info", "--json"], ["info", "--json", "-r"]):
-            names = [self.folder] if "-r" in args else [other, *paths]
+            names = [self.directory] if "-r" in args else [other, *paths]
             command = [limetest.program("lime"), *args, *names]
             both = run(command, stderr=subprocess.STDOUT)
             done = run([*limit, *command], stderr=subprocess.STDOUT)
@@ -210,24 +210,24 @@ class Several(limetest.TestCase):
     @limetest.unittest.skipUnless(os.geteuid() == 0, "needs root")
     @limetest.unittest.skipIf(limetest.SANITIZED, "a sanitizer begins a process")
     def test_no_right_to_begin_a_process(self):
-        os.chmod(self.folder, 0o755)
+        os.chmod(self.directory, 0o755)
         self.limited_as_usual(["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups",
                                "prlimit", "--nproc=1"])
 
-    def test_folder_that_cannot_be_read_to_its_end(self):
+    def test_directory_that_cannot_be_read_to_its_end(self):
         """It is told, and what was seen is worked on."""
         self.configurations(5)
-        harm = faults.Faults(self.folder)
+        harm = faults.Faults(self.directory)
         for command, status in ("check", 2), ("info", 2), ("refs", 1):
             harm.arm(faults.LIME, "readdir", 4, errno.EIO)
-            done = run(["lime", command, "-r", self.folder], env=harm.environment())
+            done = run(["lime", command, "-r", self.directory], env=harm.environment())
             self.assertEqual(harm.struck, 1, command)
             self.assertEqual(done.returncode, status, command)
-            self.assertIn(f"lime: {self.folder}: read: Input/output error", done.stderr.decode())
+            self.assertIn(f"lime: {self.directory}: read: Input/output error", done.stderr.decode())
         harm.arm(faults.LIME, "readdir", 4, errno.EIO)
-        done = run(["lime", "stage", "-r", self.folder, self.tempdir()], env=harm.environment())
+        done = run(["lime", "stage", "-r", self.directory, self.tempdir()], env=harm.environment())
         self.assertEqual((done.returncode, harm.struck), (1, 1))
-        self.assertIn(f"lime: {self.folder}: not copied: Input/output error", done.stderr.decode())
+        self.assertIn(f"lime: {self.directory}: not copied: Input/output error", done.stderr.decode())
 
     def test_one_at_a_time(self):
         noise = record("t", b"", 0, 1) * 6000
@@ -241,7 +241,7 @@ class Several(limetest.TestCase):
     def threads_at_once(self, paths, processors):
         """The most that the workers of lime check --data were seen to have."""
         most = 0
-        memory = faults.Faults(self.folder)  # what is not in memory is read by more threads
+        memory = faults.Faults(self.directory)  # what is not in memory is read by more threads
         memory.arm(faults.LIME, "cachestat", 1, errno.ENOSYS, lasts=True)
         with subprocess.Popen([limetest.program("lime"), "check", "--data", "-q", "-j",
                                str(processors), *paths], env=memory.environment()) as check:
@@ -267,7 +267,7 @@ class Several(limetest.TestCase):
     @limetest.not_with_thread_sanitizer
     def test_threads(self):
         """The processors are shared among the files that are worked on at once."""
-        path = os.path.join(self.folder, "first")
+        path = os.path.join(self.directory, "first")
         huge(path, (32, 32, 32, 16))
         paths = [path]
         for i in range(7):
@@ -298,7 +298,7 @@ class Several(limetest.TestCase):
         self.put("notes.txt", b"no container")
         alone = [run(["lime", "info", path]).stdout for path in paths]
         self.assertEqual(run(["lime", "info", *paths]).stdout, b"\n\n".join(alone))
-        for args in (["-r", self.folder], ["-j", "3", "-r", self.folder]):
+        for args in (["-r", self.directory], ["-j", "3", "-r", self.directory]):
             done = run(["lime", "info", *args])
             self.assertEqual((done.returncode, done.stderr), (0, b""))
             self.assertEqual(done.stdout, b"\n\n".join(alone))
@@ -323,7 +323,7 @@ class Several(limetest.TestCase):
                                                 scidac.field((16, 16, 16, 16), 576, seed=3)))
         paths = self.configurations(30)
         target = self.tempdir()
-        done = run(["lime", "stage", "--json", "-r", self.folder + "/", target])
+        done = run(["lime", "stage", "--json", "-r", self.directory + "/", target])
         lines = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual([os.path.basename(one["target"]) for one in lines],
                          [os.path.basename(path) for path in [first] + paths])

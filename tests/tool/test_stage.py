@@ -200,8 +200,8 @@ class Bad(TestCase):
         put(self.at_source("text"), b"no container at all")
         put(self.at_source("empty"), b"")
         os.mkfifo(self.at_source("fifo"))
-        os.mkdir(self.at_source("folder"))
-        names = ["flipped", "cut", "text", "missing", "empty", "good", "fifo", "folder"]
+        os.mkdir(self.at_source("directory"))
+        names = ["flipped", "cut", "text", "missing", "empty", "good", "fifo", "directory"]
         found, errors = self.stage(*map(self.at_source, names), self.target, code=2)
         self.assertEqual({name for name, r in found.items() if r["status"] == "staged"}, {"good"})
         self.assertEqual({name: r["verdict"] for name, r in found.items()},
@@ -210,7 +210,7 @@ class Bad(TestCase):
                           "fifo": "unreadable"})
         for words in ("6 of 7 files failed", "flipped: record 3: wrong checksum",
                       "text: not a LIME container", "missing: open: ", "empty: the file is empty",
-                      "cut: ", "fifo: open: ", "folder: not copied"):
+                      "cut: ", "fifo: open: ", "directory: not copied"):
             self.assertIn(words, errors)
         self.assertIn("wrong checksum", found["flipped"]["reason"])
         self.assertEqual(found["flipped"]["size"], len(flipped))
@@ -535,7 +535,7 @@ class Lists(TestCase):
         for name in unfinished:
             self.assertFalse(os.path.exists(self.at_target(f"a/b/{name}")))
 
-    def test_folder_that_cannot_be_made(self):
+    def test_directory_that_cannot_be_made(self):
         for name in ("t/a/b/x", "t/c/x"):
             os.makedirs(os.path.dirname(self.at_source(name)))
             configuration(self.at_source(name), "2,2,2,2")
@@ -562,11 +562,11 @@ class Lists(TestCase):
         for name in ("a/x", "a/b/d/y"):
             configuration(self.at_source(name), "2,2,2,2")
         dst, a, b = self.at_target("dst"), self.at_source("a"), self.at_source("a/b")
-        for folder, source in ((b, ".."), (b, "../"), (self.source, "a/b/.."), (a, "."),
+        for directory, source in ((b, ".."), (b, "../"), (self.source, "a/b/.."), (a, "."),
                                (self.source, "a/."), (a, "./")):
             for target in (dst, dst + "/"):
                 done = limetest.run(["lime", "stage", "--json", "-r", source, target],
-                                    cwd=folder)
+                                    cwd=directory)
                 self.assertEqual(done.returncode, 0, done)
                 self.assertEqual({json.loads(line)["target"] for line in done.stdout.splitlines()},
                                  {dst + "/x", dst + "/b/d/y"})
@@ -598,7 +598,7 @@ class Lists(TestCase):
                              self.at_target("b"))
         self.assertNothingLeft(["a", "b"])
         self.assertEqual(os.listdir(self.at_target("a")), [])
-        # The folder may be one.
+        # The directory may be one.
         os.unlink(b + "/x")
         self.stage("-r", a, b, self.target)
         self.assertEqual(sorted(os.listdir(self.at_target("a"))), ["a", "b", "x"])
@@ -636,7 +636,7 @@ class Lists(TestCase):
         self.addCleanup(shutil.rmtree, self.source + "-2")
         self.stage("-r", self.source, self.source + "-2")
 
-    def test_no_folder(self):
+    def test_no_directory(self):
         path = configuration(self.at_source("c"), "2,2,2,2")
         none, words = self.at_target("none"), ": no such directory; create it first"
         self.assertFails(none + "/" + words, path, none + "/c")
@@ -826,8 +826,8 @@ class Existing(TestCase):
             self.skipTest("needs root and setpriv")
         where = self.tempdir()
         program = shutil.copy(limetest.program("lime"), where)
-        for folder in (where, self.source, self.target):
-            os.chmod(folder, 0o777)
+        for directory in (where, self.source, self.target):
+            os.chmod(directory, 0o777)
         os.chmod(put(self.at_target("c"), self.old), 0o600)
         self.fails(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", program,
                     "stage", "-f", self.at_source("c"), self.target],
@@ -837,7 +837,7 @@ class Existing(TestCase):
 
 
 class Held(TestCase):
-    """Something happens while a lime stage is at one of its calls in the target's folder."""
+    """Something happens while a lime stage is at one of its calls in the target's directory."""
 
     def setUp(self):
         super().setUp()
@@ -881,7 +881,7 @@ class HeldSource(Held):
         self.assertSame("c")
         self.assertNothingLeft(["c"])
 
-    def test_another_folder(self):
+    def test_another_directory(self):
         """Nothing is done to the one that is open, and its times stay."""
         for name in ("old", "new"):
             os.mkdir(self.at_source(name))
@@ -1089,14 +1089,14 @@ class HeldMode(Held):
         where = self.tempdir()
         for name in ("lime", "fault.so"):
             shutil.copy(limetest.program(name), where)
-        for folder in (where, self.source, self.target):
-            os.chmod(folder, 0o777)
+        for directory in (where, self.source, self.target):
+            os.chmod(directory, 0o777)
         os.chown(self.target, self.UID, -1)
         os.chmod(self.fault.path, 0o666)
-        folder = os.path.dirname(self.fault.path)
-        while len(folder) > len("/tmp"):
-            os.chmod(folder, os.stat(folder).st_mode | 0o011)
-            folder = os.path.dirname(folder)
+        directory = os.path.dirname(self.fault.path)
+        while len(directory) > len("/tmp"):
+            os.chmod(directory, os.stat(directory).st_mode | 0o011)
+            directory = os.path.dirname(directory)
         self.user = ["setpriv", f"--reuid={self.UID}", f"--regid={self.UID}", "--clear-groups"]
         self.program = os.path.join(where, "lime")
         self.env = {"LD_PRELOAD": os.path.join(where, "fault.so")}
@@ -1329,7 +1329,7 @@ class Faults(TestCase):
         for call, most in (("pread", 40), ("pwrite", 9), ("fsync", 9), ("fdatasync", 8),
                            ("fallocate", 3), ("renameat2", 3), ("futimens", 3)):
             # Of few calls all: threads decide which comes first, and not each must be obeyed (a
-            # journal's may fail, and a folder's fsync may be EINVAL).
+            # journal's may fail, and a directory's fsync may be EINVAL).
             for at in range(1, most + 1, 1 if limetest.STRESS or most < 10 else 4):
                 # The first write is of data; EINVAL only makes it go through the page cache.
                 code = errno.EIO if at == 1 else dice.choice(

@@ -25,28 +25,28 @@ TINY = ("--scale", "0.01", "--ranks", "1,2", "--rounds", "2")
 
 
 class Fake(limetest.TestCase):
-    """The script in a folder of its own, with programs that pretend."""
+    """The script in a directory of its own, with programs that pretend."""
 
     def setUp(self):
-        self.folder = self.tempdir()
-        self.out = os.path.join(self.folder, "out")
-        os.mkdir(os.path.join(self.folder, "bin"))
+        self.directory = self.tempdir()
+        self.out = os.path.join(self.directory, "out")
+        os.mkdir(os.path.join(self.directory, "bin"))
         with open(FAKE, encoding="utf-8") as file:
             program = file.read().partition("\n")[2]
         for name in ("bin/lime-bench", "mpirun"):
-            with open(os.path.join(self.folder, name), "w", encoding="utf-8") as file:
+            with open(os.path.join(self.directory, name), "w", encoding="utf-8") as file:
                 file.write(f"#!{sys.executable} -SE\n{program}")  # which starts in half the time
-            os.chmod(os.path.join(self.folder, name), 0o755)
-        self.calls = os.path.join(self.folder, "calls")
+            os.chmod(os.path.join(self.directory, name), 0o755)
+        self.calls = os.path.join(self.directory, "calls")
         self.tell()
 
     def tell(self, **told):
-        with open(os.path.join(self.folder, "fake.json"), "w", encoding="utf-8") as file:
+        with open(os.path.join(self.directory, "fake.json"), "w", encoding="utf-8") as file:
             json.dump({"calls": self.calls, **told}, file)
 
     def environment(self):
-        return {**os.environ, "B": self.folder, "MPIRUN": os.path.join(self.folder, "mpirun"),
-                "FAKEBENCH": os.path.join(self.folder, "fake.json")}
+        return {**os.environ, "B": self.directory, "MPIRUN": os.path.join(self.directory, "mpirun"),
+                "FAKEBENCH": os.path.join(self.directory, "fake.json")}
 
     def command(self, *args):
         return [sys.executable, STUDY, "--out", self.out, *args]
@@ -64,10 +64,10 @@ class Fake(limetest.TestCase):
             return len(file.readlines())
 
     def results(self):
-        """{name: when it was written} of the folder of results."""
-        folder = os.path.join(self.out, "results")
-        return {name: os.stat(os.path.join(folder, name)).st_mtime_ns
-                for name in os.listdir(folder)}
+        """{name: when it was written} of the directory of results."""
+        directory = os.path.join(self.out, "results")
+        return {name: os.stat(os.path.join(directory, name)).st_mtime_ns
+                for name in os.listdir(directory)}
 
     def page(self):
         with open(os.path.join(self.out, "study.html"), encoding="utf-8") as file:
@@ -111,7 +111,7 @@ class CommandLine(Fake):
         self.assertIn("no study there", said)
 
     def test_no_lime_bench(self):
-        os.unlink(os.path.join(self.folder, "bin/lime-bench"))
+        os.unlink(os.path.join(self.directory, "bin/lime-bench"))
         _, said = self.study(status=1)
         self.assertIn("bin/lime-bench: not built; install MPI and run `make`", said)
 
@@ -148,7 +148,7 @@ class Progress(Fake):
 
 class Resume(Fake):
     def interrupt(self, number, status):
-        started = os.path.join(self.folder, "started")
+        started = os.path.join(self.directory, "started")
         # The third of four: collective, second round first.
         self.tell(hang=["--collective", "--seed 2 "], started=started)
         with subprocess.Popen(self.command("disjoint", *TINY), env=self.environment(),
@@ -245,7 +245,7 @@ class Changed(Fake):
         self.change("system", libraries={"hdf5": "1.8.11"})
         _, said = self.study("interleaved", *TINY, status=1)
         self.assertIn("libraries was", said)
-        with open(os.path.join(self.folder, "bin/lime-bench"), "a", encoding="ascii") as file:
+        with open(os.path.join(self.directory, "bin/lime-bench"), "a", encoding="ascii") as file:
             file.write("# another build\n")
         _, said = self.study("interleaved", *TINY, status=1)
         self.assertRegex(said, "lime-bench was [0-9a-f]{16}, is [0-9a-f]{16}")
@@ -260,7 +260,7 @@ class Changed(Fake):
         self.assertIn("notes.txt", self.results())
         self.assertEqual([n for n in self.results() if n.startswith("disjoint")], [])
 
-    def test_a_folder_of_others(self):
+    def test_a_directory_of_others(self):
         """Without study.json nothing in it is of a study, and nothing is replaced or removed."""
         for name in ("study.html", "results/mine.json", "lock"):
             path = os.path.join(self.out, name)
@@ -362,7 +362,7 @@ class Page(Fake):
             self.assertTrue(link.startswith("#"), link)
             self.assertIn(link[1:], found.ids)
         self.assertEqual(set(found.tags) & {"script", "link", "img", "iframe", "object"}, set())
-        for outside in ("http:", "https:", "@import", "file:", self.folder):
+        for outside in ("http:", "https:", "@import", "file:", self.directory):
             self.assertNotIn(outside, page)
         self.assertEqual(re.findall(r"url\((?!#)", page), [])
         self.assertIn('<meta name="viewport"', page)
@@ -383,7 +383,7 @@ class Page(Fake):
 
     def test_without_gnuplot(self):
         self.study("disjoint", *TINY)
-        env = {**self.environment(), "PATH": self.folder}
+        env = {**self.environment(), "PATH": self.directory}
         done = limetest.run(self.command("--html-only"), env=env)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("gnuplot is not installed", self.page())
@@ -634,7 +634,7 @@ class Real(limetest.TestCase):
         self.env = mpitest.environment({"B": limetest.B, "MPIRUN": mpitest.MPIRUN})
 
     def ours(self):
-        """Command lines of processes that work in this folder."""
+        """Command lines of processes that work in this directory."""
         found = []
         for pid in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as file:

@@ -48,15 +48,15 @@ class Harmless(limetest.TestCase):
             self.assertIn(text, output, args)
         return output
 
-    def folder(self):
+    def directory(self):
         """One of a hostile name, in a directory of its own."""
         path = os.path.join(os.fsencode(self.tempdir()), HOSTILE)
         os.mkdir(path)
         return path
 
     def file(self, data, name=b"f"):
-        """In a folder of a hostile name."""
-        path = os.path.join(self.folder(), name)
+        """In a directory of a hostile name."""
+        path = os.path.join(self.directory(), name)
         limetest.put(path, data)
         return path
 
@@ -83,13 +83,13 @@ FILE = container([METADATA, TYPES])
 
 class Lime(Harmless):
     def test_whatever_the_file_is(self):
-        """Missing, a folder, of another kind, with deviations, cut, or right."""
+        """Missing, a directory, of another kind, with deviations, cut, or right."""
         whole = self.file(FILE)
         right = self.file(container([FORMAT, ("ildg-binary-data", bytes(288))]))
         odd = self.file(record(HOSTILE, b"1", 0, 0, flags=0xFF, padding=b"garbage"))
         cut = self.file(FILE + header("cut", 99, 1, 1) + b"x")
         text = self.file(b"no container" * 20)
-        for path in (whole, right, odd, cut, text, self.folder(), whole + b".none"):
+        for path in (whole, right, odd, cut, text, self.directory(), whole + b".none"):
             for args in (["ls", path], ["ls", "-lh", path, path], ["info", path],
                          ["info", path, path], ["cat", path, "99"], ["cat", path, HOSTILE],
                          ["cat", path, "-t", b"\x9b"], ["cat", path, "-t", HOSTILE + b"x"],
@@ -104,7 +104,7 @@ class Lime(Harmless):
     def test_what_changes_it(self):
         data = self.file(b"data")
         for path in (self.file(FILE), self.file(FILE + header("cut", 99, 1, 1)),
-                     self.file(b"no container" * 20), self.folder(), data + b".none"):
+                     self.file(b"no container" * 20), self.directory(), data + b".none"):
             for args in (["append", path, "-t", HOSTILE, data], ["append", path, "-t", "t", path],
                          ["append", path, "-t", HOSTILE * 9, data], ["replace", path, "99", data],
                          ["replace", path, "1", data + b".none"], ["replace", path, HOSTILE, data],
@@ -117,33 +117,33 @@ class Lime(Harmless):
                 self.tame("lime", *args, shows=())
 
     def test_packing(self):
-        source, folder = self.file(FILE), self.folder()
-        self.tame("lime", "unpack", source, os.path.join(folder, HOSTILE), status=0, shows=())
-        self.tame("lime", "unpack", source, os.path.join(folder, HOSTILE), status=1)
-        self.tame("lime", "unpack", source, os.path.join(folder, b"no", HOSTILE), status=1)
+        source, directory = self.file(FILE), self.directory()
+        self.tame("lime", "unpack", source, os.path.join(directory, HOSTILE), status=0, shows=())
+        self.tame("lime", "unpack", source, os.path.join(directory, HOSTILE), status=1)
+        self.tame("lime", "unpack", source, os.path.join(directory, b"no", HOSTILE), status=1)
         self.tame("lime", "unpack", source, source, status=1)
-        self.tame("lime", "pack", os.path.join(folder, HOSTILE), source, shows=())
+        self.tame("lime", "pack", os.path.join(directory, HOSTILE), source, shows=())
         self.tame("lime", "pack", source, source + b"2")
-        data, out = self.file(b"data"), os.path.join(folder, b"out")
+        data, out = self.file(b"data"), os.path.join(directory, b"out")
         self.tame("lime", "pack", "-o", out, "-t", HOSTILE, data, status=0, shows=())
         self.tame("lime", "pack", "-o", out, "-t", "t", data + b".none", status=1)
-        self.tame("lime", "pack", "-o", os.path.join(folder, b"no", HOSTILE), "-t", "t", data)
+        self.tame("lime", "pack", "-o", os.path.join(directory, b"no", HOSTILE), "-t", "t", data)
         for text in (HOSTILE, HOSTILE + b" t", data + b"\t" + HOSTILE,
                      b"\x9b\tt\n\xe2\x80\xae t\n"):
             self.tame("lime", "pack", "-o", out, "--list", self.file(text), shows=())
 
     def test_staging(self):
         source, bad = self.file(FILE, HOSTILE), self.file(b"no container" * 20)
-        folder = self.folder()
-        self.tame("lime", "stage", source, folder)
-        self.tame("lime", "stage", bad, source + b".none", source, folder)
-        self.tame("lime", "stage", "-r", os.path.dirname(source), folder)
-        self.tame("lime", "stage", bad, os.path.join(folder, b"no", HOSTILE), status=1)
-        self.tame("lime", "stage", "--files-from", source, folder, shows=())
-        self.tame("lime", "stage", "--files-from", source + b".none", folder, status=1)
-        self.tame("lime", "stage", "--job", source, source, folder)
+        directory = self.directory()
+        self.tame("lime", "stage", source, directory)
+        self.tame("lime", "stage", bad, source + b".none", source, directory)
+        self.tame("lime", "stage", "-r", os.path.dirname(source), directory)
+        self.tame("lime", "stage", bad, os.path.join(directory, b"no", HOSTILE), status=1)
+        self.tame("lime", "stage", "--files-from", source, directory, shows=())
+        self.tame("lime", "stage", "--files-from", source + b".none", directory, status=1)
+        self.tame("lime", "stage", "--job", source, source, directory)
         os.symlink(b"none", os.path.join(os.path.dirname(source), HOSTILE + b"l"))
-        self.tame("lime", "stage", "-r", os.path.dirname(source), folder)
+        self.tame("lime", "stage", "-r", os.path.dirname(source), directory)
 
     def test_words(self):
         for args in ([HOSTILE], ["help", HOSTILE], ["stage", "-j", HOSTILE, "a", "b"],
@@ -172,8 +172,8 @@ class Lime(Harmless):
             self.tame("lime", "verify", *args, path, status=2)
 
     def test_old_names(self):
-        path, folder = self.file(FILE), self.folder()
-        alias = os.path.join(folder, b"lime_contents")
+        path, directory = self.file(FILE), self.directory()
+        alias = os.path.join(directory, b"lime_contents")
         os.symlink(limetest.program("lime"), alias)
         self.tame(os.fsdecode(alias), status=1)
         for name in ("lime_contents", "lemon_contents", "lime_unpack"):
@@ -185,11 +185,11 @@ class Lime(Harmless):
         self.tame("lime_unpack", path, status=0)
         words = HOSTILE.replace(b"\n", b"_")
         data = self.file(b"data", words)
-        done = self.tame("lime_pack", self.file(b"%s %s\n" % (words, words)), folder + b"/out",
+        done = self.tame("lime_pack", self.file(b"%s %s\n" % (words, words)), directory + b"/out",
                          status=0, shows=(SHOWN.replace(b"?FORGED", b"_FORGED"),), spared="\n\t",
                          cwd=os.path.dirname(data))
         self.assertEqual(done.count(b"\n"), 4)  # a heading, two for the record, a warning
-        self.tame("lime_pack", self.file(words + b" t"), folder + b"/out", status=1, shows=(),
+        self.tame("lime_pack", self.file(words + b" t"), directory + b"/out", status=1, shows=(),
                   spared="\n\t")
 
     def test_old_names_on_a_terminal(self):
@@ -234,13 +234,13 @@ class Json(Harmless):
         self.assertEqual(info["fields"][0]["name"], "su3gauge\u009b\u202ex\u202e")
 
     def test_others(self):
-        folder = self.folder()
+        directory = self.directory()
         for args in (["check", "--json", "--data", self.path],
                      ["checksum", "--json", self.path, str(len(METADATA) - 1)]):
             self.assertEqual(os.path.basename(self.json("lime", *args)["file"]), self.name)
-        staged = self.json("lime", "stage", "--json", self.path, folder)
+        staged = self.json("lime", "stage", "--json", self.path, directory)
         self.assertEqual(os.path.basename(staged["source"]), self.name)
-        done = run(["lime", "stage", "--json", self.path + b".none", folder])
+        done = run(["lime", "stage", "--json", self.path + b".none", directory])
         self.assertIsNone(harm_in(done.stdout + done.stderr))
         for command in ("ls", "info", "check", "checksum"):
             self.json("lime", command, "--json", self.path + b".none")
@@ -253,7 +253,7 @@ class Json(Harmless):
 @limetest.needs_fuse
 class Limefs(Harmless):
     def test_words(self):
-        path, where = self.file(FILE), self.folder()
+        path, where = self.file(FILE), self.directory()
         self.tame("limefs", b"-\x9b", path, where, status=2, shows=(b"'-?'",))
         for args in ([b"--" + HOSTILE, path, where], ["-o", HOSTILE, path, where],
                      ["-o", b"max_open=" + HOSTILE, path, where],
@@ -275,10 +275,10 @@ class Limefs(Harmless):
                   shows=())
 
     def test_status(self):
-        for args in ([self.folder()], [self.file(b"")], [self.folder() + b".none"]):
+        for args in ([self.directory()], [self.file(b"")], [self.directory() + b".none"]):
             self.tame("limefs", "--status", *args, status=1)
             self.tame("limefs", "--status", "--json", *args, status=1)
-        path = self.folder()
+        path = self.directory()
         try:
             os.setxattr(path, "user.limefs.stats", b'{"job": {"state": "\\u001b%s"}}' %
                         UTF8.replace(b"\x1b", b"").replace(b"\n", b""))
@@ -309,8 +309,8 @@ class Limefs(Harmless):
         limetest.put(os.path.join(os.path.dirname(bad), b"other"), header("t", 0, 1, 1, version=2))
 
         def look(where):
-            for folder, _, _ in os.walk(where):
-                os.listdir(folder)
+            for directory, _, _ in os.walk(where):
+                os.listdir(directory)
         output = self.in_foreground(os.path.dirname(bad), use=look)
         self.assertIn(SHOWN + b": index: offset", output)
         self.assertIn(SHOWN + b": index: offset",
@@ -373,7 +373,7 @@ class LimefsIo(Harmless):
             self.skipTest("needs MPI")
 
     def test_words(self):
-        where = self.folder()
+        where = self.directory()
         for word in (b"-\x9b", b"-\x1b", b"-\x1b\x9b", b"-\xe2\x80\xae"):
             self.tame(jobtest.IO, word, status=2, shows=())
         for args in ([b"--" + HOSTILE], [HOSTILE], ["--socket", "a", HOSTILE],
@@ -405,8 +405,8 @@ class LimefsIo(Harmless):
                     self.tame(jobtest.IO, *args, shows=())
 
     def test_a_job(self):
-        folder = self.tempdir()
-        socket = os.path.join(folder, os.fsdecode(HOSTILE))
+        directory = self.tempdir()
+        socket = os.path.join(directory, os.fsdecode(HOSTILE))
         path = os.fsdecode(self.file(bytes(1 << 20)))
         with jobtest.Job(2, path=socket) as job:
             client = job.client(1 << 20)
@@ -431,7 +431,7 @@ class LimefsIo(Harmless):
         return b"".join(line for line in output.splitlines(True) if line.startswith(program))
 
     def test_benchmark(self):
-        for args in (["-f", os.path.join(self.folder(), b"no", b"f"), "2", "1"],
+        for args in (["-f", os.path.join(self.directory(), b"no", b"f"), "2", "1"],
                      ["-r", "-f", self.file(b"no container" * 20), "1"]):
             done = mpitest.mpirun(1, os.path.join(limetest.BIN, "lemon_benchmark"), *args)
             self.assertEqual(done.returncode, 1)
@@ -442,11 +442,11 @@ class LimefsIo(Harmless):
     def test_bench(self):
         for args, status in ((["-b", HOSTILE, "f"], 2), (["--hint", b"k=" + HOSTILE, "f", "g"], 2),
                              (["-b", "posix", "--operations", "read", "--hint", HOSTILE, "f"], 2),
-                             (["-b", "posix", os.path.join(self.folder(), b"no", b"f")], 1),
+                             (["-b", "posix", os.path.join(self.directory(), b"no", b"f")], 1),
                              (["-b", "posix", "--operations", "read",
-                               os.path.join(self.folder(), b"f")], 1),
-                             (["-b", "posix", "--json", os.path.join(self.folder(), b"no", b"j"),
-                               os.path.join(self.folder(), b"f")], 1)):
+                               os.path.join(self.directory(), b"f")], 1),
+                             (["-b", "posix", "--json", os.path.join(self.directory(), b"no", b"j"),
+                               os.path.join(self.directory(), b"f")], 1)):
             done = mpitest.mpirun(1, os.path.join(limetest.BIN, "lime-bench"), *args)
             self.assertEqual(done.returncode, status, done.stderr)
             ours = self.lines_of(b"lime-bench: ", done.stderr)

@@ -71,10 +71,10 @@ def worst(verdicts):
 class Verdicts(limetest.TestCase):
     def setUp(self):
         super().setUp()
-        self.folder = self.tempdir()
+        self.directory = self.tempdir()
         self.files = {}
         for i, (name, data) in enumerate(damage.kinds().items()):
-            path = os.path.join(self.folder, f"{i:02}-{name.replace(' ', '-')}")
+            path = os.path.join(self.directory, f"{i:02}-{name.replace(' ', '-')}")
             limetest.put(path, data)
             self.files[name] = path
 
@@ -138,7 +138,7 @@ class Verdicts(limetest.TestCase):
             wanted = ["skipped" if VERDICTS[name][column] == "unreadable" else VERDICTS[name][column]
                       for name in self.files]
             for skipped, more in ("skipped", ["--list-skipped"]), ("bad", ["--all"]):
-                done = run(["lime", "check", "-r", "--json", *options, *more, self.folder])
+                done = run(["lime", "check", "-r", "--json", *options, *more, self.directory])
                 self.assertEqual(done.returncode, 1)
                 *got, totals = map(json.loads, done.stdout.splitlines())
                 verdicts = [skipped if verdict == "skipped" else verdict for verdict in wanted]
@@ -160,7 +160,7 @@ class Verdicts(limetest.TestCase):
                 self.assertEqual(done.returncode, STATUS[VERDICTS[name][0]], done.stderr)
                 self.assertEqual(b"problems" in done.stdout or bool(done.stderr),
                                  VERDICTS[name][0] != "good")
-        done = run(["lime", "info", "-r", "--json", self.folder])
+        done = run(["lime", "info", "-r", "--json", self.directory])
         self.assertEqual(done.returncode, 1)
         self.assertEqual([one["file"] for one in json.loads(done.stdout)],
                          [path for name, path in self.files.items()
@@ -246,9 +246,9 @@ class Beginnings(limetest.TestCase):
 
     def check(self, data):
         """The finding, and the offset that it names; None of another file."""
-        folder = self.tempdir()
-        limetest.put(os.path.join(folder, "f"), data)
-        done = run(["lime", "check", "-r", "--json", "--list-skipped", folder])
+        directory = self.tempdir()
+        limetest.put(os.path.join(directory, "f"), data)
+        done = run(["lime", "check", "-r", "--json", "--list-skipped", directory])
         one = json.loads(done.stdout.splitlines()[0])
         self.assertEqual(done.returncode, STATUS[one["verdict"]])
         return (one["findings"][0]["code"], one["findings"][0]["have"]) if one["findings"] else None
@@ -290,11 +290,11 @@ class Beginnings(limetest.TestCase):
 
     def test_a_sparse_beginning(self):
         """Gigabytes of zeros are not read."""
-        folder = self.tempdir()
-        with open(os.path.join(folder, "f"), "wb") as file:
+        directory = self.tempdir()
+        with open(os.path.join(directory, "f"), "wb") as file:
             file.seek(1 << 36)
             file.write(damage.configuration())
-        self.fails(["lime", "check", "-r", folder],
+        self.fails(["lime", "check", "-r", directory],
                    "f: the file begins with zeros instead of a record header\n")
 
 

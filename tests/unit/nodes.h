@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static struct limefs *new_tree(const char *folder)
+static struct limefs *new_tree(const char *directory)
 {
     struct stat st;
     struct limefs *fs = calloc(1, sizeof *fs);
@@ -17,7 +17,7 @@ static struct limefs *new_tree(const char *folder)
     limefs_lock_init(&fs->lock, LIMEFS_LOCK_FS);
     fs->foreground = true;
     fs->options.max_open = 1;
-    fs->source_fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    fs->source_fd = open(directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     assert_true(fs->source_fd >= 0);
     assert_int_equal(fstat(fs->source_fd, &st), 0);
     assert_int_equal(limefs_inodes_init(fs, LIMEFS_DIRECTORY, &st), 0);

@@ -20,7 +20,7 @@ enum {
 };
 
 static struct limefs shared = {.options = {.serves_others = 1}};
-static char folder[] = "/tmp/test_caller-XXXXXX";
+static char directory[] = "/tmp/test_caller-XXXXXX";
 
 void limefs_log(int priority, const char *format, ...)
 {
@@ -99,7 +99,7 @@ static bool has_group(gid_t group)
 static int file_of(const char *name, mode_t mode, uid_t uid, gid_t gid)
 {
     char path[64];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
     unlink(path);
     int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     assert_true(fd >= 0);
@@ -321,16 +321,16 @@ static int setup(void **state)
     limefs_creds_init(&shared);
     had_resource = has(CAP_SYS_RESOURCE);
     had_admin = has(CAP_SYS_ADMIN);
-    return mkdtemp(folder) && chmod(folder, 0755) == 0 ? 0 : -1;
+    return mkdtemp(directory) && chmod(directory, 0755) == 0 ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
     char path[64];
     (void)state;
-    snprintf(path, sizeof path, "%s/file", folder);
+    snprintf(path, sizeof path, "%s/file", directory);
     unlink(path);
-    return rmdir(folder);
+    return rmdir(directory);
 }
 
 AROUND_ALL(setup, teardown)

@@ -21,7 +21,7 @@ static void make_file(const char *path)
 }
 
 /* secret and tree/ side by side; links lead about. */
-static int enter_folder(void **state)
+static int enter_directory(void **state)
 {
     (void)state;
     if (!mkdtemp(outside) || chdir(outside) != 0)
@@ -34,7 +34,7 @@ static int enter_folder(void **state)
            symlink("file", "tree/a/b/link");
 }
 
-static int leave_folder(void **state)
+static int leave_directory(void **state)
 {
     (void)state;
     unlink("tree/a/b/file");
@@ -48,9 +48,9 @@ static int leave_folder(void **state)
     return chdir("/") == 0 ? rmdir(outside) : -1;
 }
 
-AROUND_ALL(enter_folder, leave_folder)
+AROUND_ALL(enter_directory, leave_directory)
 
-typedef int open_fn(int folder, const char *path, int flags);
+typedef int open_fn(int directory, const char *path, int flags);
 
 static void exercise(open_fn *open_it)
 {
@@ -76,9 +76,9 @@ static void exercise(open_fn *open_it)
         {"../secret", O_RDONLY, -EXDEV},
         {"/etc/passwd", O_RDONLY, -EXDEV},
     };
-    int folder = open("tree", O_PATH | O_CLOEXEC);
+    int directory = open("tree", O_PATH | O_CLOEXEC);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        int fd = open_it(folder, rows[i].path, rows[i].flags);
+        int fd = open_it(directory, rows[i].path, rows[i].flags);
         if (fd >= 0)
             assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
         if ((fd < 0 ? fd : 0) != rows[i].code)
@@ -86,7 +86,7 @@ static void exercise(open_fn *open_it)
         if (fd >= 0)
             close(fd);
     }
-    close(folder);
+    close(directory);
 }
 
 TEST(test_open_beneath)

@@ -412,14 +412,14 @@ TEST(test_names_of_chunks)
     struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
     const struct limefile_export_spec name = {.kind = LIMEFILE_EXPORT_ZARR};
     struct limefile_export *face;
-    uint64_t number, folder;
+    uint64_t number, directory;
     assert_int_equal(limefile_export_open(&f, &name, &face), 0);
-    assert_true(limefile_export_find(face, 0, "field", &folder));
-    assert_true(limefile_export_find(face, folder + 1, "4.0.0.0.0.0.0", &number));
+    assert_true(limefile_export_find(face, 0, "field", &directory));
+    assert_true(limefile_export_find(face, directory + 1, "4.0.0.0.0.0.0", &number));
     static const char *const none[] = {"5.0.0.0.0.0.0", "04.0.0.0.0.0.0", "4.0.0.0.0.0",
                                        "4.0.0.0.0.0.1", ".0.0.0.0.0.0",   "4.0.0.0.0.0.0.0"};
     for (size_t i = 0; i < COUNT(none); i++)
-        assert_false(limefile_export_find(face, folder + 1, none[i], &number));
+        assert_false(limefile_export_find(face, directory + 1, none[i], &number));
     limefile_export_close(face);
 }
 

@@ -28,7 +28,7 @@ static struct limefile_identity file(ino_t ino, off_t size)
     return (struct limefile_identity){.dev = 1, .ino = ino, .size = size, .mode = S_IFREG};
 }
 
-static struct limefile_identity folder(ino_t ino)
+static struct limefile_identity directory(ino_t ino)
 {
     return (struct limefile_identity){.dev = 1, .ino = ino, .mode = S_IFDIR};
 }
@@ -98,7 +98,7 @@ TEST_WITH(test_slots, set_up, tear_down)
 /* One file is one node, whatever its names: the kernel has its pages once. */
 TEST_WITH(test_links, set_up, tear_down)
 {
-    struct limefs_node *sub = child(fs->inodes.root, "sub", LIMEFS_DIRECTORY, folder(2));
+    struct limefs_node *sub = child(fs->inodes.root, "sub", LIMEFS_DIRECTORY, directory(2));
     struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
     assert_ptr_equal(child(sub, "two", LIMEFS_OTHER, file(10, 5)), one);
     assert_int_equal(one->lookups, 2);
@@ -248,8 +248,8 @@ TEST_WITH(test_known_of_a_container, set_up, tear_down)
 
 TEST_WITH(test_parents, set_up, tear_down)
 {
-    struct limefs_node *a = child(fs->inodes.root, "a", LIMEFS_DIRECTORY, folder(2));
-    struct limefs_node *b = child(a, "b", LIMEFS_DIRECTORY, folder(3));
+    struct limefs_node *a = child(fs->inodes.root, "a", LIMEFS_DIRECTORY, directory(2));
+    struct limefs_node *b = child(a, "b", LIMEFS_DIRECTORY, directory(3));
     uint64_t id = limefs_inode_node_id(a);
     limefs_node_forget(fs, a, 1); /* its child needs it */
     assert_ptr_equal(limefs_inode_find_node(fs, id), a);
@@ -260,7 +260,7 @@ TEST_WITH(test_parents, set_up, tear_down)
 
 TEST_WITH(test_moved, set_up, tear_down)
 {
-    struct limefs_node *to = child(fs->inodes.root, "to", LIMEFS_DIRECTORY, folder(2));
+    struct limefs_node *to = child(fs->inodes.root, "to", LIMEFS_DIRECTORY, directory(2));
     struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
     struct limefs_node *two = child(to, "two", LIMEFS_OTHER, file(11, 5));
     assert_int_equal(limefs_node_note_rename(fs, fs->inodes.root, "one", to, "two", true), 0);

@@ -146,7 +146,7 @@ TEST(test_wrong)
         {"-o verify=never a /", "verify: unknown value 'never' (off, open, stream)"},
         {"-o verify= a /", "verify: unknown value '' (off, open, stream)"},
         {"-o verify a /", "option 'verify' requires a value"},
-        {"-o mkdir=file a /", "mkdir: unknown value 'file' (folder, container)"},
+        {"-o mkdir=file a /", "mkdir: unknown value 'file' (directory, container)"},
         {"-o mpirun= a /", "option 'mpirun' requires a value"},
         {"-o job= a /", "option 'job' requires a value"},
         {"-o faces=1 a /", "option 'faces' takes no value"},

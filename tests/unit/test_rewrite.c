@@ -31,7 +31,7 @@ static bool fails(void)
     return true;
 }
 
-int openat(int folder, const char *path, int flags, ...)
+int openat(int directory, const char *path, int flags, ...)
 {
     va_list args;
     va_start(args, flags);
@@ -41,7 +41,7 @@ int openat(int folder, const char *path, int flags, ...)
         errno = EOPNOTSUPP;
         return -1;
     }
-    return (int)syscall(SYS_openat, folder, path, flags, mode);
+    return (int)syscall(SYS_openat, directory, path, flags, mode);
 }
 
 int fsync(int fd)
@@ -82,7 +82,7 @@ ssize_t copy_file_range(int in, off_t *in_at, int out, off_t *out_at, size_t n, 
 
 static struct {
     char path[64];
-    int folder, fd;
+    int directory, fd;
     int new_fd; /* of the container that was rewritten; or -1 */
     char name[NAME_MAX + 1];
     struct limefile_index *index;
@@ -93,7 +93,7 @@ static struct bytes read_all(void)
 {
     struct bytes b = {0};
     char buffer[4096];
-    int fd = openat(place.folder, place.name, O_RDONLY | O_CLOEXEC);
+    int fd = openat(place.directory, place.name, O_RDONLY | O_CLOEXEC);
     assert_true(fd >= 0);
     for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0;)
         bytes_add(&b, buffer, (size_t)n);
@@ -106,7 +106,7 @@ static int place_make(void **state)
     (void)state;
     strcpy(place.path, "/tmp/limefs-test-rewrite-XXXXXX");
     assert_non_null(mkdtemp(place.path));
-    place.folder = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    place.directory = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     strcpy(place.name, "c");
     return 0;
 }
@@ -115,7 +115,7 @@ static int place_make(void **state)
 static int place_remove(void **state)
 {
     (void)state;
-    close(place.folder);
+    close(place.directory);
     return rmdir(place.path);
 }
 
@@ -124,7 +124,8 @@ static int place_remove(void **state)
 static void place_fill(struct bytes b)
 {
     struct limefile_fd file;
-    place.fd = openat(place.folder, place.name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    place.fd =
+        openat(place.directory, place.name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     assert_true(place.fd >= 0);
     limefile_fd_init(&file, place.fd);
     assert_int_equal(limefile_write_full(&file.source, b.at, b.n, 0), 0);
@@ -141,7 +142,7 @@ static void place_empty(void)
     if (place.new_fd >= 0)
         close(place.new_fd);
     bytes_free(&place.start);
-    unlinkat(place.folder, place.name, 0);
+    unlinkat(place.directory, place.name, 0);
 }
 
 /* A message of three, one of one, one of two; the second record is long. */
@@ -166,7 +167,7 @@ static struct bytes six(void)
 static struct limefile_rewrite rewrite_of(uint64_t ordinal, struct limefile_record *record)
 {
     assert_int_equal(limefile_index_get(place.index, ordinal, record), 0);
-    return (struct limefile_rewrite){.dir_fd = place.folder,
+    return (struct limefile_rewrite){.dir_fd = place.directory,
                                      .name = place.name,
                                      .fd = place.fd,
                                      .index = place.index,
@@ -225,7 +226,7 @@ TEST_IN_PLACE(test_other_length)
             }
             assert_is(want);
             assert_int_equal(limefile_lock(place.fd), 0);
-            int other = openat(place.folder, place.name, O_RDWR | O_CLOEXEC);
+            int other = openat(place.directory, place.name, O_RDWR | O_CLOEXEC);
             assert_int_equal(limefile_lock(other), -EBUSY); /* it is locked already */
             close(other);
             assert_int_equal(fcntl(place.new_fd, F_GETFL) & O_ACCMODE, O_RDWR);
@@ -404,19 +405,20 @@ TEST_IN_PLACE(test_what_belongs_to_the_file)
 TEST_IN_PLACE(test_other_file_of_that_name)
 {
     place_fill(six());
-    assert_int_equal(renameat(place.folder, "c", place.folder, "d"), 0);
+    assert_int_equal(renameat(place.directory, "c", place.directory, "d"), 0);
     assert_int_equal(rewrite(2, NULL, 0), -ENOENT);
-    assert_int_equal(symlinkat("d", place.folder, "c"), 0);
+    assert_int_equal(symlinkat("d", place.directory, "c"), 0);
     assert_int_equal(rewrite(2, NULL, 0), -ESTALE);
     assert_int_equal(place.new_fd, -1);
-    unlinkat(place.folder, "c", 0);
-    close(openat(place.folder, "c", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    unlinkat(place.directory, "c", 0);
+    close(openat(place.directory, "c", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     assert_int_equal(rewrite(2, NULL, 0), -ESTALE);
-    unlinkat(place.folder, "d", 0);
+    unlinkat(place.directory, "d", 0);
     place_empty();
 }
 
-/* In a folder where all may make files: what has the temporary name may be another user's. */
+/* In a directory where all may make files: what has the temporary name may be another user's.
+ */
 TEST_IN_PLACE(test_other_file_of_the_temporary_name)
 {
     struct stat st;
@@ -424,15 +426,15 @@ TEST_IN_PLACE(test_other_file_of_the_temporary_name)
         skip();
     place_fill(six());
     int fd =
-        openat(place.folder, ".c.limefs-new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+        openat(place.directory, ".c.limefs-new", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     assert_int_equal(fchown(fd, 4711, 4711), 0);
     close(fd);
-    close(
-        openat(place.folder, ".c.limefs-new1", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    close(openat(place.directory, ".c.limefs-new1", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                 0600));
     assert_int_equal(rewrite(2, NULL, 0), 0);
-    assert_int_equal(fstatat(place.folder, ".c.limefs-new", &st, 0), 0);
+    assert_int_equal(fstatat(place.directory, ".c.limefs-new", &st, 0), 0);
     assert_int_equal(st.st_uid, 4711);
-    assert_int_equal(unlinkat(place.folder, ".c.limefs-new", 0), 0);
+    assert_int_equal(unlinkat(place.directory, ".c.limefs-new", 0), 0);
     /* The other one, left by a crash, is gone, or place_remove() fails. */
     place_empty();
 }
@@ -498,7 +500,7 @@ TEST_IN_PLACE(test_failures)
 static int count_others(void)
 {
     int n = 0;
-    DIR *dir = fdopendir(openat(place.folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    DIR *dir = fdopendir(openat(place.directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     assert_non_null(dir);
     for (struct dirent *e; (e = readdir(dir));)
         n += strcmp(e->d_name, ".") && strcmp(e->d_name, "..") && strcmp(e->d_name, place.name);
@@ -543,7 +545,7 @@ static int run_out_of_space(void)
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
         mount("limefs-test", place.path, "tmpfs", 0, "size=256k") != 0)
         return 77;
-    place.folder = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    place.directory = open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     place_fill(six());
     struct limefile_chunk much[] = {{place.fd, 0, 100000}, {place.fd, 0, 50000}};
     assert_int_equal(rewrite(1, much, 2), -ENOSPC);

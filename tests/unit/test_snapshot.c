@@ -6,7 +6,7 @@
 
 #include <errno.h>
 
-static char folder[256];
+static char directory[256];
 static struct limefs *fs;
 static struct limefs_node *one, *two;
 
@@ -15,7 +15,7 @@ static void write_container(const char *name, size_t n)
     char path[300];
     struct bytes b = {0};
     bytes_record(&b, "data", n, 'x', 0xc0);
-    snprintf(path, sizeof path, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/%s", directory, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     assert_true(fd >= 0 && write(fd, b.at, b.n) == (ssize_t)b.n);
     close(fd);
@@ -33,11 +33,11 @@ static int set_up(void **state)
 {
     (void)state;
     const char *tmp = getenv("TMPDIR");
-    snprintf(folder, sizeof folder, "%s/limefs-unit-XXXXXX", tmp ? tmp : "/tmp");
-    assert_non_null(mkdtemp(folder));
+    snprintf(directory, sizeof directory, "%s/limefs-unit-XXXXXX", tmp ? tmp : "/tmp");
+    assert_non_null(mkdtemp(directory));
     write_container("one", 100);
     write_container("two", 200);
-    fs = new_tree(folder);
+    fs = new_tree(directory);
     one = container("one");
     two = container("two");
     return 0;
@@ -49,7 +49,7 @@ static int tear_down(void **state)
     unlinkat(fs->source_fd, "one", 0);
     unlinkat(fs->source_fd, "two", 0);
     free_tree(fs);
-    return rmdir(folder);
+    return rmdir(directory);
 }
 
 static struct limefs_snapshot *current(struct limefs_node *node)

@@ -8,25 +8,25 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/test_source-XXXXXX";
+static char directory[] = "/tmp/test_source-XXXXXX";
 
-static int enter_folder(void **state)
+static int enter_directory(void **state)
 {
     (void)state;
-    return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
+    return mkdtemp(directory) && chdir(directory) == 0 ? 0 : -1;
 }
 
-static int leave_folder(void **state)
+static int leave_directory(void **state)
 {
     (void)state;
     unlink("file");
     unlink("fifo");
     unlink("socket");
     rmdir("dir");
-    return chdir("/") == 0 ? rmdir(folder) : -1;
+    return chdir("/") == 0 ? rmdir(directory) : -1;
 }
 
-AROUND_ALL(enter_folder, leave_folder)
+AROUND_ALL(enter_directory, leave_directory)
 
 /* The same calls must do the same on a file and in memory. */
 static void exercise(struct limefile_source *s)

@@ -114,7 +114,8 @@ struct limefs {
     struct limefs_readahead *readahead; /* readahead.h; NULL: nothing is read ahead */
     struct limefs_work_queue *errands;  /* the work queue of slow requests (work.h) */
 
-    /* Guards inodes, snapshots, exports and what is open. It is held briefly, never over I/O. */
+    /* Guards inodes, snapshots, exports and what is open. It is held briefly, never over I/O.
+     */
     struct limefs_lock lock;
     struct limefs_inodes inodes;
     struct limefs_snapshots snapshots;

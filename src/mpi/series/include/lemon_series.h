@@ -43,8 +43,8 @@ int lemonCloseSeries(LemonSeries *series);
 
 /*
  * Finds the newest checkpoint with a number less than `before` (LEMON_SERIES_NEWEST: no limit):
- * its number, and its path in `path`, a buffer of `bytes` bytes. LEMON_EOF for an empty series. A
- * program that cannot read it calls again with before = *number.
+ * its number, and its path in `path`, a buffer of `bytes` bytes. LEMON_EOF for an empty series.
+ * A program that cannot read it calls again with before = *number.
  *
  * The file is complete; its checksums detect later damage.
  */
