@@ -439,7 +439,7 @@ class Records(writelib.TestCase):
                                                      users.acl(0o644, 1, 6)),
         "setxattr c/second user.lime.offset": lambda: os.setxattr("c/second", "user.lime.offset",
                                                                   b"0"),
-        "setxattr c/second user.lime.type anew": lambda: os.setxattr(
+        "setxattr c/second user.lime.type again": lambda: os.setxattr(
             "c/second", Records.TYPE, b"x", os.XATTR_CREATE),
         "setxattr c/second user.lime.type of 128 bytes": lambda: os.setxattr(
             "c/second", Records.TYPE, b"t" * 128),

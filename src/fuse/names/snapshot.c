@@ -564,8 +564,7 @@ static int pin_by_name(struct limefs *fs, struct limefs_node *container,
     struct limefs_snapshot *snap = NULL;
     bool again;
     int err, file = -1, waits = 2; /* a program may replace the file all the time */
-    limefs_daemon_creds_enter();   /* once for all, as switching rights takes the most time here
-                                    */
+    limefs_daemon_creds_enter();   /* once for all, as switching takes the most time here */
     do { /* the file may have been replaced by now, by this mount, too */
         uint64_t seq = get_file_seq(fs, container);
         if (file >= 0)
