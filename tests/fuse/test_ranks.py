@@ -1,4 +1,4 @@
-"""Real jobs behind real mounts: ranks=N and job=SOCKET, while all goes well and while it does not."""
+"""Mounts with a real MPI job (ranks=N, job=SOCKET), in normal operation and after faults."""
 
 import errno
 import hashlib
@@ -20,8 +20,8 @@ from mpitest import MPIRUN, environment
 from writelib import put, read, until
 
 MIB = 1 << 20
-TIMEOUT = 2.0  # job_timeout, where jobs fail
-PATIENCE = 30.0  # where they do not: a busy disk may take seconds
+TIMEOUT = 2.0  # job_timeout in tests whose jobs fail
+PATIENCE = 30.0  # job_timeout in other tests: a busy disk can take seconds
 RECORD = 24 * MIB
 
 
@@ -34,26 +34,26 @@ def sha256(data):
 
 
 def serving(mount):
-    """The mount, started, once its job serves."""
+    """Start the mount, wait until its job serves, and return the mount."""
     mount.start()
     until(lambda: stats(mount)["job"]["state"] == "serving", 60)
     return mount
 
 
 def commands(mount):
-    """The mount's processes: {pid: (name, command line)}."""
+    """Return the mount's processes as {pid: (name, command line)}."""
     found = {}
     for pid in mount.pids():
         try:
-            words = read(f"/proc/{pid}/cmdline").split(b"\0")
-            found[pid] = os.path.basename(words[0].decode()), b" ".join(words).decode()
+            args = read(f"/proc/{pid}/cmdline").split(b"\0")
+            found[pid] = os.path.basename(args[0].decode()), b" ".join(args).decode()
         except (OSError, UnicodeError):
             pass
     return found
 
 
 def pids_of(mount, name):
-    """name: limefs (the daemon), supervisor, mpirun or limefs-io."""
+    """Return the pids of `name`: limefs (the daemon), supervisor, mpirun or limefs-io."""
     def kind(found):
         if found[0] == "prterun":  # what mpirun becomes, from Open MPI 5 on
             return "mpirun"
@@ -62,12 +62,12 @@ def pids_of(mount, name):
 
 
 def directories(pid):
-    """What is there of the jobs of one daemon."""
+    """Return the names of the shared-memory directories of one daemon's jobs."""
     return [name for name in os.listdir("/dev/shm") if name.startswith(f"limefs-{pid}-")]
 
 
 def signals(mount, name, number, pick=-1):
-    """What sends a signal to one of these processes, if there is any."""
+    """Return a function that sends a signal to one of these processes, if there is one."""
     def send():
         pids = pids_of(mount, name)
         if pids:
@@ -76,8 +76,8 @@ def signals(mount, name, number, pick=-1):
 
 
 def sum_while(path, harm, delay, skip=0):
-    """The sum of a file that is read slowly, from `skip` on, and not out of the kernel's cache,
-    while harm() is done after the delay."""
+    """Return the SHA-256 of a file that is read slowly, from `skip` on, without the kernel's cache;
+    harm() runs after `delay` seconds."""
     timer, digest = threading.Timer(delay, harm), hashlib.sha256()
     timer.start()
     with limetest.descriptor(path) as fd:
@@ -111,7 +111,7 @@ class TestCase(limetest.TestCase):
             **how)
 
     def foreign_job(self, ranks, env=None):
-        """Its socket; ended with the test."""
+        """Start a job that ends with the test; return the path of its socket."""
         path = os.path.join(self.tempdir(), "socket")
         job = subprocess.Popen([MPIRUN, "--oversubscribe", "-n", str(ranks),
                                 limetest.program("limefs-io"), "--socket", path, "--ready", "1"],
@@ -124,7 +124,7 @@ class TestCase(limetest.TestCase):
         return path
 
     def reads_everything_right(self, mount):
-        """Eight readers of different records at once, each another way."""
+        """Concurrent readers of all records, in four different ways, get the right data."""
         def cat(path):
             return self.run_ok(["cat", path])
 
@@ -177,30 +177,29 @@ class Ranks(TestCase):
             self.assertGreaterEqual(status["bytes_read"], stats(one)["forwarded_bytes"])
 
 
-
 class Faults(TestCase):
     records = 2
     dice = random.Random(11)
 
-    def sums_are_right_while(self, mount, harm, seconds=6.0):
-        """`harm` is done at a random moment of the reading, which is not too slow."""
+    def reads_right_during(self, mount, harm, seconds=6.0):
+        """A read gets the right data in time although harm() runs at a random moment."""
         begin = time.monotonic()
         self.assertEqual(sum_while(mount.join("data-1"), harm, self.dice.random() * 0.15),
                          sha256(self.data[1]))
         self.assertLess(time.monotonic() - begin, (TIMEOUT + seconds) * limetest.SLOWNESS)
 
     def reads(self, mount, i):
-        """Not out of the kernel's cache. A stopped job is noticed by who asks it."""
+        """Read without the kernel's cache: only a request makes the daemon detect a stopped job."""
         with open(mount.join(f"data-{i}"), "rb") as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             self.assertEqual(sha256(file.read()), sha256(self.data[i]))
         return True
 
-    def comes_back(self, mount):
+    def forwards_again(self, mount):
         before = stats(mount)["forwarded_bytes"]
 
         def forwards():
-            serving(mount)  # it may have been about to go
+            serving(mount)  # the job may have been about to end
             self.reads(mount, 0)
             return stats(mount)["forwarded_bytes"] > before
         until(forwards, 60)
@@ -215,10 +214,10 @@ class Faults(TestCase):
             with self.subTest(name, signal=number, rank=pick), \
                     serving(self.mount("ranks=3")) as mount:
                 daemon = pids_of(mount, "limefs")[0]
-                self.sums_are_right_while(mount, signals(mount, name, number, pick))
+                self.reads_right_during(mount, signals(mount, name, number, pick))
                 until(lambda mount=mount: self.reads(mount, 1) and
                       stats(mount)["job"]["connections"] > 1, 60)
-                self.comes_back(mount)
+                self.forwards_again(mount)
             self.assertEqual(directories(daemon), [])
 
     def test_many_kills(self):
@@ -230,9 +229,9 @@ class Faults(TestCase):
         with serving(self.mount("ranks=3")) as mount:
             daemon = pids_of(mount, "limefs")[0]
             for _ in range(100 if limetest.STRESS else 3):
-                self.sums_are_right_while(mount, harm)
+                self.reads_right_during(mount, harm)
                 serving(mount)
-            self.comes_back(mount)
+            self.forwards_again(mount)
         self.assertEqual(directories(daemon), [])
 
     def test_the_daemon_killed(self):
@@ -246,7 +245,7 @@ class Faults(TestCase):
             until(lambda: not directories(daemon))
 
     def test_daemon_and_supervisor_killed(self):
-        """Nobody is left who could clean up: the next one does."""
+        """The next daemon removes the directories that the killed daemon and supervisor left."""
         with serving(self.mount("ranks=2")) as mount:
             daemon = pids_of(mount, "limefs")[0]
             for pid in [*pids_of(mount, "supervisor"), daemon]:
@@ -256,7 +255,7 @@ class Faults(TestCase):
             pass
         self.assertEqual(directories(daemon), [])
 
-    def test_a_foreign_job_that_goes_and_comes(self):
+    def test_a_foreign_job_that_restarts(self):
         path = os.path.join(self.tempdir(), "socket")
         command = [MPIRUN, "--oversubscribe", "-n", "2", limetest.program("limefs-io"),
                    "--socket", path]
@@ -266,7 +265,7 @@ class Faults(TestCase):
                 job = subprocess.Popen(command, env=environment(), stdin=subprocess.DEVNULL,
                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
                 try:
-                    self.comes_back(mount)
+                    self.forwards_again(mount)
                     self.run_ok(["limefs-io", "--stop", path])
                 finally:
                     job.wait(30)
@@ -300,7 +299,7 @@ class Faults(TestCase):
 class Idle(TestCase):
     records = 1
 
-    def test_idle_is_free(self):
+    def test_idle_job_uses_no_cpu(self):
         seconds = 30 if limetest.STRESS else 4
         with serving(self.mount("ranks=4")) as mount:
             read(mount.join("data-0"))
@@ -309,7 +308,7 @@ class Idle(TestCase):
                     for pid in pids_of(mount, name)]
             self.assertEqual(len(pids), 7)
             before = cpu_seconds(pids)
-            time.sleep(seconds)  # what is measured is that nothing happens
+            time.sleep(seconds)  # in this time an idle job must use no CPU time
             self.assertLess(cpu_seconds(pids) - before, 0.3 * seconds / 30 + 0.03)
 
 

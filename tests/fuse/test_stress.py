@@ -1,4 +1,4 @@
-"""Names and containers that come and go while many read; limits of descriptors and of the log."""
+"""Names and containers change while many threads read; limits of descriptors and of the log."""
 
 import errno
 import os
@@ -39,8 +39,8 @@ class Replaced(limetest.TestCase):
         put(self.source + "/d/two", b"2")
         self.assertEqual(os.listdir(mount.join("d")), ["two"])
 
-    def test_a_deleted_container_is_let_go(self):
-        """Else its blocks would stay taken on the disk."""
+    def test_a_deleted_container_is_closed(self):
+        """The daemon closes a deleted container, so that its blocks become free."""
         path = put(self.source + "/c.lime", CONTAINER)
         mount = self.mount(self.source)
         for end in (lambda: os.unlink(path), lambda: replace(path, CONTAINER)):
@@ -48,7 +48,7 @@ class Replaced(limetest.TestCase):
             self.assertEqual(read(mount.join("c.lime/info")), b"hello")
             end()
             os.path.exists(mount.join("c.lime/info"))
-            time.sleep(1.1)  # while the kernel trusts the name
+            time.sleep(1.1)  # until the name expires in the kernel's cache
             os.path.exists(mount.join("c.lime/info"))
             self.assertNotIn(path + " (deleted)", mount.usage()[0])
 
@@ -61,17 +61,17 @@ class Replaced(limetest.TestCase):
             self.assertEqual(os.listdir(mount), ["001-other"])
 
     def test_all_at_once(self):
-        """Every record says where it belongs; what is read must be of one piece."""
+        """Each record contains its name and number: a read never mixes two records."""
         names = [f"d{i % 5}/c{i}" for i in range(60)]
         number = 0
 
-        def fresh(name):
+        def new_container(name):
             nonlocal number
             number += 1
             return limetest.container([(f"t{i}", f"{name} {number} {i}".encode().ljust(32) * n)
                                        for i, n in enumerate((1, 200, 9000))])
         for name in names:
-            put(os.path.join(self.source, name), fresh(name))
+            put(os.path.join(self.source, name), new_container(name))
         mount = self.mount(self.source, opts="max_open=2")
         seeds = random.Random(1)
 
@@ -87,25 +87,25 @@ class Replaced(limetest.TestCase):
                     entry.stat()
             except OSError:
                 return
-            pieces = {data[i:i + 32] for i in range(0, len(data), 32)}
-            self.assertEqual([piece.split()[2] for piece in pieces], [b"%d" % number], path)
+            parts = {data[i:i + 32] for i in range(0, len(data), 32)}
+            self.assertEqual([part.split()[2] for part in parts], [b"%d" % number], path)
 
         with limetest.meanwhile(use, threads=8):
-            self.change_all_the_time(names, fresh)
+            self.replace_and_rename(names, new_container)
         mount.stop()
 
-    def change_all_the_time(self, names, fresh):
+    def replace_and_rename(self, names, new_container):
         dice = random.Random(0)
         end = time.monotonic() + (60 if limetest.STRESS else 3)
         while time.monotonic() < end:
             path = os.path.join(self.source, dice.choice(names))
             directory = os.path.dirname(path)
-            dice.choice([lambda: replace(path, fresh(os.path.relpath(path, self.source))),
+            dice.choice([lambda: replace(path, new_container(os.path.relpath(path, self.source))),
                          lambda: os.path.exists(path) and os.unlink(path),
                          lambda: (os.rename(directory, directory + ".x"),
                                   os.rename(directory + ".x", directory))])()
             if os.geteuid() == 0 and dice.random() < 0.02:
-                put("/proc/sys/vm/drop_caches", b"2")  # the kernel forgets
+                put("/proc/sys/vm/drop_caches", b"2")  # the kernel drops its names and inodes
 
 
 @limetest.needs_fuse
@@ -129,7 +129,7 @@ class Bounds(limetest.TestCase):
         self.assertEqual(daemon.end(), 0)
         self.assertLess(daemon.words().count("\n"), 250)
 
-    def test_a_time_far_away(self):
+    def test_times_far_away(self):
         path = self.write("c.lime", CONTAINER)
         for when in (-(1 << 31), 13000000000):  # what ext4 can hold
             os.utime(path, (when, when))
@@ -144,8 +144,8 @@ class Starting(limetest.TestCase):
         self.path = self.write("c.lime", CONTAINER)
 
     def test_over_its_own_container(self):
-        """Or over the tree that it is in: the daemon must not come by its own mount to the
-        container, and wait for ever."""
+        """Mounted over its container or the tree around it, the daemon must not open the container
+        through its own mount and deadlock."""
         directory = os.path.dirname(self.path)
         for source in (self.path, directory):
             for opts in ("ro", "rw"):
@@ -161,7 +161,7 @@ class Starting(limetest.TestCase):
                 self.assertEqual(found, [b"another length", b"d" * 20, b"x"] if opts == "rw" else
                                  [b"hello", b"d" * 20])
 
-    def test_a_mount_point_that_is_no_directory(self):
+    def test_a_mount_point_that_is_not_a_directory(self):
         done = limetest.run(["limefs", self.path, self.write("file", b"")])
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, rb"limefs: .*/file: mount: .*[Nn]ot a directory")
@@ -178,14 +178,14 @@ class Starting(limetest.TestCase):
         process = subprocess.Popen([limetest.program("limefs"), self.path, self.tempdir()],
                                    pass_fds=[writing], stdout=writing, stderr=writing,
                                    stdin=subprocess.DEVNULL)
-        where = process.args[2]
+        mountpoint = process.args[2]
         os.close(writing)
         try:
             self.assertEqual(process.wait(20), 0)
-            with open(reading, "rb") as words:
-                self.assertEqual(words.read(), b"")  # the end: nobody else holds it
+            with open(reading, "rb") as output:
+                self.assertEqual(output.read(), b"")  # the end: no other process has it open
         finally:
-            subprocess.run(["umount", where], check=False)
+            subprocess.run(["umount", mountpoint], check=False)
 
 
 @limetest.needs_fuse
@@ -205,8 +205,8 @@ class Programs(limetest.TestCase):
             found = limetest.run(["find", mount.path, "-type", "f"], check=True).stdout
             self.assertEqual(len(found.split()), 2)
 
-    def test_ls_is_told_what_is_not_there(self):
-        """It would ask again for each file: a list of a million records is long enough."""
+    def test_unsupported_attributes(self):
+        """After EOPNOTSUPP ls does not query the attribute of each other record again."""
         with limetest.Mount(self.write("c.lime", CONTAINER)) as mount:
             for name in ("security.selinux", "system.posix_acl_access"):
                 self.assertErrno(errno.EOPNOTSUPP, os.getxattr, mount.join("info"), name)

@@ -1,4 +1,4 @@
-"""A directory mounted as a tree: containers are directories, other files stay what they are."""
+"""A directory mounted as a tree: containers appear as directories, other files unchanged."""
 
 import concurrent.futures
 import os
@@ -55,8 +55,8 @@ class Tree(limetest.TestCase):
             walked = sum(len(files) for _, _, files in os.walk(mount))
             self.assertEqual(walked, 2 * 2 + 4 + 1 + 1)  # records, files, a link, the fifo
 
-    def test_a_link_in_the_way_leads_nowhere(self):
-        """What the daemon may read, its users may not reach through a swapped directory."""
+    def test_a_directory_replaced_by_a_link(self):
+        """A user cannot reach files outside of the tree through a directory that became a link."""
         self.put("d/secret", b"the right one")
         outside = self.tempdir()
         put(os.path.join(outside, "secret"), b"outside of the tree")
@@ -68,10 +68,10 @@ class Tree(limetest.TestCase):
                 self.assertRaises(OSError, os.open, "secret", os.O_RDONLY, dir_fd=directory)
             finally:
                 os.close(directory)
-            self.assertEqual(os.readlink(mount.join("d")), outside)  # a link, and no more
+            self.assertEqual(os.readlink(mount.join("d")), outside)  # the mount shows a link
 
     def test_containers_replaced_at_once_are_seen(self):
-        """Within a tick of the clock that ctimes come from, too, and with old mtimes."""
+        """The mount shows changes within one tick of the ctime clock, and with old mtimes."""
         kinds = [limetest.container([(name, b"12345678")]) for name in ("even", "odd")]
         path = self.put("x", kinds[1])
         with limetest.Mount(self.top) as mount:
@@ -84,7 +84,7 @@ class Tree(limetest.TestCase):
                 os.rename(path + ".new", path)
                 self.assertEqual(os.listdir(mount.join("x")), ["001-odd" if i % 2 else "001-even"])
 
-    def test_a_plain_file_that_changes_is_read_anew(self):
+    def test_a_plain_file_that_changes_is_read_again(self):
         self.put("notes", b"a" * 100000)
         with limetest.Mount(self.top) as mount:
             self.assertEqual(read(mount.join("notes")), b"a" * 100000)
@@ -95,7 +95,7 @@ class Tree(limetest.TestCase):
         return stat.S_ISDIR(os.stat(mount.join(name)).st_mode)
 
     def test_a_plain_file_becomes_a_container(self):
-        """In place, of the same size, and with its old time: the time of its attributes tells."""
+        """The ctime shows a change in place that keeps the size and the mtime."""
         path = self.put("x", b"p" * len(CONTAINER))
         times = os.stat(path)
         with limetest.Mount(self.top, opts="attr_timeout=0,entry_timeout=0") as mount:
@@ -105,7 +105,7 @@ class Tree(limetest.TestCase):
             self.assertTrue(self.is_dir(mount, "x"))
 
     def test_changed_in_the_tick_of_its_last_change(self):
-        """What a look has found then is not remembered. (Linux 6.13 has finer ticks.)"""
+        """The daemon caches no result of a check in that tick. (Linux 6.13 has finer ticks.)"""
         with limetest.Mount(self.top, opts="attr_timeout=0,entry_timeout=0") as mount:
             for i in range(50):
                 name = f"x{i}"
@@ -120,13 +120,13 @@ class Tree(limetest.TestCase):
             fd = os.open(mount.join("x"), os.O_RDONLY)
             self.put("y", b"p" * 1000)
             os.rename(os.path.join(self.top, "y"), os.path.join(self.top, "x"))
-            os.fstat(fd)  # takes its attributes, and looks into nothing
+            os.fstat(fd)  # gets attributes without reading the file
             is_dir = self.is_dir(mount, "x")
             os.close(fd)
         self.assertFalse(is_dir)
 
     def test_many_containers_few_open(self):
-        """Containers and indices kept are bounded; records stay readable all the same."""
+        """max_open bounds open containers and cached indices; all records stay readable."""
         count = 300
         for i in range(count):
             self.put(f"conf.{i:04d}", limetest.container([("n", b"%d" % i), ("d", b"x" * 100)]))
@@ -136,7 +136,7 @@ class Tree(limetest.TestCase):
             for i in range(count):
                 self.assertEqual(read(mount.join(f"conf.{i:04d}/n")), b"%d" % i)
             self.assertLessEqual(len(os.listdir(f"/proc/{pid}/fd")), before + 8 + 20)
-            # The kernel still knows the names; the containers behind them are opened again.
+            # The kernel has the names cached; the daemon opens their containers again.
             fds = [os.open(mount.join(f"conf.{i:04d}/n"), os.O_RDONLY) for i in range(count)]
             for i, fd in enumerate(fds):
                 self.assertEqual(os.read(fd, 10), b"%d" % i)
@@ -150,8 +150,8 @@ class Tree(limetest.TestCase):
             with concurrent.futures.ThreadPoolExecutor(16) as pool:
                 self.assertTrue(all(pool.map(check, order)))
 
-    def test_mounting_looks_into_nothing(self):
-        """A tree whose containers cannot be read is mounted and listed all the same."""
+    def test_mounting_reads_no_container(self):
+        """limefs mounts and lists a tree without reading its containers."""
         for i in range(50):
             self.put(f"conf.{i}")
         with limetest.Mount(self.top) as mount:
@@ -173,7 +173,7 @@ class Tree(limetest.TestCase):
     def test_a_mount_point_inside_the_tree_is_refused(self):
         os.makedirs(os.path.join(self.top, "in/side"))
         self.fails(["limefs", self.top, os.path.join(self.top, "in/side")],
-                       "choose another mount point", timeout=10)
+                   "choose another mount point", timeout=10)
 
 
 if __name__ == "__main__":

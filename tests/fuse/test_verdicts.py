@@ -20,7 +20,7 @@ CHECKSUM, REASON = "user.lime.checksum", "user.lime.reason"
 PLAIN = "a plain file"
 NO_DATA = None
 
-# By the verdict on the data, and the exit status of lime verify of the container.
+# {(verdict on the data, exit status of lime verify on the container): names of files}
 TABLE = {name: row for row, names in {
     ("good", 0): [
         "good", "bad link", "wrong plaquette", *damage.harmless(), "good.nersc", "link.nersc",
@@ -50,7 +50,7 @@ TABLE = {name: row for row, names in {
     ("unverified", 3): ["no checksum"],
 }.items() for name in names}
 
-# Files of the cases: the verdict on the data, and its reason.
+# {file in limetest.CASES: (verdict on the data, reason)}
 CASES = {
     "bad-sum.nersc": ("bad", "checksum 8b1942b0, not 8b1942b1 as in the header"),
     "bad-plaq.nersc": ("bad", "plaquette 0.000544516767399, not 0.1234445170 as in the header"),
@@ -69,14 +69,14 @@ def attribute(path, name):
 
 
 def data_record(directory):
-    """The path of the record with the data; None if there is none."""
+    """Return the path of the data record, or None."""
     found = [name for name in os.listdir(directory)
              if name[0].isdigit() and name.endswith("-binary-data")]
     return os.path.join(directory, found[0]) if found else None
 
 
 def opens(path):
-    """The errno of an attempt to open it for reading, or 0."""
+    """Open `path` for reading; return 0 or the errno."""
     try:
         os.close(os.open(path, os.O_RDONLY))
     except OSError as error:
@@ -85,7 +85,7 @@ def opens(path):
 
 
 def checked(names, *options):
-    """What lime check says of each: its findings, and the state of its checksums."""
+    """Return what lime check --json reports for the files."""
     done = limetest.run(["lime", "check", "--json", *options, *names])
     return json.loads(done.stdout)
 
@@ -101,7 +101,7 @@ class Damaged(limetest.TestCase):
             os.utime(path, (1e9, 1e9))
 
     def shown(self, mount):
-        """[(name, the path of its directory, verdict, status)]"""
+        """Yield (name, directory, verdict, status) of each file shown as a container."""
         self.assertEqual(set(TABLE), set(damage.kinds()))
         for name, row in TABLE.items():
             path = mount.join(name)
@@ -110,16 +110,16 @@ class Damaged(limetest.TestCase):
                 yield name, path, *row
 
     def assert_verify(self, directory, verdict, status):
-        """What lime verify says of a container."""
+        """lime verify reports this verdict and exits with this status for a container."""
         done = limetest.run(["lime", "verify", "--json", directory])
-        said = {line["file"]: line for line in map(json.loads, done.stdout.splitlines())}
+        reported = {line["file"]: line for line in map(json.loads, done.stdout.splitlines())}
         self.assertEqual((done.returncode, done.stderr), (status, b""))
         record = data_record(directory)
         if record:
-            self.assertEqual(said[record]["verdict"], verdict)
-            self.assertEqual("reason" in said.pop(record), verdict != "good")
+            self.assertEqual(reported[record]["verdict"], verdict)
+            self.assertEqual("reason" in reported.pop(record), verdict != "good")
         bad_structure = status == 1 and verdict != "bad"
-        self.assertEqual([line["verdict"] for line in said.values()], ["bad"] * bad_structure)
+        self.assertEqual([line["verdict"] for line in reported.values()], ["bad"] * bad_structure)
 
     def test_on_request(self):
         with limetest.Mount(self.directory, opts="formats") as mount:
@@ -138,11 +138,11 @@ class Damaged(limetest.TestCase):
                         self.assertEqual(listed, verdict != "good")
             done = limetest.run(["lime", "verify", "--json", mount.path])
             self.assertEqual(done.returncode, 1)
-            said = {os.path.basename(line["file"]): line["verdict"]
+            reported = {os.path.basename(line["file"]): line["verdict"]
                     for line in map(json.loads, done.stdout.splitlines())}
-            for name, row in TABLE.items():  # what is left of a file is not passed over
+            for name, row in TABLE.items():  # lime verify reports remains of containers
                 if row is PLAIN:
-                    self.assertEqual(said.get(name), "bad", name)
+                    self.assertEqual(reported.get(name), "bad", name)
 
     def test_before_it_is_opened(self):
         with limetest.Mount(self.directory, opts="formats,verify=open") as mount:
@@ -153,9 +153,9 @@ class Damaged(limetest.TestCase):
                         want = errno.EIO if verdict == "bad" else 0
                         self.assertEqual(opens(record), want)
                         self.assertEqual(attribute(record, CHECKSUM), verdict)
-                        face = record + ".npy"
-                        if os.path.exists(face):
-                            self.assertEqual(opens(face), want)
+                        export = record + ".npy"
+                        if os.path.exists(export):
+                            self.assertEqual(opens(export), want)
                     self.assert_verify(path, verdict, status)
 
     def test_at_the_end_of_a_stream(self):
@@ -179,10 +179,10 @@ class Damaged(limetest.TestCase):
                     self.assertEqual(attribute(record, CHECKSUM), verdict)
 
     def assert_same_findings(self, mount, options):
-        """lime check finds in the mount what it finds in the file, but for padding. A file in
-        another format has a header there and not a record, and its own words."""
+        """lime check has the same findings in the mount as in the file, except padding; of a file
+        in another format, only the codes of the findings are the same."""
         names = [name for name, *_ in self.shown(mount)]
-        if not options:  # it does not examine other formats
+        if not options:  # without options lime check skips other formats
             names = [name for name in names if damage.is_container(name)]
         files = checked([os.path.join(self.directory, name) for name in names], *options)
         shown = checked([mount.join(name) for name in names], *options)
@@ -207,8 +207,7 @@ class Damaged(limetest.TestCase):
                 self.assert_same_findings(mount, options)
 
     def test_check_where_data_are_withheld(self):
-        """Data that are bad cannot be opened, or not read to the end: lime check knows that they
-        are bad, and not merely unreadable."""
+        """lime check reports bad data that the mount withholds as bad, not as unreadable."""
         for verify in "open", "stream":
             with limetest.Mount(self.directory, opts=f"formats,verify={verify}") as mount:
                 self.assert_same_findings(mount, ())
@@ -246,8 +245,8 @@ class Cases(limetest.TestCase):
                     done = limetest.run(["lime", "check", *options, "-r", mount.join(name)])
                     self.assertEqual(done.returncode, 1, (name, options, done))
 
-    def test_figures_are_compared_as_in_a_file(self):
-        """openQCD's plaquette within 1e-9, NERSC's in double precision within 1e-7."""
+    def test_tolerance_of_plaquettes(self):
+        """It is 1e-9 for openQCD, and 1e-7 for NERSC in double precision, as for the file."""
         u, directory = damage.links(), self.tempdir()
         plaquette = damage.gaugelib.plaquette(u)
         for name, data, good in (
@@ -272,7 +271,7 @@ class Cases(limetest.TestCase):
 @limetest.needs_fuse
 class Exports(limetest.TestCase):
     def test_damaged_data_get_no_new_checksum(self):
-        """A file of another format has a checksum of its own, which would be right."""
+        """Bad data have no exports, whose own checksum would make the data appear good."""
         for name, good in (("good", True), ("bit in the data", False), ("no checksum", True)):
             path = self.write("c.lime", damage.kinds()[name])
             with limetest.Mount(path) as mount:
@@ -293,7 +292,7 @@ class Exports(limetest.TestCase):
 
 class Unreadable(limetest.TestCase):
     def test_a_disk_that_fails(self):
-        """What cannot be read is not called bad, and is verified when it can be read again."""
+        """Data that cannot be read are unreadable, not bad; the next verification reads again."""
         directory = self.tempdir()
         for name in "good", "good.nersc":
             put(os.path.join(directory, name), damage.kinds()[name])
@@ -302,7 +301,7 @@ class Unreadable(limetest.TestCase):
         with limetest.Mount(directory, opts="formats", env=store.environment(later=100)) as mount:
             for name in "good", "good.nersc":
                 record = data_record(mount.join(name))
-                attribute(record, CHECKSUM)  # its metadata have been read
+                attribute(record, CHECKSUM)  # makes the daemon read the metadata
                 store.arm(faults.DAEMON, "pread", 1, errno.EIO, lasts=True)
                 done = limetest.run(["lime", "verify", record])
                 store.disarm()
