@@ -1,11 +1,11 @@
-"""What users of root's mount do to each other: attacks, and what must not come of them.
+"""Attacks by a user of root's mount on another user's files.
 
-The tree is a file system like any other: below the mount its users rename and exchange what they
-may. The victim owns what nobody else may read or write, ann is the one who wants it. Nothing that
-is kept may be read, changed, or given to anybody; what ann was told is written is in her own files.
+Users can rename and exchange files in the tree below the mount. The victim owns files that no other
+user may read or write; ann tries to get at them. She must not read or change a protected file, nor
+become its owner; data whose write succeeded must be in her own files.
 
-Races are forced: names change places before each call of the daemon and of the ranks in turn
-(faults.renames()). With STRESS others rename as fast as they can, too.
+The tests force races: names change before each call of the daemon and of the ranks in turn
+(faults.renames()). With STRESS, other processes also rename as fast as they can.
 """
 
 import contextlib
@@ -34,8 +34,7 @@ MARK = b"SECRET"
 SECRET = MARK * 2000
 JOB = ("ranks=2", "forward_from=1M", "extent=1M", "window=8M", "job_timeout=30")
 
-# Calls beside others that rename.
-TRIES = 30000
+TRIES = 30000  # calls while another process renames
 
 
 def secret_container():
@@ -46,7 +45,7 @@ def own_container(n=100):
     return limetest.container([("inner", b"m" * n), ("data", b"m" * n)])
 
 
-# ---- what ann does: in her own process ----
+# ---- calls that ann's process makes ----
 
 _held = {}
 
@@ -58,7 +57,7 @@ def hold(name, path, flags=os.O_PATH):
     _held[name] = fd
 
 
-def let_go():
+def close_held():
     for fd in _held.values():
         with contextlib.suppress(OSError):
             os.close(fd)
@@ -66,7 +65,7 @@ def let_go():
 
 
 def at(name):
-    """A path to what is held, which no renaming leads astray."""
+    """Return a path to the held file that does not depend on its name."""
     return f"/proc/self/fd/{_held[name]}"
 
 
@@ -96,7 +95,7 @@ def write_held(data):
 
 
 def write_through(fd, data):
-    """Whether all of it was acknowledged."""
+    """Return whether all writes, fsync() and close() succeeded."""
     try:
         for begin in range(0, len(data), 256 * 1024):
             writelib.write_all(fd, data[begin:begin + 256 * 1024])
@@ -112,25 +111,25 @@ def write_through(fd, data):
     return True
 
 
-def words(call):
-    """A call for a message."""
+def describe(call):
+    """Format a call for a message."""
     return " ".join(getattr(word, "__name__", str(word))[-24:] for word in call)
 
 
-def over_and_over(most, *functions_and_args):
-    """Each of some calls, so often; errors are none. Values that bear the mark."""
+def call_repeatedly(count, *functions_and_args):
+    """Make `count` calls in turn, ignoring OSError; return the first value that contains MARK."""
     found = []
-    for i in range(most):
+    for i in range(count):
         function, *args = functions_and_args[i % len(functions_and_args)]
         with contextlib.suppress(OSError):
             value = function(*args)
             if MARK in repr(value).encode():
-                found.append(f"{words((function, *args))}: {value!r:.60}")
+                found.append(f"{describe((function, *args))}: {value!r:.60}")
     return found[:1]
 
 
 class TestCase(limetest.TestCase):
-    """A tree, its users, and a mount of it by root for all."""
+    """A tree, its users, and root's mount of the tree for all users."""
 
     OPTS = ()
 
@@ -142,9 +141,9 @@ class TestCase(limetest.TestCase):
             mpitest.need_job(self)
         self.top = users.open_directory()
         users.reach(self, self.top)
-        self.faults = None  # of the mount: those of the last one
-        self.keeps = []
-        self.addCleanup(self.forget)
+        self.faults = None  # faults of the last mount
+        self.protected = []
+        self.addCleanup(self.close_protected)
         self.ann = users.User(self, ANN, groups=[GROUP], name="ann")
         self.accomplice = users.User(self, ANN, groups=[GROUP], name="ann's accomplice")
         self.count = 0
@@ -153,7 +152,7 @@ class TestCase(limetest.TestCase):
         return os.path.join(self.top, *names)
 
     def shared_directory(self, mode=0o777):
-        """A new directory in which all may do everything; its name."""
+        """Create a directory that is open to all users; return its name."""
         self.count += 1
         return os.path.basename(users.directory(self.under(f"both{self.count}"), 0, mode))
 
@@ -163,7 +162,7 @@ class TestCase(limetest.TestCase):
                                env=self.faults.environment(mpitest.environment()),
                                opts=["allow_other", *self.OPTS, *opts]).start()
         self.addCleanup(mount.stop)
-        self.addCleanup(self.ann.attempt, let_go)
+        self.addCleanup(self.ann.attempt, close_held)
         if self.job:
             writelib.until(lambda: self.stats(mount)["job"]["state"] == "serving", 60)
         return mount
@@ -171,39 +170,38 @@ class TestCase(limetest.TestCase):
     def stats(self, mount):
         return json.loads(os.getxattr(mount.path, "user.limefs.stats"))
 
-    def keep(self, path):
-        self.keeps.append(users.Kept(path))
+    def protect(self, path):
+        self.protected.append(users.Kept(path))
         return path
 
-    def forget(self):
-        for kept in self.keeps:
-            kept.close()
-        self.keeps.clear()
+    def close_protected(self):
+        for file in self.protected:
+            file.close()
+        self.protected.clear()
 
     def harm(self):
-        """What was done to anything that is kept, in words. Names in a directory of all, anybody may
-        take away."""
-        return [f"{os.path.relpath(kept.path, self.top)}: {what}: {then!s:.60} -> {now!s:.60}"
-                for kept in self.keeps for what, (then, now) in kept.changes().items()
-                if not (kept.removable and what == "links" and now < then)]
+        """Describe all changes of protected files but removals, which shared directories allow."""
+        return [f"{os.path.relpath(file.path, self.top)}: {what}: {then!s:.60} -> {now!s:.60}"
+                for file in self.protected for what, (then, now) in file.changes().items()
+                if not (file.removable and what == "links" and now < then)]
 
-    def assertKept(self, what, found=()):
-        """Nor was anything found that should not have been."""
+    def assertUnharmed(self, what, found=()):
+        """No protected file has changed, and `found` is empty."""
         harm = [*found, *self.harm()]
-        self.forget()
-        self.assertNone(harm, f"{what}: done to what is the victim's")
+        self.close_protected()
+        self.assertNone(harm, f"{what}: harm to the victim's files")
 
     def assertNone(self, found, what):
-        """One line each."""
+        """If `found` is not empty, fail with a line for each item."""
         if found:
             self.fail("\n".join([f"{what}:", *found]))
 
 
-# ---- names that lead elsewhere as soon as the kernel has seen them ----
+# ---- names that change after the kernel has cached them ----
 
 
 def inside(path, name, function, *args):
-    """Of what is in a directory or a container."""
+    """Call the function on an entry of a directory or container."""
     return function(os.path.join(path, name), *args)
 
 
@@ -224,18 +222,18 @@ def rename_out(path, name):
 
 
 def listed(path):
-    """As a whole, by what may be held open already."""
+    """List a directory by a descriptor."""
     with limetest.descriptor(path, os.O_RDONLY | os.O_DIRECTORY) as fd:
         return os.listdir(fd)
 
 
-THEIRS = "user.theirs"  # its name is for all to see, its value is not
+THEIRS = "user.theirs"  # any user may list it, but not read its value
 ATTRIBUTES = [
     (os.chmod, 0o666), (os.chown, -1, GROUP), (os.utime,), (os.utime, (1, 1)),
     (os.setxattr, "user.ann", b"1"), (os.setxattr, users.ACL, users.acl(0o660, ANN, 7)),
     (os.removexattr, THEIRS), (os.getxattr, THEIRS), (os.listxattr,)]
 
-# By name or by what is held: what the kernel lets ann do to her own, and to nobody else's.
+# Calls by name or by descriptor that the kernel allows ann on her own files, and no others.
 CALLS = {
     "file": ATTRIBUTES + [
         (os.chmod, 0o4755), (os.chown, ANN, ANN), (os.truncate, 0), (os.truncate, 100000),
@@ -265,7 +263,7 @@ CALLS = {
 }
 READS = (os.getxattr, read_some, listed)
 
-# By a descriptor that is open already: these change what it was opened for.
+# Calls by an open descriptor: they change the file that was opened.
 BY_DESCRIPTOR = [
     (os.fchmod, 0o666), (os.fchown, -1, GROUP), (os.ftruncate, 0), (os.ftruncate, 100000),
     (os.utime, (1, 1)), (os.setxattr, "user.ann", b"1"),
@@ -284,22 +282,22 @@ def by_descriptor(function, *args):
 
 
 class Pairs(TestCase):
-    """Something of ann's, and something of the victim's that takes its place."""
+    """Exchanges of a file of ann's with a file of the victim's."""
 
     def pair(self, kind, other, mode=0o777):
-        """In a directory of all; its name."""
+        """Create one of each in a shared directory; return the directory's name."""
         both = self.shared_directory(mode)
         users.put(self.under(both, "spare"), b"ann's", ANN)
-        self.thing(kind, self.under(both, "own"), ANN, 0o644)
-        self.thing(other, self.under(both, "theirs"), VICTIM, 0o600)
+        self.create(kind, self.under(both, "own"), ANN, 0o644)
+        self.create(other, self.under(both, "theirs"), VICTIM, 0o600)
         return both
 
-    def thing(self, kind, path, uid, mode):
-        """`mode`: whether others may look at it."""
+    def create(self, kind, path, uid, mode):
+        """Create a file, container, directory or link; `mode`: whether others may read it."""
         theirs = uid == VICTIM
         if kind == "link":
             secret = users.put(os.path.join(users.open_directory(), "secret"), SECRET, 0, 0o600)
-            os.symlink(self.keep(secret), path)
+            os.symlink(self.protect(secret), path)
             return
         if "directory" in kind:
             self.directory(path, uid, 0o755 if kind == "open directory" or not theirs else 0o700)
@@ -309,15 +307,15 @@ class Pairs(TestCase):
             users.put(path, SECRET if theirs else b"ann's", uid, mode)
         if theirs:
             os.setxattr(path, THEIRS, MARK)
-            self.keep(path)
+            self.protect(path)
 
     def directory(self, path, uid, mode):
-        """With something of each kind in it."""
+        """Create a directory with an entry of each kind."""
         users.directory(path, uid)
         users.directory(os.path.join(path, "sub"), uid)
         users.put(os.path.join(path, "empty"), b"", uid)
         for name, kind in (("file", "file"), ("c.lime", "container")):
-            self.thing(kind, os.path.join(path, name), uid, 0o644)
+            self.create(kind, os.path.join(path, name), uid, 0o644)
         if uid == VICTIM:
             users.put(os.path.join(path, MARK.decode()), b"", uid)
         os.chmod(path, mode)
@@ -326,14 +324,14 @@ class Pairs(TestCase):
         users.exchange(self.under(both, "own"), self.under(both, "theirs"))
 
     def swap_and_call(self, both, call):
-        """What ann's call gives after the two have changed places: its errno, and the harm done, of
-        which to read what bears the mark is a kind."""
+        """Exchange the two names and make ann's call; return its errno and the harm, which includes
+        a value with MARK."""
         self.swap(both)
         code, value = self.ann.batch([call])[0]
         return code, self.harm() + [f"read: {value!r:.60}"] * (MARK in repr(value).encode())
 
-    def known(self, path, kind):
-        """The kernel has looked at it, as ann does."""
+    def cache_names(self, path, kind):
+        """Let ann look the names up, so that the kernel caches them."""
         names = {"container": ["002-data", "data"], "file": []}.get(
             kind, ["file", "empty", "sub", "c.lime", "c.lime/002-data"])
         calls = [(os.stat, path), *((os.stat, os.path.join(path, name)) for name in names)]
@@ -342,21 +340,21 @@ class Pairs(TestCase):
 
 @limetest.needs_fuse
 class Stale(Pairs):
-    """The kernel knows a name for attr_timeout, in which it leads to something else already."""
+    """The kernel has a name cached for attr_timeout, but it leads to another file by now."""
 
     def attack(self, mount, kind, others, calls, ways):
         found = []
         for call, other, way, job in pairwise(calls, others, ways, (False, True)):
             if job == self.job:
-                found += [f"{words(call)}: by {way}, of a {kind}, now a {other}: {line}"
+                found += [f"{describe(call)}: by {way}, of a {kind}, now a {other}: {line}"
                           for line in self.attack_once(mount, kind, other, call, way)[:1]]
         self.assertNone(found, f"{len(found)} kinds of harm")
 
     def attack_once(self, mount, kind, other, call, way):
-        """The harm that was done."""
+        """Return the harm that one call does."""
         both = self.pair(kind, other)
         path = mount.join(both, "own")
-        self.known(path, kind)
+        self.cache_names(path, kind)
         own = users.Kept(self.under(both, "own"))
         if way == "name":
             call = (call[0], path, *call[1:])
@@ -364,13 +362,13 @@ class Stale(Pairs):
             self.ann.call(hold, "it", path, os.O_PATH if way == "path" else os.O_RDWR)
             call = (by_held if way == "path" else by_descriptor, *call)
         code, harm = self.swap_and_call(both, call)
-        self.ann.call(let_go)
+        self.ann.call(close_held)
         if other == "open directory":
             harm = [line for line in harm if not line.startswith("read: ")]
         if way == "descriptor" and code == 0 and not own.changes():
-            harm.append("acknowledged, and not done to her own")
+            harm.append("acknowledged, but not done to her own")
         own.close()
-        self.forget()
+        self.close_protected()
         return harm
 
     def test_files(self):
@@ -396,9 +394,8 @@ class Stale(Pairs):
                 reads = [call for call in calls if call[0] in READS or call[-1] in READS]
                 self.attack(mount, kind, (kind,), reads, ("name", "path"))
 
-
     def test_new_containers(self):
-        """Ann's mkdir, of which the mount remembers the name."""
+        """The mount remembers the name of a container that ann has made by mkdir."""
         mount = self.mounted("rw")
         found = []
         for call, other, job in pairwise(CALLS["container"],
@@ -409,15 +406,15 @@ class Stale(Pairs):
             os.unlink(self.under(both, "own"))
             self.ann.call(os.mkdir, mount.join(both, "own"))
             _, harm = self.swap_and_call(both, (call[0], mount.join(both, "own"), *call[1:]))
-            found += [f"{words(call)}: of a new container, now a {other}: {line}"
+            found += [f"{describe(call)}: of a new container, now a {other}: {line}"
                       for line in harm[:1]]
-            self.forget()
+            self.close_protected()
         self.assertNone(found, f"{len(found)} kinds of harm")
 
-    def test_records_that_are_open(self):
-        """What is written, and acknowledged, is in ann's container, wherever that is by then."""
+    def test_open_records(self):
+        """Data whose write was acknowledged are in ann's container even if its name has changed."""
         mount = self.mounted("rw")
-        changes = {"data": (os.O_WRONLY, "in place"), "inner": (os.O_WRONLY | os.O_TRUNC, "anew"),
+        changes = {"data": (os.O_WRONLY, "in place"), "inner": (os.O_WRONLY | os.O_TRUNC, "cut"),
                    "new": (os.O_WRONLY | os.O_CREAT, "appended"),
                    "002-data": (os.O_WRONLY | os.O_APPEND, "grown")}
         for place in ("own", "own/c.lime"):
@@ -435,18 +432,18 @@ class Stale(Pairs):
         self.swap(both)
         data = b"what ann has written" * 100
         acknowledged = self.ann.call(write_held, data)
-        self.ann.call(let_go)
-        self.assertKept("an open record was written")
-        path = self.under(both, place.replace("own", "theirs"))  # which she may have written anew
-        held = os.pread(own, 1 << 20, 0) + (writelib.read(path) if os.path.isfile(path) else b"")
+        self.ann.call(close_held)
+        self.assertUnharmed("an open record was written")
+        path = self.under(both, place.replace("own", "theirs"))  # ann may have rewritten it
+        found = os.pread(own, 1 << 20, 0) + (writelib.read(path) if os.path.isfile(path) else b"")
         if acknowledged:
-            self.assertIn(data, held, "acknowledged, and not in her own container")
+            self.assertIn(data, found, "acknowledged, but not in her own container")
 
 
 @limetest.needs_fuse
 class Alone(Pairs):
     def test_a_container_mounted_alone(self):
-        """In a directory of all: the mount is of a name, too."""
+        """A mount of one container in a shared directory depends on a name, too."""
         found = []
         others = ("container", "file", "link", "directory")
         for call, other in pairwise(CALLS["container"], others) if limetest.STRESS else \
@@ -455,8 +452,8 @@ class Alone(Pairs):
             with self.mounted("rw", source=self.under(both, "own")) as mount:
                 self.ann.batch([(os.stat, mount.path), (os.stat, mount.join("002-data"))])
                 _, harm = self.swap_and_call(both, (call[0], mount.path, *call[1:]))
-            found += [f"{words(call)}: now a {other}: {line}" for line in harm[:1]]
-            self.forget()
+            found += [f"{describe(call)}: now a {other}: {line}" for line in harm[:1]]
+            self.close_protected()
         self.assertNone(found, f"{len(found)} kinds of harm")
 
 
@@ -464,111 +461,112 @@ class StaleWithJob(Stale):
     OPTS = JOB
 
 
-# ---- names that are made, and races for all of these ----
+# ---- creation of names, and races of all these calls ----
 
 
-def make_and_look(path, flags):
-    """What is in a file that ann has just made, or opened."""
+def create_and_read(path, flags):
+    """Create or open a file, and return its content."""
     with limetest.descriptor(path, os.O_RDWR | os.O_CREAT | flags, 0o600) as fd:
         return os.read(fd, 1000)
 
 
-def gone(path):
-    """Ann's own, if it is there, to be made again."""
+def remove_own(path):
+    """Remove ann's own file, so that it can be created again."""
     if os.lstat(path).st_uid == ANN:
         os.unlink(path)
 
 
 @limetest.needs_fuse
 class Races(Pairs):
-    def beside(self, user, loop, names, calls):
-        """What ann reads of others by calls while something changes places. With each call, the
-        names change places before each call of the daemon in turn."""
+    def call_during_renames(self, user, loop, names, calls):
+        """Return what ann reads of others' data by calls while `names` change: for each of them,
+        before each call of the daemon in turn."""
         theirs, flags = os.stat(names[0], follow_symlinks=False).st_ino, \
             users.RENAME_EXCHANGE if loop == users.exchanging else 0
         found = []
         for call in calls:
             for _ in self.faults.renames(*names, flags):
-                found += self.ann.call(over_and_over, 1, call)
+                found += self.ann.call(call_repeatedly, 1, call)
                 self.faults.disarm()
                 self.put_back(*names, theirs, flags)
         if limetest.STRESS:
             with user.busy(loop, *names):
-                found += self.ann.call(over_and_over, TRIES, *calls)
+                found += self.ann.call(call_repeatedly, TRIES, *calls)
         return found[:1]
 
     def put_back(self, one, other, number, flags):
-        """What had the name `one`, by that inode number, has it again; `other` is free, then, if
-        it was. A call that was armed may rename once more meanwhile: so what is removed has left
-        its name before it is looked at."""
+        """Give the name `one` back to the inode `number`, and free `other` if flags is 0. An armed
+        call can still rename, so the file gets a third name before it is examined and removed."""
         if flags:
             if os.lstat(other).st_ino == number:
                 users.rename2(other, one, flags)
             return
-        aside = other + ".aside"
+        moved = other + ".moved"
         with contextlib.suppress(FileNotFoundError):
-            os.rename(other, aside)
-            here = os.lstat(aside)
-            if here.st_ino == number:
-                os.rename(aside, one)
-            elif stat.S_ISDIR(here.st_mode):
-                os.rmdir(aside)
+            os.rename(other, moved)
+            found = os.lstat(moved)
+            if found.st_ino == number:
+                os.rename(moved, one)
+            elif stat.S_ISDIR(found.st_mode):
+                os.rmdir(moved)
             else:
-                os.unlink(aside)
+                os.unlink(moved)
 
-    def names_that_are_made(self, mode, loop, user):
-        """A file of the victim's gets the name just then; nobody may hand it to ann. Without a
-        timeout the kernel asks for the name each time."""
+    def create_names(self, mode, loop, user):
+        """A file of the victim's gets a name that ann creates; the mount must not open it for ann.
+        With entry_timeout=0 the kernel looks the name up each time."""
         mount = self.mounted("rw", "entry_timeout=0")
         for way, (function, *args) in {
-                "create": (make_and_look, 0), "create and empty": (make_and_look, os.O_TRUNC),
-                "create anew": (make_and_look, os.O_EXCL), "mkdir": (os.mkdir,),
+                "create": (create_and_read, 0), "create and empty": (create_and_read, os.O_TRUNC),
+                "create exclusively": (create_and_read, os.O_EXCL), "mkdir": (os.mkdir,),
                 "mknod": (os.mknod,), "symlink": (os.symlink,), "link": (os.link,)}.items():
             with self.subTest(way):
                 both = self.pair("file", "file", mode)
                 path = mount.join(both, "name")
                 others = {"symlink": ["nowhere"], "link": [mount.join(both, "own")]}.get(way, [])
                 names = self.under(both, "theirs"), self.under(both, "name")
-                calls = [(function, *others, path, *args), (gone, names[1])]
-                found = self.beside(user, loop, names, calls[:1 if mode == 0o777 else 2])
-                self.assertKept(way, found)
+                calls = [(function, *others, path, *args), (remove_own, names[1])]
+                found = self.call_during_renames(user, loop, names,
+                                                 calls[:1 if mode == 0o777 else 2])
+                self.assertUnharmed(way, found)
 
-    def test_names_that_are_made(self):
-        self.names_that_are_made(0o777, users.moving, self.accomplice)
+    def test_create_names(self):
+        self.create_names(0o777, users.moving, self.accomplice)
 
-    def test_names_that_are_made_in_a_directory_like_tmp(self):
-        """The victim's own program renames; ann could do nothing to its file."""
+    def test_create_names_in_a_sticky_directory(self):
+        """The victim's own program renames, because the sticky bit prevents ann from it."""
         victim = users.User(self, VICTIM, name="victim")
-        self.names_that_are_made(0o1777, users.moving, victim)
+        self.create_names(0o1777, users.moving, victim)
 
-    def test_things_that_change_places(self):
+    def test_exchanged_names(self):
         mount = self.mounted("rw")
-        natively = (os.rmdir, rename_in, rename_out)  # could be done below as well
-        for kind, other in (("file", "file"), ("file", "link"), ("container", "container"),
-                            ("container", "file"), ("directory", "directory"), ("file", "container")):
+        natively = (os.rmdir, rename_in, rename_out)  # ann can do these below the mount as well
+        for kind, other in (
+                ("file", "file"), ("file", "link"), ("container", "container"),
+                ("container", "file"), ("directory", "directory"), ("file", "container")):
             calls = [call for call in CALLS[kind] if call[0] not in natively]
-            if not limetest.STRESS:  # the others with a job, or without
+            if not limetest.STRESS:  # RacesWithJob makes the other half
                 calls = calls[self.job::2]
             for call in calls:
-                with self.subTest(f"{kind} and {other}", call=words(call)):
+                with self.subTest(f"{kind} and {other}", call=describe(call)):
                     both = self.pair(kind, other)
                     self.ann.call(hold, "it", mount.join(both, "own"))
                     names = self.under(both, "own"), self.under(both, "theirs")
-                    found = self.beside(self.accomplice, users.exchanging, names,
-                                        [(by_held, *call)])
-                    self.ann.call(let_go)
-                    self.assertKept("a race", found)
+                    found = self.call_during_renames(self.accomplice, users.exchanging, names,
+                                                     [(by_held, *call)])
+                    self.ann.call(close_held)
+                    self.assertUnharmed("a race", found)
 
 
 class RacesWithJob(Races):
     OPTS = JOB
 
 
-# ---- without any race ----
+# ---- attacks without a race ----
 
 
 def fill(path, nbytes, flags):
-    """As much as is let in; whether that is all of it."""
+    """Write until an error; return whether all bytes were written."""
     fd = os.open(path, os.O_WRONLY | flags, 0o644)
     return write_through(fd, bytes(nbytes))
 
@@ -586,7 +584,7 @@ def fill_by_allocating(path, nbytes):
 
 
 def fill_by_mapping(path, nbytes):
-    """What the kernel writes later, when nobody waits for it."""
+    """Write by a mapping, whose pages the kernel writes later."""
     fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         os.ftruncate(fd, nbytes)
@@ -608,22 +606,22 @@ def sync(path):
 
 
 def link_held(path):
-    os.link(at("it"), path, src_dir_fd=_held["it"])  # which has it follow the link of /proc
+    os.link(at("it"), path, src_dir_fd=_held["it"])  # makes it follow the link in /proc
 
 
 @limetest.needs_fuse
-class Belongings(Pairs):
-    """What is made through the mount belongs to whom it would natively."""
+class Ownership(Pairs):
+    """Owners, limits and permissions are the same through the mount as natively."""
 
-    def test_a_container_in_a_directory_that_gives_its_group(self):
+    def test_a_container_in_a_setgid_directory(self):
         users.directory(self.under("mounted"), 0, 0o2770, GROUP)
         mount = self.mounted("rw")
         self.assertEqual(self.ann.attempt(os.mkdir, mount.join("mounted/c.lime")), 0)
         found = os.stat(self.under("mounted/c.lime"))
         self.assertEqual((found.st_uid, found.st_gid), (ANN, GROUP))
 
-    def filled(self, fs, room, most):
-        """She gets no more than she may, whichever way. most(): what is wrong, if she did."""
+    def fill_all_ways(self, fs, room, violations):
+        """ann cannot exceed her limit in any way; violations() describes an excess."""
         os.chmod(os.path.dirname(fs.path), 0o755)
         os.chmod(fs.path, 0o777)
         mount = self.mounted("rw", source=fs.path)
@@ -638,28 +636,28 @@ class Belongings(Pairs):
             code, all_of_it = self.ann.batch(
                 [(function, mount.join(str(i), name), room + 2 * MIB, *flags)])[0]
             sync(fs.path)
-            what = f"{words((function, *flags))}: {name}"
+            what = f"{describe((function, *flags))}: {name}"
             self.assertEqual(users.word(code), "0", what)
-            found += [f"{what}: {wrong}" for wrong in ["acknowledged"] * all_of_it + most()]
+            found += [f"{what}: {wrong}" for wrong in ["acknowledged"] * all_of_it + violations()]
             shutil.rmtree(directory)
-            if found:  # then it may never be free again
+            if found:  # the space might stay in use
                 break
             writelib.until(lambda: fs.free() > room - MIB)
-        self.assertNone(found, "more than she may have")
+        self.assertNone(found, "more than her limit")
 
     def test_blocks_for_root(self):
-        """Of ext4, which has kept them back."""
+        """ext4 reserves blocks for root, which ann must not use."""
         fs = writelib.SmallFs(self, "ext4", 32, features=["-m", "30"])
         found = os.statvfs(fs.path)
-        kept = (found.f_bfree - found.f_bavail) * found.f_frsize
-        self.assertGreater(kept, 4 * MIB)
+        reserved = (found.f_bfree - found.f_bavail) * found.f_frsize
+        self.assertGreater(reserved, 4 * MIB)
 
-        def most():
+        def violations():
             found = os.statvfs(fs.path)
             free = found.f_bfree * found.f_frsize
-            return [f"{free} bytes are left of {kept}"] if free < kept - 256 * 1024 else []
+            return [f"{free} of {reserved} bytes left"] if free < reserved - 256 * 1024 else []
 
-        self.filled(fs, fs.free(), most)
+        self.fill_all_ways(fs, fs.free(), violations)
 
     def test_quota(self):
         limit = 4 * MIB
@@ -667,21 +665,21 @@ class Belongings(Pairs):
                                                              "quotatype=usrquota"])
         fs.limit(writelib.USER, ANN, limit)
 
-        def most():
+        def violations():
             blocks = sum(os.lstat(os.path.join(path, name)).st_blocks * 512
                          for path, _, names in os.walk(fs.path) for name in names)
             return [f"{blocks} bytes"] if blocks > limit + 64 * 1024 else []
 
-        self.filled(fs, limit, most)
+        self.fill_all_ways(fs, limit, violations)
 
     def test_hard_links(self):
-        """As natively: of what is hers, or what she may write to (protected_hardlinks)."""
+        """As natively, ann can link only files that she owns or may write (protected_hardlinks)."""
         mount = self.mounted("rw")
         for kind in ("file", "container"):
             both = self.pair(kind, kind)
             os.chmod(self.under(both, "theirs"), 0o644)
-            self.forget()
-            self.keep(self.under(both, "theirs"))
+            self.close_protected()
+            self.protect(self.under(both, "theirs"))
             self.ann.call(hold, "it", self.under(both, "theirs"))
             natively = self.ann.attempt(link_held, self.under(both, "link"))
             self.ann.call(hold, "it", mount.join(both, "theirs"))
@@ -692,17 +690,17 @@ class Belongings(Pairs):
             self.ann.call(hold, "it", mount.join(both, "own"))
             self.swap(both)
             self.ann.attempt(link_held, mount.join(both, "link"))
-            self.assertKept(kind)
+            self.assertUnharmed(kind)
 
-    def test_what_was_closed_a_moment_ago(self):
-        """The kernel still knows the old mode, the daemon does not."""
+    def test_a_mode_that_has_just_changed(self):
+        """The kernel still has the old mode cached; the daemon checks the new one."""
         mount = self.mounted("rw")
         both = self.shared_directory()
         users.put(self.under(both, "file"), SECRET, VICTIM)
         users.put(self.under(both, "c.lime"), secret_container(), VICTIM)
         self.directory(self.under(both, "directory"), VICTIM, 0o755)
-        names = ("file", "c.lime", "directory", "c.lime/002-last", "directory/file", "directory/sub",
-                 "directory/c.lime/002-last")
+        names = ("file", "c.lime", "directory", "c.lime/002-last", "directory/file",
+                 "directory/sub", "directory/c.lime/002-last")
         self.assertEqual([self.ann.attempt(os.stat, mount.join(both, name)) for name in names],
                          [0] * len(names))
         for name in names[:3]:
@@ -711,12 +709,12 @@ class Belongings(Pairs):
             function = read_some if name in ("file", "c.lime/002-last") else listed
             self.assertEqual(users.word(self.ann.attempt(function, mount.join(both, name))),
                              "EACCES", name)
-        for name in names[4:]:  # to which the kernel knows the way
+        for name in names[4:]:  # the kernel has these paths cached
             call = (listed if name == "directory/sub" else read_some, mount.join(both, name))
             writelib.until(lambda: self.ann.attempt(*call) == errno.EACCES)
 
-    def test_what_the_kernel_knows_of_others(self):
-        """It was shown to root; to ann it is closed."""
+    def test_names_cached_for_another_user(self):
+        """The kernel has cached names for root in a directory that ann may not search."""
         mount = self.mounted("rw")
         self.directory(self.under("closed"), VICTIM, 0o700)
         names = ("file", "c.lime/002-last", "sub", "c.lime")
@@ -731,12 +729,12 @@ class Belongings(Pairs):
                     call = (function, path) if way == "name" else (by_held, inside, path, function)
                     code, value = self.ann.batch([call])[0]
                     if code != errno.EACCES:
-                        found.append(f"{words(call)}: {users.word(code)} {value!r:.60}")
-        self.assertNone(found, "done to what is closed")
+                        found.append(f"{describe(call)}: {users.word(code)} {value!r:.60}")
+        self.assertNone(found, "calls without EACCES")
 
 
 def lease_all(paths):
-    """Nobody else may open them but after a while, if it is left to the kernel."""
+    """Take write leases: other processes wait for lease-break-time to open the files."""
     signal.signal(signal.SIGIO, signal.SIG_IGN)
     for path in paths:
         fd = os.open(path, os.O_RDWR)
@@ -745,15 +743,15 @@ def lease_all(paths):
 
 
 class Traces(TestCase):
-    """What is left of others' files, and what is made for them."""
+    """Remains of other users' files, and files that the daemon creates for them."""
 
-    def reused(self, path, then):
-        """A new file by that name, with the inode number of a deleted one, once the daemon has
-        closed that; False: none is to be had."""
+    def create_with_inode_of(self, path, deleted):
+        """Create a file with the inode number and times of a deleted one, once the daemon has
+        closed that; return False if the number is not used again."""
         for _ in range(2000):
-            users.put(path + ".new", bytes(then.st_size), ANN)
-            if os.stat(path + ".new").st_ino == then.st_ino:
-                os.utime(path + ".new", ns=(then.st_atime_ns, then.st_mtime_ns))
+            users.put(path + ".new", bytes(deleted.st_size), ANN)
+            if os.stat(path + ".new").st_ino == deleted.st_ino:
+                os.utime(path + ".new", ns=(deleted.st_atime_ns, deleted.st_mtime_ns))
                 os.rename(path + ".new", path)
                 return True
             os.unlink(path + ".new")
@@ -767,70 +765,71 @@ class Traces(TestCase):
             path = users.put(self.under(both, "file"), SECRET, VICTIM, 0o600)
             self.assertEqual(victim.call(read_some, mount.join(both, "file")), SECRET[:1000])
             self.ann.call(hold, "it", mount.join(both, "file"), os.O_PATH)
-            then = os.stat(path)
+            deleted = os.stat(path)
             os.unlink(path)
-            if not self.reused(path, then):
-                self.skipTest("inode numbers are not used again at once")
+            if not self.create_with_inode_of(path, deleted):
+                self.skipTest("the file system does not reuse inode numbers at once")
             writelib.until(lambda: self.ann.attempt(read_some, mount.join(both, "file")) == 0)
             self.assertEqual(self.ann.call(read_some, mount.join(both, "file")), bytes(1000), opts)
 
     def test_leases(self):
-        """They stop whoever opens that file, for as long as the kernel lets them; nobody else."""
+        """A lease delays only processes that open the leased file, and only until EAGAIN."""
         mount = self.mounted("rw")
         users.directory(self.under("ann"), ANN)
         paths = [users.put(self.under("ann", f"c{i}"), own_container(), ANN) for i in range(12)]
-        users.put(self.under("file"), b"anybody's")
+        users.put(self.under("file"), b"public")
         for path in paths:
             self.ann.call(os.stat, mount.join("ann", os.path.basename(path)))
         self.ann.call(lease_all, paths)
         others = [users.User(self, 54330 + i) for i in range(len(paths))]
         for user, path in zip(others, paths):
             user.start((os.listdir, mount.join("ann", os.path.basename(path))))
-        for user in others: # long before /proc/sys/fs/lease-break-time ends
+        for user in others:  # long before /proc/sys/fs/lease-break-time ends
             self.assertEqual(users.word(user.finish()[0][0]), "EAGAIN")
-        self.assertEqual(self.accomplice.call(read_some, mount.join("file")), b"anybody's")
+        self.assertEqual(self.accomplice.call(read_some, mount.join("file")), b"public")
 
-    def test_a_tail_that_is_kept(self):
-        """Nobody reads it who may not read the container."""
+    def test_a_saved_tail(self):
+        """A user without access to the container cannot read its saved tail."""
         mount = self.mounted("rw")
         both = self.shared_directory()
         other = users.User(self, 54330, name="other")
-        path = users.put(self.under(both, "c"), own_container() + b"\1SECRET TAIL", ANN, 0o640, GROUP)
+        path = users.put(self.under(both, "c"), own_container() + b"\1SECRET TAIL", ANN,
+                         0o640, GROUP)
         os.setxattr(self.under(both), users.DEFAULT_ACL, users.acl(0o777, 54330, 7))
         self.assertNotEqual(other.attempt(read_some, path), 0)
         self.ann.call(write_some, mount.join(both, "c/data"))
-        kept = [name for name in os.listdir(self.under(both)) if name.startswith("c.cut-")]
-        self.assertEqual(len(kept), 1)
-        found = os.stat(self.under(both, kept[0]))
+        saved = [name for name in os.listdir(self.under(both)) if name.startswith("c.cut-")]
+        self.assertEqual(len(saved), 1)
+        found = os.stat(self.under(both, saved[0]))
         self.assertEqual((found.st_uid, found.st_gid), (ANN, GROUP))
-        self.assertEqual(users.word(other.attempt(read_some, self.under(both, kept[0]))), "EACCES")
+        self.assertEqual(users.word(other.attempt(read_some, self.under(both, saved[0]))), "EACCES")
 
     def test_the_temporary_name_of_a_container(self):
         mount = self.mounted("rw")
         both = self.shared_directory(0o1777)
         users.put(self.under(both, "c"), own_container(), ANN)
-        self.keep(users.put(self.under(both, ".c.limefs-new"), SECRET, VICTIM, 0o600))
+        self.protect(users.put(self.under(both, ".c.limefs-new"), SECRET, VICTIM, 0o600))
         self.ann.call(os.truncate, mount.join(both, "c/inner"), 1000)
         self.assertEqual(os.stat(self.under(both, "c")).st_uid, ANN)
-        self.assertKept("a container is rewritten")
+        self.assertUnharmed("a container is rewritten")
         self.assertTrue(os.path.exists(self.under(both, ".c.limefs-new")))
 
-    def test_an_ordinary_user_who_serves_others(self):
-        """They read what modes allow, and change nothing."""
-        directory = users.directory(self.under("nobodys"), 65534)
+    def test_a_mount_by_an_ordinary_user(self):
+        """Other users read what the modes allow, and cannot change anything."""
+        directory = users.directory(self.under("files"), 65534)
         point = users.directory(self.under("mnt"), 65534)
         users.put(os.path.join(directory, "c"), own_container(), 65534, 0o666)
         script = ("as_user 65534 $0/bin/limefs -o rw,allow_other $1 $2 && cd $2 &&"
                   "as_user 54322 sh -c 'wc -c <c/data; echo x >new; echo x >c/data; rm c/data; "
                   "chmod 777 c; mkdir d'; as_user 65534 sh -c 'echo x >new; ls'; cd /; umount $2")
         done = users.run_with_private_fuse(self, script, directory, point)
-        words = done.stderr.decode()
-        self.assertEqual(done.stdout.decode().split(), ["100", "c", "new"], words)
-        self.assertEqual(words.count("ermission denied") + words.count("Is a directory") +
-                         words.count("not permitted"), 5, words)
+        errors = done.stderr.decode()
+        self.assertEqual(done.stdout.decode().split(), ["100", "c", "new"], errors)
+        self.assertEqual(errors.count("ermission denied") + errors.count("Is a directory") +
+                         errors.count("not permitted"), 5, errors)
 
 
-class BelongingsWithJob(Belongings):
+class OwnershipWithJob(Ownership):
     OPTS = JOB
 
 

@@ -139,7 +139,7 @@ class Damaged(limetest.TestCase):
             done = limetest.run(["lime", "verify", "--json", mount.path])
             self.assertEqual(done.returncode, 1)
             reported = {os.path.basename(line["file"]): line["verdict"]
-                    for line in map(json.loads, done.stdout.splitlines())}
+                        for line in map(json.loads, done.stdout.splitlines())}
             for name, row in TABLE.items():  # lime verify reports remains of containers
                 if row is PLAIN:
                     self.assertEqual(reported.get(name), "bad", name)

@@ -23,12 +23,12 @@ from test_ranks import serving, stats, until
 CHECKSUM, VERIFY = "user.lime.checksum", "user.lime.verify"
 REASON, CKSUM = "user.lime.reason", "user.lime.cksum"
 MIB = 1 << 20
-PATIENT = "job_timeout=30"  # on a busy machine, too
+PATIENT = "job_timeout=30"  # seconds, for a busy machine
 
 
 def configuration(lattice, seed=1, harm=None, checksum=True):
-    """Records of a configuration; `harm`: this byte of the data is another than the checksum
-    says."""
+    """Return the records of a configuration; if `harm` is set, the byte of the data at this offset
+    does not match the checksum."""
     form, (kind, data), sums = scidac.records(lattice, scidac.field(lattice, 576, seed))
     if harm is not None:
         data = data[:harm] + bytes([data[harm] ^ 16]) + data[harm + 1:]
@@ -41,11 +41,11 @@ class Files(limetest.TestCase):
     def put(self, records, name="conf.lime"):
         path = os.path.join(getattr(self, "directory", None) or self.tempdir(), name)
         put(path, limetest.container(records))
-        os.utime(path, (1e9, 1e9))  # what has just been written might yet be looked at again
+        os.utime(path, (1e9, 1e9))  # the daemon may check a fresh file again
         return path
 
     def conf(self, name="conf.lime", **how):
-        """The path of a configuration, and its data."""
+        """Write a configuration; return its path and its data."""
         records = configuration(**{"lattice": self.LATTICE, **how})
         return self.put(records, name), records[1][1]
 
@@ -60,7 +60,7 @@ def verdict(path):
 
 
 def read_to_the_end(path, block=131072, flags=0):
-    """What comes, and the errno that ends it or 0."""
+    """Return the data, and 0 or the errno that ended the read."""
     fd = os.open(path, os.O_RDONLY | flags)
     got = []
     try:
@@ -78,7 +78,7 @@ def read_to_the_end(path, block=131072, flags=0):
 @limetest.needs_fuse
 class OnRequest(Files):
     def test_the_corpus(self):
-        """Every record with a checksum, of whatever writer, is right."""
+        """Every record with a checksum is good, whichever program wrote it."""
         count = 0
         with limetest.Mount(limetest.CORPUS) as mount:
             for row in limetest.manifest():
@@ -103,8 +103,8 @@ class OnRequest(Files):
             self.assertGreater(count, 8)
 
     def test_other_lengths(self):
-        """A record that is longer or shorter than its lattice is wrong, unless its sum is right;
-        without a sum, if no sites have that length."""
+        """A record that is longer or shorter than its lattice is bad: without a verification if its
+        length is not a whole number of sites, else by its checksum."""
         form, (kind, data), sums = configuration((4, 4, 4, 8))
         whole = "its length is not a whole number of sites"
         for harmed, why in ((data[:-576], ""), (data + bytes(576), ""), (data * 2, ""),
@@ -128,7 +128,7 @@ class OnRequest(Files):
                                   self.lime(mount.path, status=1))
 
     def test_other_sites_than_described(self):
-        """The data are what was written, although the lattice or the precision is another."""
+        """Data that match their checksum are good even if the format states another lattice."""
         _, (kind, data), sums = configuration((4, 4, 4, 8))
         for form in (scidac.ildg_format((4, 4, 4, 4)), scidac.ildg_format((8, 4, 8, 8)),
                      scidac.ildg_format((4, 4, 4, 8), 32)):
@@ -145,7 +145,7 @@ class OnRequest(Files):
                     self.assertEqual(verdict(record), "good")
 
     def test_unverifiable(self):
-        """All data have a verdict, and the reason if they cannot be verified."""
+        """Data that cannot be verified have the verdict "unverified" and a reason."""
         form, (kind, data), sums = configuration((4, 4, 4, 8))
         self.directory = self.tempdir()
         cases = {"a": ([("scidac-binary-data", data), sums], "the size of a site is unknown"),
@@ -159,12 +159,12 @@ class OnRequest(Files):
         self.put([("note", b"text"), ("note", b"more")], "none")
         for opts in "verify=off", "verify=stream", "verify=open":
             with limetest.Mount(self.directory, opts=opts) as mount:
-                said = []
+                expected = []
                 for name, (records, why) in cases.items():
                     ordinal = 1 + max(i for i, (type, _) in enumerate(records)
                                       if type.endswith("-binary-data"))
                     path = mount.join(name, f"{ordinal:03}-{records[ordinal - 1][0]}")
-                    said.append((path, why))
+                    expected.append((path, why))
                     self.assertEqual(verdict(path), "unverified")
                     self.assertEqual(os.getxattr(path, "user.lime.reason").decode(), why)
                     self.assertEqual(read_to_the_end(path), (records[ordinal - 1][1], 0))
@@ -173,14 +173,14 @@ class OnRequest(Files):
                 for args in (["-q"], []):  # metadata of "b" and "c" are bad as well
                     lines = self.lime(*args, mount.path, status=1).splitlines()
                     self.assertEqual([line for line in lines if ": unverified: " in line],
-                                     [f"{path}: unverified: {why}" for path, why in said])
+                                     [f"{path}: unverified: {why}" for path, why in expected])
                     self.assertEqual([line.split(": bad: ")[0] for line in lines
                                       if ": bad: " in line], [mount.join(name) for name in "bc"])
                 found = [json.loads(line)
                          for line in self.lime("--json", mount.path, status=1).splitlines()]
                 self.assertEqual([one for one in found if one["verdict"] != "bad"],
                                  [{"file": path, "verdict": "unverified", "reason": why}
-                                  for path, why in said])
+                                  for path, why in expected])
                 none = mount.join("none")
                 for args in (["-q"], []):
                     self.assertEqual(self.lime(*args, none, status=3),
@@ -193,7 +193,7 @@ class OnRequest(Files):
                 self.assertFalse({CHECKSUM, REASON} & set(os.listxattr(note)))
 
     def test_others_in_a_stream(self):
-        """Records without a checksum are opened and closed; the others' proofs stay."""
+        """Reading a record without a checksum does not affect the verification of another one."""
         path, data = self.conf()
         with limetest.Mount(path, opts="verify=stream") as mount:
             for _ in range(5):
@@ -202,7 +202,7 @@ class OnRequest(Files):
             self.assertEqual(verdict(mount.join("ildg-binary-data")), "good")
 
     def test_verdicts_are_for_one_state(self):
-        """What changes from outside is another record, which nobody has verified."""
+        """If another program changes the data, the verdict is unverified again."""
         path, data = self.conf()
         with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
             record = mount.join("ildg-binary-data")
@@ -214,8 +214,8 @@ class OnRequest(Files):
             until(lambda: verdict(record) == "unverified")
             self.assertEqual(os.getxattr(record, VERIFY), b"bad")
 
-    def test_how_much_room(self):
-        """Asking for the length verifies nothing; user.lime.cksum is not listed."""
+    def test_size_of_attributes(self):
+        """A query of an attribute's size verifies nothing; user.lime.cksum is not listed."""
         path, data = self.conf()
         with limetest.Mount(path) as mount:
             record = mount.join("ildg-binary-data")
@@ -243,12 +243,12 @@ class OnRequest(Files):
                              json.dumps({"file": record, "verdict": "good"}) + "\n")
             bad = mount.join("bad.lime", "002-ildg-binary-data")
             plain = mount.join("plain.lime", "002-ildg-binary-data")
-            said = self.lime("-q", mount.path, status=1)
+            output = self.lime("-q", mount.path, status=1)
             lines = [f"{bad}: bad: {os.getxattr(bad, REASON).decode()}\n",
                      f"{plain}: unverified: no checksum\n"]
             self.assertRegex(lines[0], "bad: checksum [0-9a-f]{8} [0-9a-f]{8}, expected "
                                        "[0-9a-f]{8} [0-9a-f]{8}$")
-            self.assertEqual(said, "".join(lines))
+            self.assertEqual(output, "".join(lines))
             lines.insert(1, f"{mount.join('good.lime', '002-ildg-binary-data')}: good\n")
             self.assertEqual(self.lime(mount.path, status=1), "".join(lines))
             self.assertIn("not a record in a limefs mount",
@@ -259,12 +259,12 @@ class OnRequest(Files):
         self.lime(status=2)
 
     def test_working_files(self):
-        """Temporary files and locks of commands are not examined, in a mount either."""
+        """lime skips the temporary files and locks of its commands in a mount, too."""
         good, _data = self.conf("good.lime")
         self.directory = os.path.dirname(good)
         with open(good, "rb") as file:
             part = file.read(3_000_000)
-        for name in (".good.lime.lime-tmp-0123abcd-17-5a-0", ".good.lime.limefs-stage", ".run.lock"):
+        for name in ".good.lime.lime-tmp-0123abcd-17-5a-0", ".good.lime.limefs-stage", ".run.lock":
             put(os.path.join(self.directory, name), b"" if name == ".run.lock" else part)
         with limetest.Mount(self.directory) as mount:
             self.assertEqual(self.lime(mount.path),
@@ -273,16 +273,16 @@ class OnRequest(Files):
             self.assertIn(b"4 files: 1 good, 0 bad, 0 unverified, 0 unreadable, 3 skipped",
                           done.stdout)
 
-    def test_others_are_served_meanwhile(self):
-        """A daemon with one thread, and a verification that takes long."""
+    def test_other_requests_during_a_verification(self):
+        """A daemon with one thread serves other requests during a long verification."""
         path, data = self.conf(lattice=(16, 16, 16, 32))  # 75 MB
         with limetest.Mount(path, args=["-s"]) as mount:
             record = mount.join("ildg-binary-data")
 
-            def ask():
+            def verify():
                 self.assertEqual(os.getxattr(record, VERIFY), b"good")
 
-            with limetest.meanwhile(ask, threads=4):
+            with limetest.meanwhile(verify, threads=4):
                 for seen in range(20):
                     os.listdir(mount.path)
                     with open(record, "rb") as file:
@@ -290,17 +290,17 @@ class OnRequest(Files):
                         self.assertEqual(file.read(100), data[seen * 1000:seen * 1000 + 100])
 
     def test_interrupted(self):
-        """Who asks and goes leaves nothing running; nor does the mount's end."""
+        """An interrupted verification ends, and does not prevent the next one or the unmount."""
         path = os.path.join(self.tempdir(), "big.lime")
         limetest.run(["make-config", "--lattice", "32,32,32,32", path], check=True)
         with limetest.Mount(path) as mount:
             record = mount.join("ildg-binary-data")
-            asking = subprocess.Popen([limetest.program("lime"), "verify", record],
+            client = subprocess.Popen([limetest.program("lime"), "verify", record],
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             until(lambda: int(os.getxattr(record, "user.lime.verifying")) > 0 or
-                  asking.poll() is not None)
-            asking.send_signal(signal.SIGINT)
-            asking.wait(20)
+                  client.poll() is not None)
+            client.send_signal(signal.SIGINT)
+            client.wait(20)
             self.assertEqual(os.getxattr(record, VERIFY), b"good")
 
 
@@ -317,7 +317,7 @@ class Cksum(Files):
         return self.put([("ildg-binary-data", data) for data in datas])
 
     def test_corpus(self):
-        """Of every record, whatever it is."""
+        """Each record of the corpus has the right value."""
         with limetest.Mount(limetest.CORPUS) as mount:
             for row in limetest.manifest():
                 path = mount.join(row["file"], f"{row['ordinal']:03}-{row['type']}")
@@ -382,14 +382,14 @@ class WhileRead(Files):
         return limetest.Mount(path, opts=[self.opts, *opts], **how)
 
     def readers(self, record, data, right):
-        """In sequence, in several ways; each finds out."""
-        good, err = (data, 0) if right else (None, errno.EIO)
+        """Sequential reads of several kinds detect bad data."""
+        good, code = (data, 0) if right else (None, errno.EIO)
         for block, flags in [(131072, 0), (4096, 0), (1_000_003, 0), (MIB, os.O_DIRECT)]:
-            got, met = read_to_the_end(record, block, flags)
-            self.assertEqual(met, err)
+            got, error = read_to_the_end(record, block, flags)
+            self.assertEqual(error, code)
             self.assertTrue(data.startswith(got))
             self.assertEqual(got == data, right)
-            if good is None:  # all but the last request
+            if good is None:  # at most the last request fails
                 self.assertGreaterEqual(len(got), len(data) - 8 * MIB)
 
     def test_right(self):
@@ -412,8 +412,8 @@ class WhileRead(Files):
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(b"Input/output error", done.stderr)
 
-    def test_the_end_of_what_is_known_to_be_bad(self):
-        """Who opens it then is told, even if the kernel has the end from before."""
+    def test_the_end_of_a_bad_record(self):
+        """A later open gets EIO at the end, even if the kernel has the end cached."""
         path, data = self.conf(harm=99)
         with self.mount(path) as mount:
             record = mount.join("ildg-binary-data")
@@ -431,7 +431,7 @@ class WhileRead(Files):
                 self.assertEqual(file.read(10), data[:10])
 
     def test_wrong_and_mapped(self):
-        """The beginning is there; the end is not."""
+        """A process that maps a bad record gets SIGBUS at its end."""
         path, data = self.conf(harm=99)
         code = ("import mmap, sys\nfile = open(sys.argv[1], 'rb')\n"
                 "mapped = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n"
@@ -445,7 +445,7 @@ class WhileRead(Files):
             self.assertEqual(verdict(record), "bad")
 
     def test_at_random(self):
-        """Who reads at random, or parts, meets no error, and does not wait for long."""
+        """A program that reads parts, or at random, gets no error and does not wait for long."""
         path, data = self.conf(harm=99)
         with self.mount(path) as mount:
             record = mount.join("ildg-binary-data")
@@ -482,35 +482,35 @@ class WhileRead(Files):
                     self.assertEqual({error for _, error in done}, {errno.EIO})
                 self.assertEqual(verdict(record), want)
 
-    def last_part(self, path, size):
-        """Reads the greater part, of which no verdict comes, to the end, which waits for one."""
+    def read_second_half(self, size, path):
+        """Read the second half, which gives no verdict, up to the end, which waits for one."""
         with descriptor(path, os.O_RDONLY | os.O_DIRECT) as fd:
             for at in range(size // 2 // MIB * MIB, size, MIB // 8):
                 os.pread(fd, MIB // 8, at)
 
-    def test_a_verdict_from_elsewhere(self):
-        """Whoever waits for one has it at once."""
+    def test_a_verdict_of_another_request(self):
+        """A read that waits for the verdict ends as soon as another request has it."""
         path, data = self.conf(harm=99)
         for _ in range(3):  # the machine may be busy
             with self.mount(path) as mount, concurrent.futures.ThreadPoolExecutor() as pool:
                 record = mount.join("ildg-binary-data")
-                part = pool.submit(self.last_part, record, len(data))
+                second_half = pool.submit(self.read_second_half, len(data), record)
                 time.sleep(0.2)
                 self.assertEqual(os.getxattr(record, VERIFY), b"bad")
                 begin = time.monotonic()
-                self.assertErrno(errno.EIO, part.result)
+                self.assertErrno(errno.EIO, second_half.result)
                 waited = time.monotonic() - begin
             if waited < 1.2:
                 return
-        self.fail(f"it has come after {waited} seconds")
+        self.fail(f"the verdict came after {waited} seconds")
 
-    def test_others_are_served_while_ends_wait(self):
-        """However many records there are whose ends wait for a part that nobody reads."""
+    def test_other_requests_while_ends_wait(self):
+        """The daemon serves other requests while the ends of many records wait for verdicts."""
         self.directory = self.tempdir()
         for i in range(12):
             _, data = self.conf(f"{i}.lime")
 
-        def look(mount):
+        def look_up(mount):
             begin = time.monotonic()
             self.assertFalse(os.path.exists(mount.join(f"0.lime/{begin}")))
             return time.monotonic() - begin
@@ -518,15 +518,15 @@ class WhileRead(Files):
         for _ in range(3):  # the machine may be busy
             with self.mount(self.directory) as mount, \
                     concurrent.futures.ThreadPoolExecutor(12) as pool:
-                parts = [pool.submit(self.last_part, mount.join(f"{i}.lime/ildg-binary-data"),
-                                     len(data)) for i in range(12)]
+                reads = [pool.submit(self.read_second_half, len(data),
+                                     mount.join(f"{i}.lime/ildg-binary-data")) for i in range(12)]
                 slowest = 0
-                while not all(part.done() for part in parts):
-                    slowest = max(slowest, look(mount))
+                while not all(read.done() for read in reads):
+                    slowest = max(slowest, look_up(mount))
                     time.sleep(0.01)
             if slowest < 1.2:
                 return
-        self.fail(f"a look-up has taken {slowest} seconds")
+        self.fail(f"a lookup took {slowest} seconds")
 
     def test_the_log(self):
         path, _data = self.conf(harm=5)
@@ -539,12 +539,12 @@ class WhileRead(Files):
 
 
 class WhileReadDirect(WhileRead):
-    """Around the mount's page cache."""
+    """The same without the kernel's page cache."""
     opts = "verify=stream,direct_io,forward_from=1M"
 
     def readers(self, record, data, right):
-        got, met = read_to_the_end(record, MIB)
-        self.assertEqual(met, 0 if right else errno.EIO)
+        got, error = read_to_the_end(record, MIB)
+        self.assertEqual(error, 0 if right else errno.EIO)
         self.assertTrue(data.startswith(got))
 
     test_wrong_and_mapped = None
@@ -553,14 +553,14 @@ class WhileReadDirect(WhileRead):
 @limetest.needs_fuse
 class Writing(Files):
     def verified(self, record):
-        """The new verdict, once what was closed has been put in its place."""
-        def ask():
+        """Return the new verdict, once the daemon has committed the closed record."""
+        def verify():
             try:
                 return os.getxattr(record, VERIFY)
             except OSError as error:
                 self.assertEqual(error.errno, errno.EBUSY)
                 return None
-        return writelib.until(ask)
+        return writelib.until(verify)
 
     def test_verdicts_do_not_outlive_writes(self):
         path, data = self.conf()

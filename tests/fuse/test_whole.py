@@ -1,5 +1,5 @@
-"""A configuration in a mount as the whole file of another format: conf.nersc, conf.milc,
-conf.openqcd. Their readers are those of tests/lib/gaugelib.py, made from what the formats say."""
+"""Configurations that a mount exports as whole files of other formats: conf.nersc, conf.milc,
+conf.openqcd. tests/lib/gaugelib.py has their readers, made from the formats' specifications."""
 
 import os
 import subprocess
@@ -35,8 +35,8 @@ def corpus(name):
 @unittest.skipIf(numpy is None, "needs python3-numpy")
 class Whole(limetest.TestCase):
     def links(self, data, kind):
-        """As the format's own reader gives them, which compares sums and plaquette with the
-        header; in double precision."""
+        """Return the links in double precision; the reader of the format compares sums and
+        plaquette with the header."""
         got = getattr(gaugelib, f"read_{kind}")(data)
         return numpy.asarray(got[0] if isinstance(got, tuple) else got, dtype="complex128")
 
@@ -74,8 +74,8 @@ class Whole(limetest.TestCase):
             self.assertEqual(len(set(found)), 1)
 
     def test_written_to(self):
-        """The next open has the figures of what is there now; what is open fails. No checksum is
-        stored: data that differ from theirs cannot be opened as another format."""
+        """After a write, an open export fails, and the next open has new sums. The container has no
+        checksum: data that do not match one have no exports."""
         with limetest.Mount(corpus(CONFIGURATIONS[0])) as mount:
             data = read(mount.join("ildg-binary-data"))
         path = self.write("conf.lime", limetest.record(
@@ -94,11 +94,11 @@ class Whole(limetest.TestCase):
             after = self.links(read(mount.join("conf.nersc")), "nersc")
             self.assertNotEqual(first, bytes(16))
             self.assertEqual(int((before != after).sum()), 1)
-            for words in (["sh", "-c", "echo x >> conf.nersc"], ["rm", "conf.nersc"],
-                          ["truncate", "-s", "5", "conf.milc"]):
-                self.assertNotEqual(run(words, cwd=mount.path).returncode, 0, words)
+            for command in (["sh", "-c", "echo x >> conf.nersc"], ["rm", "conf.nersc"],
+                            ["truncate", "-s", "5", "conf.milc"]):
+                self.assertNotEqual(run(command, cwd=mount.path).returncode, 0, command)
 
-    def test_no_numbers(self):
+    def test_nan(self):
         path = self.write("conf.lime", read(corpus(CONFIGURATIONS[0])))
         with limetest.Mount(path, opts="rw") as mount:
             with open(mount.join("ildg-binary-data"), "r+b") as file:
@@ -108,8 +108,8 @@ class Whole(limetest.TestCase):
             self.assertTrue(os.stat(mount.join("conf.nersc")).st_size)
 
     def test_interrupted(self):
-        """Who does not want to wait for all of a configuration is let go: it has holes alone, and
-        to read it would take hours."""
+        """A signal ends an open() that waits for the sums of a configuration. The file is sparse:
+        reading it would take hours."""
         dims = (32, 32, 32, 1 << 19)
         path = self.write("conf.lime", limetest.record(
             "ildg-format", scidac.ildg_format(dims, 64), True, False))
@@ -126,7 +126,7 @@ class Whole(limetest.TestCase):
             self.assertEqual(run(["cat", mount.join("ildg-format")], timeout=300).returncode, 0)
 
     def wait_until_open_waits(self, process):
-        """For the daemon, in open(): the process sleeps in a request."""
+        """Wait until the process sleeps in open(), in a request to the daemon."""
         for _ in range(3000):
             with open(f"/proc/{process.pid}/wchan", encoding="ascii") as file:
                 if file.read() == "request_wait_answer":

@@ -1,5 +1,5 @@
-"""Writing through a mount: what programs write is what the container holds, byte for byte, also
-when many write at once."""
+"""Writes through a mount: the container has byte for byte what programs write, also when many
+write at once."""
 
 import contextlib
 import errno
@@ -21,13 +21,13 @@ from writelib import (
 
 @limetest.needs_fuse
 class RoundTrips(writelib.TestCase):
-    """Containers that are made of nothing but what ordinary programs write."""
+    """Ordinary programs write containers record by record."""
 
     DATA = [b"", b"1", b"1234567", b"12345678", some(4096, 2), some(3 * MIB + 5, 3)]
 
     def make(self, write, data=None):
-        """A container of records that write(path of the record, path of the data) makes: by type,
-        and by NNN-type."""
+        """Write a container by write(path of the record, path of the data) for each record; the
+        names are type and NNN-type in turn."""
         directory = self.tempdir()
         items = [("xlf-info", b"begin")]
         path = self.write("c.lime", limetest.container(items))
@@ -40,7 +40,7 @@ class RoundTrips(writelib.TestCase):
         self.assertHoldsForAll(path, items)
         self.assertBytes(self.packed([items]), read(path), "lime pack")
 
-    # In the words, IN and OUT stand for the data and the record.
+    # IN and OUT stand for the paths of the data and of the record.
     COMMANDS = [
         (["cp", "IN", "OUT"], None),
         *((["dd", "if=IN", "of=OUT", f"bs={block}", "status=none", *options], data)
@@ -59,12 +59,12 @@ class RoundTrips(writelib.TestCase):
     def test_programs(self):
         for command, data in self.COMMANDS:
             with self.subTest(command):
-                self.make(lambda out, given, words=command: self.run_ok(
-                    [word.replace("IN", given).replace("OUT", out) for word in words]), data)
+                self.make(lambda out, source, args=command: self.run_ok(
+                    [arg.replace("IN", source).replace("OUT", out) for arg in args]), data)
 
-    def test_mapped_longer_than_it_is_open(self):
-        def write(out, given):
-            data = read(given)
+    def test_a_mapping_outlives_its_descriptor(self):
+        def write(out, source):
+            data = read(source)
             with open(out, "w+b") as file:
                 file.truncate(len(data))
                 pages = mmap.mmap(file.fileno(), len(data))
@@ -74,7 +74,7 @@ class RoundTrips(writelib.TestCase):
         self.make(write, [some(100000, 1), some(3 * MIB + 1, 2)])
 
     def test_the_corpus_again(self):
-        """Each container of the corpus, written record by record, message by message."""
+        """A copy of each container, record by record and message by message, has the same bytes."""
         names = sorted({row["file"] for row in limetest.manifest()})
         for name in names:
             original = os.path.join(limetest.CORPUS, name)
@@ -85,7 +85,7 @@ class RoundTrips(writelib.TestCase):
                     if i > 1 and os.getxattr(old.join(record), "user.lime.mb") == b"1":
                         os.setxattr(mount.join(record), "user.lime.mb", b"1")
                 mount.stop()
-                want = read(original)  # one lacks its last padding, as Lemon wrote it once
+                want = read(original)  # an old Lemon left out the last padding of one
                 self.assertBytes(read(path), want + bytes(-len(want) % 8), name)
 
     def test_many_records(self):
@@ -98,7 +98,7 @@ class RoundTrips(writelib.TestCase):
 
 
 class RoundTripsByOneThread(RoundTrips):
-    """The same with one thread in the daemon and a kernel that trusts nothing."""
+    """The same with one thread in the daemon and without timeouts of the kernel's cache."""
 
     OPTS = ("attr_timeout=0", "entry_timeout=0")
     ARGS = ("-s",)
@@ -110,9 +110,9 @@ class RoundTripsDirect(RoundTrips):
 
 @limetest.needs_fuse
 class Synchronous(writelib.TestCase):
-    def test_bytes_are_there_when_the_daemon_dies(self):
-        """Those of O_SYNC and O_DSYNC, also where the kernel leaves that to the daemon."""
-        data, before = some(3 * MIB), bytes(8 * MIB)  # a large one
+    def test_written_bytes_survive_the_daemon(self):
+        """O_SYNC and O_DSYNC hold also where the kernel leaves them to the daemon (direct_io)."""
+        data, before = some(3 * MIB), bytes(8 * MIB)  # a large record
         for flag in (os.O_SYNC, os.O_DSYNC):
             for opts in ((), ("direct_io",)):
                 path = self.write("c.lime", limetest.container([A, ("data", before)]))
@@ -136,8 +136,8 @@ class Synchronous(writelib.TestCase):
 class Concurrent(writelib.TestCase):
     SIZE = 2 * MIB + 77
 
-    def pieces(self, size, seed):
-        """[0, size) in pieces, in a random order."""
+    def chunks(self, size, seed):
+        """Return [0, size) as chunks (offset, length) in a random order."""
         dice, at, found = random.Random(seed), 0, []
         while at < size:
             n = min(dice.choice([100, 4096, 65536, 300001]), size - at)
@@ -146,57 +146,57 @@ class Concurrent(writelib.TestCase):
         dice.shuffle(found)
         return found
 
-    def write_pieces(self, path, data, pieces, how):
+    def write_chunks(self, path, data, chunks, how):
         with limetest.descriptor(path, os.O_RDWR) as fd:
             if how == "map":
                 with mmap.mmap(fd, 0) as pages:
-                    for at, n in pieces:
+                    for at, n in chunks:
                         pages[at:at + n] = data[at:at + n]
                     pages.flush()
             else:
-                for at, n in pieces:
+                for at, n in chunks:
                     pwrite_all(fd, data[at:at + n], at)
                     if how == "sync" and at % 5 == 0:
                         os.fsync(fd)
 
-    def all_of(self, jobs):
-        limetest.at_once(*((self.write_pieces, *args) for args in jobs))
+    def write_at_once(self, jobs):
+        limetest.at_once(*((self.write_chunks, *args) for args in jobs))
 
     def test_ranges_of_one_record(self):
-        """Writers of neighbouring bytes harm each other nowhere: of an inner record, of the last,
-        and of one that is not there yet, whose first bytes come last."""
+        """Writers of adjacent ranges do not affect each other: in an inner record, in the last one,
+        and in a new one whose first bytes are written last."""
         new = some(8 * 300000 + 5, 4)
         for name in ("one", "two", "new"):
             items = {"one": bytes(len(new)), "two": bytes(len(new))}
             with self.subTest(name), self.written([*items.items()]) as (path, mount), \
                     open(mount.join(name), "ab" if name == "new" else "rb"):
-                pieces = self.pieces(len(new), 7)
+                chunks = self.chunks(len(new), 7)
                 if name == "new":
-                    pieces.sort(reverse=True)
-                self.all_of([(mount.join(name), new, pieces[i::8], ("plain", "sync")[i % 2])
-                             for i in range(8)])
+                    chunks.sort(reverse=True)
+                self.write_at_once([(mount.join(name), new, chunks[i::8], ("plain", "sync")[i % 2])
+                                    for i in range(8)])
             self.assertHolds(path, [*{**items, name: new}.items()])
 
     def test_readers_and_a_writer(self):
-        """A reader sees old or new bytes of each block, and never others."""
+        """A reader sees only old or new bytes of each block."""
         block, count = 4096, 200
         old, new = b"o" * block * count, b"n" * block * count
         with self.written([A, ("data", old), B]) as (path, mount):
-            def look():
+            def check():
                 found = read(mount.join("data"))
                 self.assertEqual(len(found), len(old))
                 self.assertLessEqual(set(found), {ord("o"), ord("n")})
 
-            with limetest.meanwhile(look, threads=3):
-                self.write_pieces(mount.join("data"), new, self.pieces(len(new), 3), "sync")
+            with limetest.meanwhile(check, threads=3):
+                self.write_chunks(mount.join("data"), new, self.chunks(len(new), 3), "sync")
             self.assertBytes(read(mount.join("data")), new)
         self.assertHolds(path, [A, ("data", new), B])
 
     def everything_at_once(self, *opts, tree=False, start=None, **kw):
-        """Each thread with a record of its own, which nobody else changes: in place, written anew
-        in other lengths, appended and removed, given flags and types; and readers of all."""
+        """Each thread changes its own record: in place, rewritten with another length, appended and
+        removed, with new flags and types. Other threads read all records."""
         size = 300000
-        items = [("patched", bytes(size)), ("mapped", bytes(size)), ("anew", b"anew"),
+        items = [("patched", bytes(size)), ("mapped", bytes(size)), ("whole", b"whole"),
                  ("named", b"n" * 5000), ("still", b"s" * 100000), ("last", b"")]
         path = self.write("c.lime", limetest.container(items))
         source = os.path.dirname(path) if tree else path
@@ -207,8 +207,8 @@ class Concurrent(writelib.TestCase):
         def within(name):
             return os.path.join(inside, name)
 
-        def busy(call, *args):
-            """Somebody appends, or the container is just written anew: later, then."""
+        def unless_busy(call, *args):
+            """Return None if another thread appends or rewrites: a later turn tries again."""
             try:
                 return call(*args)
             except OSError as error:
@@ -237,22 +237,22 @@ class Concurrent(writelib.TestCase):
                     m.flush()
             want["mapped"] = want["mapped"][:at] + part + want["mapped"][at + n:]
 
-        def anew(dice):
+        def rewrite(dice):
             data = dice.randbytes(dice.choice([1, 4, 1000, 70000]))
-            # Its release may still put it in its place.
-            until(lambda: self.succeeds([errno.EBUSY], put, within("003-anew"), data))
-            want["anew"] = data
-            self.assertBytes(read(within("anew")), want["anew"], "anew")
+            # The release of the last write may still commit the record.
+            until(lambda: self.succeeds([errno.EBUSY], put, within("003-whole"), data))
+            want["whole"] = data
+            self.assertBytes(read(within("whole")), want["whole"], "whole")
 
-        def name(dice):
+        def set_attributes(dice):
             types = ["named", "renamed", "n" * 127]
             found = [n for n in os.listdir(inside) if n.startswith("004-")][0]
-            busy(os.setxattr, within(found), "user.lime.type",
-                 dice.choice(types).encode())
-            busy(os.setxattr, within("005-still"), "user.lime.mb", b"%d" % dice.randrange(2))
+            unless_busy(os.setxattr, within(found), "user.lime.type",
+                        dice.choice(types).encode())
+            unless_busy(os.setxattr, within("005-still"), "user.lime.mb", b"%d" % dice.randrange(2))
 
         def append(dice):
-            fd = busy(os.open, within("007-more"), os.O_RDWR | os.O_CREAT | os.O_EXCL)
+            fd = unless_busy(os.open, within("007-more"), os.O_RDWR | os.O_CREAT | os.O_EXCL)
             if fd is None:
                 return
             data = dice.randbytes(dice.randrange(1, 100000))
@@ -264,20 +264,20 @@ class Concurrent(writelib.TestCase):
             self.assertBytes(read(within("007-more")), data, "more")
             os.unlink(within("007-more"))
 
-        def look(_):
+        def check_mount(_):
             self.assertBytes(read(within("still")), want["still"], "still")
             self.assertEqual(os.stat(within("patched")).st_size, size)
             self.assertGreaterEqual(len(os.listdir(inside)), len(items))
 
-        def look_from_outside(_):
-            with open(path, "rb") as file:  # always the same file, whole
+        def check_container(_):
+            with open(path, "rb") as file:  # a whole container at any time
                 found = whole_records(file.read())[0]
             self.assertGreaterEqual(len(found), len(items))
             self.assertBytes(found[4].data, want["still"], "still, from outside")
 
         with contextlib.ExitStack() as stack:
-            for i, call in enumerate([patch, change_map, anew, name, append, look, look,
-                                      look_from_outside]):
+            for i, call in enumerate([patch, change_map, rewrite, set_attributes, append,
+                                      check_mount, check_mount, check_container]):
                 stack.enter_context(limetest.meanwhile(call, random.Random(i)))
             time.sleep(60 if limetest.STRESS else 2)
         mount.stop()
@@ -349,12 +349,12 @@ class Messages(writelib.TestCase):
             write_all(fd, b"data")
             os.close(fd)
             self.assertEqual(flags(read(path)), ["MBME", "MBME"])
-            put(mount.join("more"), b"")  # of nothing: there when its release has come
+            put(mount.join("more"), b"")  # an empty record appears with its release
             until(lambda: flags(read(path)) == ["MBME", "MB", "ME"])
         self.assertHoldsForAll(path, [[A], [("new", b"data"), ("more", b"")]])
 
     def test_boundaries_anywhere(self):
-        """The neighbour follows, whichever of the two is set."""
+        """A change of one record's boundary flag changes its neighbour's flag, too."""
         with self.written([A, B, C]) as (path, mount):
             steps = [("second", "mb", b"1", ["MBME", "MB", "ME"]),
                      ("second", "me", b"1", ["MBME", "MBME", "MBME"]),
@@ -414,19 +414,19 @@ class Messages(writelib.TestCase):
 
 @limetest.needs_fuse
 class Random(writelib.TestCase):
-    """tests/helpers/fsx: random steps beside a picture in memory."""
+    """tests/helpers/fsx compares a record after random steps with a copy in memory."""
 
     STEPS = 100000 if limetest.STRESS else 1000
 
     def fsx(self, *args):
         limit = 3000 if limetest.STRESS else 240
-        picture = os.path.join(self.tempdir(), "picture")
+        expected = os.path.join(self.tempdir(), "expected")
         done = limetest.run(["fsx", "--steps", str(self.STEPS), "--seed",
-                             str(random.randrange(1 << 30)), "--save", picture, *args],
+                             str(random.randrange(1 << 30)), "--save", expected, *args],
                             timeout=limit)
         self.assertEqual(done.returncode, 0, done.stdout.decode()[-8000:] + done.stderr.decode())
         print(f"# {self.id()}: {self.STEPS} steps without a difference")
-        return read(picture)
+        return read(expected)
 
     def test_one_record(self):
         data = ("data", some(200003))
@@ -466,7 +466,7 @@ class Random(writelib.TestCase):
         path = self.write("c.lime", limetest.container([A, ("data", bytes(size)), B]))
         with self.rw(path) as mount:
             put(mount.join("new"), b"")
-            os.truncate(mount.join("new"), size)  # fio wants it that long
+            os.truncate(mount.join("new"), size)  # fio needs the full size
             for name in ("data", "new"):
                 for engine in ("psync", "mmap", "libaio"):
                     self.run_ok(["fio", "--name=verify", f"--filename={mount.join(name)}",
@@ -502,8 +502,8 @@ class Leaks(writelib.TestCase):
                 fds, size = mount.usage()
             for _ in range(3):
                 use()
-            until(lambda: len(mount.usage()[0]) <= len(fds), 5)  # releases are answered late
-            if not limetest.SANITIZED:  # they keep what is freed for a while
+            until(lambda: len(mount.usage()[0]) <= len(fds), 5)  # the daemon handles releases late
+            if not limetest.SANITIZED:  # sanitizers keep freed memory for a while
                 self.assertLess(mount.usage()[1], size + (8 << 20))
 
     def test_valgrind(self):
@@ -519,7 +519,7 @@ class Leaks(writelib.TestCase):
             put(path, limetest.container([A, B, C]))
 
     def each_kind_of_change(self, daemon, inside):
-        """An open descriptor of a record that is not finished."""
+        """Make each kind of change; return an open descriptor of an unfinished record."""
         def at(name):
             return daemon.join(inside, name)
 
@@ -527,7 +527,7 @@ class Leaks(writelib.TestCase):
         with open(at("new"), "ab") as file:
             file.write(b"more")
             os.fsync(file.fileno())
-        put(at("first"), A[1])  # the same length, then others
+        put(at("first"), A[1])  # the same length, then other lengths
         put(at("first"), b"longer than it was" * 100)
         os.truncate(at("second"), 100)
         os.truncate(at("new"), 5)
@@ -540,7 +540,7 @@ class Leaks(writelib.TestCase):
             self.assertRaises(OSError, *refused)
         fd = os.open(at("gone"), os.O_WRONLY | os.O_CREAT)
         os.write(fd, b"x" * 1000)
-        with contextlib.suppress(OSError):  # EBUSY: then it is removed below
+        with contextlib.suppress(OSError):  # EBUSY: it is removed below
             os.unlink(at("gone"))
         with contextlib.suppress(OSError):
             os.close(fd)
