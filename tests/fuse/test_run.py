@@ -73,10 +73,10 @@ class Calls(limetest.TestCase):
     # (step, mount options, whether bytes are read directly). None: not checked, because a step that
     # closes all descriptors closes the report's, too.
     STEPS = (
-        *((what, None, True) for what in ("calls", "dups", "unseen", "forks", "shares", "executes",
+        *((step, None, True) for step in ("calls", "dups", "unseen", "forks", "shares", "executes",
                                           "passes", "threads", "signals", "kernel")),
         ("taken", None, None), ("close_all", None, None), ("streams", None, False),
-        *((what, "rw", False) for what in ("calls", "dups", "streams", "kernel")),
+        *((step, "rw", False) for step in ("calls", "dups", "streams", "kernel")),
         ("calls", "verify=stream", False))
 
     def setUp(self):
@@ -86,16 +86,16 @@ class Calls(limetest.TestCase):
                                      ("data", self.data), ("last", tagged_data(5)))
 
     def test_each_step(self):
-        for opts, steps in itertools.groupby(self.STEPS, lambda step: step[1]):
+        for opts, steps in itertools.groupby(self.STEPS, lambda row: row[1]):
             with limetest.Mount(self.container, opts=opts) as mount:
-                for what, _, is_direct in steps:
-                    with self.subTest(what, opts=opts):
-                        done = run(["run-calls", what, mount.join("data"), self.plain],
+                for step, _, is_direct in steps:
+                    with self.subTest(step, opts=opts):
+                        done = run(["run-calls", step, mount.join("data"), self.plain],
                                    timeout=120)
                         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                         if is_direct is not None:
                             self.assertEqual(done.direct > 0, is_direct, done.stderr)
-                        if is_direct and what in ("calls", "shares"):
+                        if is_direct and step in ("calls", "shares"):
                             self.assertEqual(done.through, 0)
 
     def test_edges(self):
@@ -128,9 +128,9 @@ class Calls(limetest.TestCase):
 
     def test_races_with_other_threads(self):
         """tests/helpers/run-races.c runs other threads between any two system calls of a read."""
-        for what in ("replaced", "taken", "closed"):
-            with self.subTest(what), limetest.Mount(self.container) as mount:
-                args = ["run-races", what, mount.join("data"), self.plain]
+        for step in ("replaced", "taken", "closed"):
+            with self.subTest(step), limetest.Mount(self.container) as mount:
+                args = ["run-races", step, mount.join("data"), self.plain]
                 self.run_ok(args, timeout=120)
                 done = run(args, timeout=120)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
@@ -342,7 +342,7 @@ class Places(limetest.TestCase):
 
 @limetest.needs_fuse
 class Changes(limetest.TestCase):
-    """Another thread swaps the two records of the container self.path in each turn: a reader gets
+    """Another process swaps the two records of the container self.path in each turn: a reader gets
     old data, new data or an error."""
 
     def layout(self, turn):
@@ -622,7 +622,7 @@ class Wrapper(limetest.TestCase):
         out = self.run_ok(["limefs-run", "--", "sh", "-c", "echo $LD_PRELOAD"], env=env)
         self.assertEqual(out.decode().strip(), f"{LIBRARY}:/nonexistent.so")
 
-    def test_found_where_it_is_installed(self):
+    def test_installed_library(self):
         directory = self.tempdir()
         os.mkdir(os.path.join(directory, "bin"))
         os.mkdir(os.path.join(directory, "lib"))

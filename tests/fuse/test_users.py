@@ -773,7 +773,7 @@ class Traces(TestCase):
             self.assertEqual(self.ann.call(read_some, mount.join(both, "file")), bytes(1000), opts)
 
     def test_leases(self):
-        """A lease delays only processes that open the leased file, and only until EAGAIN."""
+        """A lease affects only opens of the leased file, which soon fail with EAGAIN."""
         mount = self.mounted("rw")
         users.directory(self.under("ann"), ANN)
         paths = [users.put(self.under("ann", f"c{i}"), own_container(), ANN) for i in range(12)]

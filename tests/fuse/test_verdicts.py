@@ -246,7 +246,7 @@ class Cases(limetest.TestCase):
                     self.assertEqual(done.returncode, 1, (name, options, done))
 
     def test_tolerance_of_plaquettes(self):
-        """It is 1e-9 for openQCD, and 1e-7 for NERSC in double precision, as for the file."""
+        """A plaquette may differ by 1e-9 in openQCD, and by 1e-7 in NERSC with double precision."""
         u, directory = damage.links(), self.tempdir()
         plaquette = damage.gaugelib.plaquette(u)
         for name, data, good in (

@@ -192,7 +192,7 @@ class OnRequest(Files):
                 self.assertIn("not the data of a field", self.lime(note, status=3))
                 self.assertFalse({CHECKSUM, REASON} & set(os.listxattr(note)))
 
-    def test_others_in_a_stream(self):
+    def test_no_checksum_in_a_stream(self):
         """Reading a record without a checksum does not affect the verification of another one."""
         path, data = self.conf()
         with limetest.Mount(path, opts="verify=stream") as mount:
@@ -201,7 +201,7 @@ class OnRequest(Files):
             self.assertEqual(read_to_the_end(mount.join("ildg-binary-data")), (data, 0))
             self.assertEqual(verdict(mount.join("ildg-binary-data")), "good")
 
-    def test_verdicts_are_for_one_state(self):
+    def test_change_by_another_program(self):
         """If another program changes the data, the verdict is unverified again."""
         path, data = self.conf()
         with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
@@ -521,7 +521,7 @@ class WhileRead(Files):
                 reads = [pool.submit(self.read_second_half, len(data),
                                      mount.join(f"{i}.lime/ildg-binary-data")) for i in range(12)]
                 slowest = 0
-                while not all(read.done() for read in reads):
+                while not all(one.done() for one in reads):
                     slowest = max(slowest, look_up(mount))
                     time.sleep(0.01)
             if slowest < 1.2:
@@ -593,7 +593,7 @@ class Writing(Files):
             put(record, data)
             self.assertEqual(self.verified(record), b"bad")
 
-    def test_a_new_one(self):
+    def test_a_new_container(self):
         directory = self.tempdir()
         records = configuration(self.LATTICE)
         with limetest.Mount(directory, opts="rw,verify=open") as mount:

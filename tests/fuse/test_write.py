@@ -73,7 +73,7 @@ class RoundTrips(writelib.TestCase):
             pages.close()
         self.make(write, [some(100000, 1), some(3 * MIB + 1, 2)])
 
-    def test_the_corpus_again(self):
+    def test_copies_of_the_corpus(self):
         """A copy of each container, record by record and message by message, has the same bytes."""
         names = sorted({row["file"] for row in limetest.manifest()})
         for name in names:
