@@ -179,8 +179,8 @@ class Damaged(limetest.TestCase):
                     self.assertEqual(attribute(record, CHECKSUM), verdict)
 
     def assert_same_findings(self, mount, options):
-        """lime check has the same findings in the mount as in the file, except padding; of a file
-        in another format, only the codes of the findings are the same."""
+        """lime check has the same findings in the mount as in the file, except padding; for a file
+        in another format, messages and offsets may differ."""
         names = [name for name, *_ in self.shown(mount)]
         if not options:  # without options lime check skips other formats
             names = [name for name in names if damage.is_container(name)]
