@@ -1,5 +1,5 @@
-"""Records read around the kernel's cache and from it, and by small requests that follow each other:
-the daemon reads ahead itself."""
+"""The daemon's own read-ahead: records read with O_DIRECT, through the page cache, and by small
+sequential requests."""
 
 import contextlib
 import ctypes
@@ -18,36 +18,36 @@ import scidac
 import writelib
 from writelib import MIB
 
-SMALL = "readahead=128K"  # what the kernel does of itself where an ordinary user has mounted
+SMALL = "readahead=128K"  # the kernel's limit for a mount by an ordinary user
 SIZE = 24 * MIB + 12345
 PAGE = 4096
 FIELD = "ildg-binary-data"
 
 
-def pages_there(path):
-    """How many of a file's pages the kernel has."""
+def cached_pages(path):
+    """Returns how many of a file's pages are in the page cache."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.mincore.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_char_p]
     with open(path, "rb") as file, \
             mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE) as mapped:
-        there = ctypes.create_string_buffer((len(mapped) + PAGE - 1) // PAGE)
-        place = ctypes.c_char.from_buffer(mapped)
-        result = libc.mincore(ctypes.addressof(place), len(mapped), there)
-        del place
+        flags = ctypes.create_string_buffer((len(mapped) + PAGE - 1) // PAGE)
+        begin = ctypes.c_char.from_buffer(mapped)
+        result = libc.mincore(ctypes.addressof(begin), len(mapped), flags)
+        del begin
         assert result == 0, ctypes.get_errno()
-        return sum(byte & 1 for byte in there.raw)
+        return sum(byte & 1 for byte in flags.raw)
 
 
-def need_pages(test, path):
-    """Skips it where what is read ahead cannot be told by the pages that are in memory."""
+def need_page_cache(test, path):
+    """Skips the test unless cachestat() exists and the page cache of the file can be emptied."""
     limetest.need_linux(test, 6, 5)
     limetest.drop_cache(path)
-    if pages_there(path):
+    if cached_pages(path):
         test.skipTest("needs a file system whose pages can be dropped")
 
 
 def read_by(name, size, at=0, most=None):
-    """The file from `at` on, read `size` bytes at a time."""
+    """Returns at most `most` bytes of the file from `at` on, read `size` bytes at a time."""
     parts, left = [], most
     with limetest.descriptor(name, os.O_RDONLY) as fd:
         while part := os.pread(fd, size if left is None else min(size, left), at):
@@ -64,7 +64,8 @@ class Ahead(limetest.TestCase):
     def setUp(self):
         super().setUp()
         self.data = random.Random(1).randbytes(SIZE)
-        raw = limetest.container([("first", b"x" * 1000), ("data", self.data), ("last", b"y" * 999)])
+        raw = limetest.container([("first", b"x" * 1000), ("data", self.data),
+                                  ("last", b"y" * 999)])
         self.path = self.write("stream.lime", raw)
         self.begin = raw.index(self.data)
         limetest.drop_cache(self.path)
@@ -79,7 +80,7 @@ class Ahead(limetest.TestCase):
                         self.assertTrue(read_by(mount.join("data"), size, at) == self.data[at:],
                                         (size, at))
 
-    def test_reads_around_the_kernels_cache(self):
+    def test_direct_reads(self):
         with limetest.Mount(self.path) as mount, limetest.descriptor(
                 mount.join("data"), os.O_RDONLY | os.O_DIRECT) as fd:
             buffer = mmap.mmap(-1, 3 << 20)
@@ -88,34 +89,34 @@ class Ahead(limetest.TestCase):
                 self.assertTrue(buffer[:got] == self.data[at:at + (3 << 20)], at)
 
     def test_pages_stay_cached_between_opens(self):
-        os.utime(self.path, (1, 1))  # one changed this very moment is indexed a second time
+        os.utime(self.path, (1, 1))  # limefs indexes a just modified container twice
         with limetest.Mount(self.path) as mount:
             path = mount.join("data")
             limetest.read(path)
-            before = self.reads_of(mount.pid)
+            before = self.bytes_read(mount.pid)
             self.assertTrue(limetest.read(path) == self.data)
-            self.assertLess(self.reads_of(mount.pid) - before, SIZE // 4)
+            self.assertLess(self.bytes_read(mount.pid) - before, SIZE // 4)
 
     @staticmethod
-    def reads_of(pid):
-        """Bytes that the daemon has read so far."""
+    def bytes_read(pid):
+        """Returns how many bytes the daemon has read so far."""
         with open(f"/proc/{pid}/io") as file:
             return int(dict(line.split(": ") for line in file)["rchar"])
 
-    def test_around_the_page_cache(self):
-        """What is read ahead does not pass the page cache, and is read once."""
-        need_pages(self, self.path)
+    def test_read_ahead_bypasses_the_page_cache(self):
+        """The daemon reads ahead without filling the page cache with the container."""
+        need_page_cache(self, self.path)
 
-        def reads_around():
+        def bypasses_cache():
             limetest.drop_cache(self.path)
             with limetest.Mount(self.path, opts=SMALL) as mount:
                 self.assertTrue(read_by(mount.join("data"), MIB) == self.data)
-            return pages_there(self.path) < SIZE // PAGE // 4
-        # While the container is so young that a change might not show, nothing is kept.
-        writelib.until(reads_around)
+            return cached_pages(self.path) < SIZE // PAGE // 4
+        # The daemon caches nothing while the mtime is too recent to reveal a change.
+        writelib.until(bypasses_cache)
 
-    def test_what_is_in_memory(self):
-        """All, or every other MiB of it."""
+    def test_cached_container(self):
+        """The page cache holds all of the container, or every other MiB."""
         for step in (1, 2):
             limetest.drop_cache(self.path)
             for at in range(0, SIZE, step * MIB):
@@ -124,7 +125,7 @@ class Ahead(limetest.TestCase):
                 self.assertTrue(read_by(mount.join("data"), MIB) == self.data, step)
 
     def test_any_order(self):
-        """Several readers at once, of one descriptor or their own, in sequence and leaping."""
+        """Threads read sequentially and at random, by one shared descriptor or their own."""
         wrong = []
 
         def walk(name, shared, seed):
@@ -148,8 +149,8 @@ class Ahead(limetest.TestCase):
                 os.close(shared)
         self.assertEqual(wrong, [])
 
-    def test_faces(self):
-        """A header of its own before the record, whose requests are at odd places then."""
+    def test_exports(self):
+        """An export has its own header, so requests begin at odd offsets of the record."""
         dims = (16, 16, 16, 10)
         field = random.Random(2).randbytes(16 ** 3 * 10 * 576)
         path = self.write("conf", limetest.container([("ildg-format", scidac.ildg_format(dims, 64)),
@@ -168,8 +169,8 @@ class Ahead(limetest.TestCase):
                 self.assertTrue(part == field[t * nbytes:(t + 1) * nbytes], t)
 
     def test_slices(self):
-        """They follow each other in the record: by several readers at once, in turn and in any
-        order, also when others change the container."""
+        """Threads read time slices, which follow each other in the record, in sequence and in any
+        order, also while another process changes the container."""
         dims, nbytes = (16, 16, 24, 8), 16 * 16 * 24 * 576
         field = bytearray(random.Random(3).randbytes(8 * nbytes))
         raw = limetest.container([("ildg-format", scidac.ildg_format(dims, 64)), (FIELD, field)])
@@ -208,15 +209,15 @@ class Ahead(limetest.TestCase):
                     self.assertEqual(error.errno, errno.ESTALE)
 
     def test_changed_by_others(self):
-        """In place, ahead of a reader who goes on: old bytes where they were read before the
-        change, else new ones or an error; after the change nothing but new ones or an error."""
+        """Another process changes the container in place ahead of a reader: later reads return new
+        bytes or fail with ESTALE."""
         fd = os.open(self.path, os.O_RDWR)
         data = bytearray(self.data)
         for round in range(12):
             limetest.drop_cache(self.path)
             with limetest.Mount(self.path, opts=SMALL + ",attr_timeout=0") as mount:
                 name = mount.join("data")
-                place = (round + 4) * MIB
+                place = (round + 4) * MIB  # beyond what the reader has read
                 file = os.open(name, os.O_RDONLY)
                 head = b"".join(os.pread(file, 131072, at) for at in range(0, 3 * MIB, 131072))
                 self.assertTrue(head == data[:len(head)], round)
@@ -232,22 +233,22 @@ class Ahead(limetest.TestCase):
         os.close(fd)
 
     def test_ended(self):
-        """A daemon that is told to end, or is killed, does so, and no reader waits for ever."""
-        def walk(name, begun):
+        """A daemon ends on SIGTERM and SIGKILL, and no reader waits forever."""
+        def walk(name, started):
             with contextlib.suppress(OSError), open(name, "rb", buffering=0) as file:
                 for at in range(0, SIZE, MIB):
                     os.pread(file.fileno(), MIB, at)
-                    begun.set()
-            begun.set()
-        for how in (signal.SIGTERM,) * 2 + (signal.SIGKILL,) * 4:
+                    started.set()
+            started.set()
+        for number in (signal.SIGTERM,) * 2 + (signal.SIGKILL,) * 4:
             limetest.drop_cache(self.path)
-            mount, begun = limetest.Mount(self.path, opts=SMALL), threading.Event()
+            mount, started = limetest.Mount(self.path, opts=SMALL), threading.Event()
             mount.start()
             pid = mount.pid
-            reader = threading.Thread(target=walk, args=(mount.join("data"), begun))
+            reader = threading.Thread(target=walk, args=(mount.join("data"), started))
             reader.start()
-            self.assertTrue(begun.wait(60))
-            os.kill(pid, how)
+            self.assertTrue(started.wait(60))
+            os.kill(pid, number)
             reader.join(60)
             self.assertFalse(reader.is_alive())
             writelib.until(lambda pid=pid: not os.path.exists(f"/proc/{pid}"), 60)

@@ -1,5 +1,5 @@
-"""Plain files that are appended to on the mount and below it at the same time: each byte that was
-written is there once, in the order of its writer."""
+"""Plain files that programs append to on the mount and below it at the same time: each written byte
+is in the file once, in its writer's order."""
 
 import contextlib
 import errno
@@ -34,16 +34,16 @@ class Appended(writelib.TestCase):
     def paths(self, name):
         return os.path.join(self.below, name), os.path.join(self.mount, name)
 
-    def in_turn(self, path, lines, each):
-        """each: lines for which it is open at a time."""
+    def append_lines(self, path, lines, each):
+        """Appends the lines, and reopens the file after every `each` lines."""
         for i in range(0, len(lines), each):
             append(path, *lines[i:i + each])
 
-    def beside(self, name, many, line, each):
-        """Two writers on each side. What is there, by lines."""
+    def append_at_once(self, name, count, line, each):
+        """Two writers append on each side; returns the file's lines."""
         below, mount = self.paths(name)
         limetest.at_once(*(
-            (self.in_turn, path, [b"%d %d %s\n" % (i, n, line) for n in range(many)], each[i])
+            (self.append_lines, path, [b"%d %d %s\n" % (i, n, line) for n in range(count)], each[i])
             for i, path in enumerate((below, mount, below, mount))))
         self.assertEqual(read(mount), read(below))
         return read(below).split(b"\n")[:-1]
@@ -52,25 +52,25 @@ class Appended(writelib.TestCase):
         for turn in range(ROUNDS):
             each = [random.choice((1, 1, 3, 50)) for _ in range(4)]
             with self.subTest(turn=turn, each=each):
-                lines = self.beside(f"log{turn}", 200, b"", each)
+                lines = self.append_at_once(f"log{turn}", 200, b"", each)
                 self.assertEqual(len(lines), 800)
                 for i in range(4):
                     mine = [line for line in lines if line.startswith(b"%d " % i)]
                     self.assertEqual(mine, [b"%d %d " % (i, n) for n in range(200)])
 
-    def test_more_than_a_request(self):
-        """Which the kernel sends in pieces: they may lie between those of others."""
-        many, line = 4, b"x" * 3_000_000
+    def test_writes_of_several_requests(self):
+        """The kernel splits a large write; data of other writers may come between its requests."""
+        count, line = 4, b"x" * 3_000_000
         below, _ = self.paths("big")
-        self.beside("big", many, line, [1, 1, 1, 1])
+        self.append_at_once("big", count, line, [1, 1, 1, 1])
         data = read(below)
-        self.assertEqual(data.count(b"x"), 4 * many * len(line))
+        self.assertEqual(data.count(b"x"), 4 * count * len(line))
         self.assertEqual(len(data), sum(len(b"%d %d %s\n" % (i, n, line))
-                                        for i in range(4) for n in range(many)))
+                                        for i in range(4) for n in range(count)))
 
-    def test_open_all_the_while(self):
-        """Who has it open sees what was written on the mount; once its release has come, which
-        close() does not wait for, all see all."""
+    def test_kept_open(self):
+        """An open file shows only what was written on the mount. After the release, which close()
+        does not wait for, both sides show everything."""
         below, mount = self.paths("log")
         append(below, b"first\n")
         fd = os.open(mount, APPEND)
@@ -88,7 +88,7 @@ class Appended(writelib.TestCase):
         self.assertEqual(os.stat(mount).st_size, os.stat(below).st_size)
 
     def test_read_while_it_grows(self):
-        """As tail -f does."""
+        """A reader follows a growing file, as tail -f does."""
         below, mount = self.paths("log")
         data = b"first\n"
         append(below, data)
@@ -102,9 +102,9 @@ class Appended(writelib.TestCase):
                 self.assertEqual(reader.read(), more)
                 self.assertEqual(read(mount), data)
 
-    def test_closed_by_one_of_two(self):
-        """Of the first the kernel tells before close(2) is done; of the last, after. What is
-        emptied below, as by logrotate's copytruncate, does not come back."""
+    def test_truncated_below(self):
+        """The kernel flushes each descriptor before close(2) returns. Data that are truncated
+        below, as by logrotate's copytruncate, do not come back."""
         below, mount = self.paths("log")
         with open(mount, "ab", buffering=0) as log:
             log.write(b"old\n" * 3000)
@@ -118,7 +118,7 @@ class Appended(writelib.TestCase):
                 self.assertEqual(read(mount), read(below))
         self.assertEqual(read(mount), read(below))
 
-    def test_emptied_on_the_mount(self):
+    def test_truncated_on_the_mount(self):
         below, mount = self.paths("log")
         append(below, b"old\n")
         fd = os.open(mount, APPEND)
@@ -132,8 +132,8 @@ class Appended(writelib.TestCase):
         self.assertEqual(read(below), b"new\n")
         self.assertEqual(read(mount), b"new\n")
 
-    def test_together_with_other_writers_of_the_mount(self):
-        """What they write, by a descriptor or by memory, goes where they have written it."""
+    def test_other_writers_of_the_mount(self):
+        """Data written by another descriptor or through a mapping keep their offsets."""
         below, mount = self.paths("file")
         append(below, b"0123456789")
         fd = os.open(mount, APPEND)
@@ -148,8 +148,8 @@ class Appended(writelib.TestCase):
         os.close(fd)
         self.assertEqual(read(below), b"X1234Y6789abc" + bytes(7) + b"far" + b"end")
 
-    def test_no_longer_to_append(self):
-        """A program may change its mind."""
+    def test_clear_o_append(self):
+        """A write after fcntl() has cleared O_APPEND goes to its offset."""
         below, mount = self.paths("file")
         append(below, b"0123456789")
         fd = os.open(mount, APPEND)
@@ -158,7 +158,7 @@ class Appended(writelib.TestCase):
         os.close(fd)
         self.assertEqual(read(below), b"01XYZ56789")
 
-    def test_cut_and_allocated(self):
+    def test_truncated_and_allocated(self):
         below, mount = self.paths("file")
         append(below, b"0123456789")
         fd = os.open(mount, APPEND)
@@ -177,9 +177,9 @@ class Appended(writelib.TestCase):
         self.assertEqual(read(below), b"01234abc" + bytes(4) + b"d" + bytes(7) + b"e")
         self.assertEqual(read(mount), read(below))
 
-    @unittest.skipUnless(os.geteuid() == 0, "a small file system is made by root")
+    @unittest.skipUnless(os.geteuid() == 0, "mounting a tmpfs needs root")
     def test_a_full_disk(self):
-        """What did not fit is told, and what comes after it is appended to what did."""
+        """The append fails with ENOSPC; after a truncation below, appends succeed again."""
         below, mount = self.paths("small")
         os.mkdir(below)
         limetest.run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", below], check=True)
@@ -187,10 +187,10 @@ class Appended(writelib.TestCase):
         log = os.path.join(mount, "log")
         append(log, b"first\n")
         fd = os.open(log, APPEND)
-        with self.assertRaises(OSError) as told:
+        with self.assertRaises(OSError) as raised:
             os.write(fd, b"x" * 200_000)
             os.fsync(fd)
-        self.assertEqual(told.exception.errno, errno.ENOSPC)
+        self.assertEqual(raised.exception.errno, errno.ENOSPC)
         with contextlib.suppress(OSError):
             os.close(fd)
         os.truncate(os.path.join(below, "log"), 6)

@@ -1,5 +1,5 @@
-"""Plain files that others change below a mount that writes, and that keep their length: the kernel
-takes no times from us for a file that it knows."""
+"""Plain files that other processes change below a writable mount without changing their length: the
+kernel ignores the daemon's mtime of a file that it knows."""
 
 import fcntl
 import mmap
@@ -21,7 +21,7 @@ LONG_AGO = 1_000_000_000 * 10**9 + 123_456_789
 
 
 def rewrite(path, data, at=0):
-    """In place."""
+    """Overwrites data in place."""
     fd = os.open(path, os.O_WRONLY)
     os.pwrite(fd, data, at)
     os.close(fd)
@@ -39,7 +39,7 @@ class Below(writelib.TestCase):
         self.point = self.rw(self.top, *self.OPTIONS)
 
     def paths(self, name, data=OLD):
-        """Of a file that was last changed long ago, and that the kernel knows."""
+        """Creates a file with an old mtime that the kernel knows; returns its path on each side."""
         below, mount = os.path.join(self.top, name), self.point.join(name)
         put(below, data)
         os.utime(below, ns=(LONG_AGO, LONG_AGO))
@@ -51,12 +51,12 @@ class Below(writelib.TestCase):
         writelib.until(lambda: mtime(mount) == mtime(below))
         self.assertEqual(read(mount), read(below))
 
-    def locked(self, path):
-        """Open to be read; locks of this kind are of one inode of the kernel's."""
+    def lock_inode(self, path):
+        """Locks the file with flock(), which belongs to one inode of the kernel."""
         fd = os.open(path, os.O_RDONLY)
         self.addCleanup(os.close, fd)
         fcntl.flock(fd, fcntl.LOCK_EX)
-        time.sleep(0.3)  # a file that has just become known is taken for the same (kernel_mtime.c)
+        time.sleep(0.3)  # longer than GRACE_SECONDS of kernel_mtime.c
 
     def is_locked(self, path):
         fd = os.open(path, os.O_RDONLY)
@@ -70,7 +70,7 @@ class Below(writelib.TestCase):
 
 
 class Changed(Below):
-    """By others."""
+    """Another process changes the file below the mount."""
 
     def test_rewritten(self):
         below, mount = self.paths("file")
@@ -85,15 +85,15 @@ class Changed(Below):
         os.utime(below, ns=(LONG_AGO, LONG_AGO - 1))
         self.assertSame(below, mount)
 
-    def test_touched_and_rewritten_after_we_have_written(self):
+    def test_rewritten_after_a_write_on_the_mount(self):
         below, mount = self.paths("file")
         rewrite(mount, NEW)
         os.utime(mount, ns=(LONG_AGO, LONG_AGO))
         rewrite(below, NEWER)
         self.assertSame(below, mount)
 
-    def test_of_two_names(self):
-        """Which stay one file."""
+    def test_two_names(self):
+        """Hard links stay one file."""
         below, mount = self.paths("file")
         os.link(below, below + "2")
         self.assertEqual(mtime(mount + "2"), LONG_AGO)
@@ -101,7 +101,7 @@ class Changed(Below):
             rewrite(below + last, data)
             for name in ("", "2"):
                 self.assertSame(below, mount + name)
-            self.locked(mount)
+            self.lock_inode(mount)
             self.assertTrue(self.is_locked(mount + "2"))
 
     def listed(self):
@@ -113,8 +113,8 @@ class Changed(Below):
         rewrite(below, NEW)
         writelib.until(lambda: self.listed() == [mtime(below)])
 
-    def test_known_for_a_while(self):
-        """By a kernel that has not asked for its name again."""
+    def test_cached_name(self):
+        """The kernel does not look up the name again."""
         with self.rw(self.top, "attr_timeout=0", "entry_timeout=1000") as mount:
             put(os.path.join(self.top, "file"), OLD)
             os.stat(mount.join("file"))
@@ -123,8 +123,8 @@ class Changed(Below):
             self.assertEqual(read(known), NEW)
             writelib.until(lambda: mtime(known) == mtime(below))
 
-    def test_open_to_be_read(self):
-        """Who has it open reads what is there, too; who opens it has the right time."""
+    def test_open_for_reading(self):
+        """A process that has the file open reads the new data; stat() shows the new mtime."""
         below, mount = self.paths("file")
         with open(mount, "rb", buffering=0) as file:
             for data in (NEW, NEWER):
@@ -142,8 +142,8 @@ class Changed(Below):
             os.pread(file.fileno(), 1, 0)
             writelib.until(lambda: pages[:] == NEW)
 
-    def test_open_to_be_written(self):
-        """Who writes to it keeps it as it was; then all see what is there."""
+    def test_open_for_writing(self):
+        """After the writers have closed the file, stat() shows the mtime of the file below."""
         for wrote in (False, True):
             below, mount = self.paths(f"file{wrote}")
             with open(mount, "r+b", buffering=0) as file:
@@ -162,8 +162,8 @@ class Changed(Below):
             else:
                 self.assertSame(below, mount)
 
-    def test_all_the_time(self):
-        """It can be looked at and opened, and is never gone."""
+    def test_changed_continuously(self):
+        """stat(), open() and chmod() never fail."""
         below, mount = self.paths("file")
         with limetest.meanwhile(rewrite, below, NEW[:10]):
             for i in range(2000):
@@ -174,19 +174,19 @@ class Changed(Below):
                     os.chmod(mount, 0o644)
         writelib.until(lambda: mtime(mount) == mtime(below))
 
-    def test_a_fifo_stays_one(self):
-        """Its ends are the kernel's, whatever goes through the one below."""
+    def test_a_fifo(self):
+        """The kernel connects the ends of a fifo, whatever its mtime below."""
         below, mount = os.path.join(self.top, "pipe"), self.point.join("pipe")
         os.mkfifo(below)
-        ours = os.open(mount, os.O_RDWR)
+        reader = os.open(mount, os.O_RDWR)
         os.utime(below, ns=(LONG_AGO, LONG_AGO))
         put(mount, b"x")
-        self.assertEqual(os.read(ours, 1), b"x")
-        os.close(ours)
+        self.assertEqual(os.read(reader, 1), b"x")
+        os.close(reader)
 
 
-class ChangedByUs(Below):
-    """That is no reason to forget it: it stays one inode, whatever is done to it."""
+class ChangedByTheMount(Below):
+    """No change through the mount makes the kernel forget the file: it stays one inode."""
 
     def changes(self):
         def writes(flags, *calls):
@@ -237,16 +237,16 @@ class ChangedByUs(Below):
         for name, change in self.changes().items():
             with self.subTest(change=name):
                 below, mount = self.paths(name)
-                self.locked(mount)
+                self.lock_inode(mount)
                 for _ in range(3):
                     change(mount)
-                    end = time.monotonic() + 0.03  # in which its release comes
+                    end = time.monotonic() + 0.03  # the release arrives in this time
                     while time.monotonic() < end:
                         os.stat(mount)
                         self.assertTrue(self.is_locked(mount))
                     self.assertEqual(read(mount), read(below))
 
-    def test_utime_keeps_what_it_was_told(self):
+    def test_utime_sets_the_exact_time(self):
         below, mount = self.paths("file")
         for ns in (LONG_AGO + 1, -1, 4 * 10**18):
             rewrite(mount, NEW)
@@ -258,18 +258,18 @@ class ChangedByUs(Below):
             self.assertEqual((mtime(mount), mtime(below)), (ns, ns))
 
     def test_written_twice_in_one_tick(self):
-        """The kernel tells one time for both, which is then the file's below, too."""
+        """The kernel sends one mtime for both writes, and the file below gets it."""
         below, mount = self.paths("file")
         for _ in range(20):
             with open(mount, "r+b", buffering=0) as file:
                 rewrite(mount, NEW[:1])
                 file.write(b"m")
-                time.sleep(0.03)  # of more than a tick
+                time.sleep(0.03)  # longer than a tick
             self.assertEqual(mtime(mount), mtime(below))
 
     def test_many_at_once(self):
         below, mount = self.paths("file")
-        self.locked(mount)
+        self.lock_inode(mount)
 
         def work(seed):
             for i in range(100):
@@ -287,16 +287,16 @@ class ChangedByUs(Below):
         self.assertTrue(self.is_locked(mount))
 
 
-class SetMeanwhile(Below):
+class SetDuringClose(Below):
     def setUp(self):
         self.top = self.tempdir()
         self.store = faults.Faults(self.top)
         self.point = self.rw(self.top, *self.OPTIONS, env=self.store.environment())
 
-    def test_a_close_keeps_another_time(self):
-        """The last one stands, below and for the kernel, and the file stays one inode."""
+    def test_utime_during_a_close(self):
+        """The time of utime() stays, below and in the kernel, and the file stays one inode."""
         below, mount = self.paths("file")
-        self.locked(mount)
+        self.lock_inode(mount)
         self.store.arm(faults.DAEMON, "futimens", 1, 0, faults.HANG)
         end, later = threading.Event(), time.time_ns()
 
@@ -313,13 +313,13 @@ class SetMeanwhile(Below):
             closes.start()
             writelib.until(lambda: self.store.struck, 300)
             sets.start()
-            sets.join(1)  # now, or, if it waits for the other, afterwards
+            sets.join(1)  # utime() may wait for the close
         finally:
             end.set()
             self.store.disarm()
         closes.join()
         sets.join()
-        time.sleep(0.3)  # what hung may be a release, for which nobody waits
+        time.sleep(0.3)  # the hung call may be in a release, which close() does not wait for
         self.assertEqual((mtime(mount), mtime(below)), (later, later))
         self.assertTrue(self.is_locked(mount))
 

@@ -1,4 +1,4 @@
-"""A container that changes under the mount is noticed; no reader gets other data."""
+"""limefs notices a container that changes below the mount; no reader gets wrong data."""
 
 import concurrent.futures
 import contextlib
@@ -17,9 +17,9 @@ OLD = [("a", b"o")]
 OTHER = [("a", b"other"), ("b", b"other")]
 NEW = [("b", b"new"), ("a", b"new"), ("c", b"new")]
 NAMES = ["001-b", "002-a", "003-c"]
-# What looks at a container.
+# System calls with which the daemon checks a container, and a limit for the number of each.
 CALLS = ("openat2", "fstat", "pread")
-MOST = 40
+MAX_CALLS = 40
 
 
 @limetest.needs_fuse
@@ -37,7 +37,7 @@ class Change(limetest.TestCase):
         return self.mounted.join(*names)
 
     def replace(self, data):
-        """Another file under the same name, at once."""
+        """Atomically replaces the container."""
         os.rename(put(self.path + ".new", data), self.path)
 
     def append(self, *items):
@@ -53,9 +53,8 @@ class Change(limetest.TestCase):
         self.assertFalse(os.path.exists(self.at("002-data")))
 
     def test_opened_at_any_time_after_it_was_replaced(self):
-        """At first a mount does not trust the file's times, and then it looks once more: whoever
-        opens a record just then is not told that it has gone, and gets no pages of the one before,
-        from which nothing but the bytes tells it apart."""
+        """limefs does not trust a recent mtime, and later checks the file again. A program that
+        opens a record at this moment must not get an error, nor cached pages of the old file."""
         for age in range(18_500_000, 20_300_000, 10_000):
             data = b"%8d" % age * 512
             self.replace(limetest.container([("data", data)]))
@@ -64,13 +63,13 @@ class Change(limetest.TestCase):
                 pass
             self.assertEqual(read(self.at("data")), data)
 
-    def test_an_open_reader_goes_on_in_a_replaced_container(self):
+    def test_an_open_reader_of_a_replaced_container(self):
         with open(self.at("data"), "rb", buffering=0) as file:
             self.assertEqual(file.read(4096), b"o" * 4096)
             self.replace(limetest.container([("data", b"n" * 3 * MIB)]))
             self.assertEqual(read(self.at("data")), b"n" * 3 * MIB)
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            self.assertEqual(file.read(), b"o" * (3 * MIB - 4096))  # the file it has opened
+            self.assertEqual(file.read(), b"o" * (3 * MIB - 4096))  # of the file that it has open
 
     def test_an_open_reader_gets_ESTALE_after_a_change_in_place(self):
         with open(self.at("data"), "rb", buffering=0) as file:
@@ -82,7 +81,7 @@ class Change(limetest.TestCase):
             self.assertErrno((errno.ESTALE, errno.EIO), os.pread, file.fileno(), MIB, 2 * MIB)
         self.assertEqual(read(self.at("data")), b"n" * 3 * MIB)
 
-    def test_an_open_reader_of_a_record_that_has_gone(self):
+    def test_an_open_reader_of_a_removed_record(self):
         with open(self.at("data"), "rb", buffering=0) as file:
             with open(self.path, "r+b") as container:
                 container.truncate(144 + 8)
@@ -90,8 +89,8 @@ class Change(limetest.TestCase):
             self.assertErrno((errno.ESTALE, errno.EIO), os.pread, file.fileno(), MIB, 2 * MIB)
         self.assertEqual(os.listdir(self.mounted), ["001-info"])
 
-    def test_a_mapping_of_a_record_that_has_gone(self):
-        """No other bytes; SIGBUS would be the kernel's word for EIO, so a child looks."""
+    def test_a_mapping_of_a_removed_record(self):
+        """A mapping never shows new bytes. A child reads it, as the kernel may send SIGBUS."""
         code = ("import mmap, os, sys\n"
                 "f = open(sys.argv[1], 'rb')\n"
                 "m = mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ)\n"
@@ -103,7 +102,7 @@ class Change(limetest.TestCase):
         done = limetest.run([sys.executable, "-c", code, self.at("data"), self.path])
         self.assertIn(done.returncode, (0, -7))
 
-    def test_grows_while_it_is_read(self):
+    def test_grows_during_a_read(self):
         with open(self.at("data"), "rb", buffering=0) as file:
             self.assertEqual(file.read(4096), b"o" * 4096)
             self.append(("third", b"3" * 100))
@@ -113,7 +112,7 @@ class Change(limetest.TestCase):
             self.assertEqual(file.read(), b"o" * (3 * MIB - 4096))
         self.assertEqual(len(os.listdir(self.mounted)), 4)
 
-    def test_a_record_in_the_making_is_not_shown(self):
+    def test_an_incomplete_record_is_not_shown(self):
         record = limetest.record("third", b"3" * 1000, 1, 1)
         with open(self.path, "ab", buffering=0) as file:
             for begin in range(0, len(record) - 1, 100):
@@ -123,16 +122,15 @@ class Change(limetest.TestCase):
         self.assertEqual(read(self.at("third")), b"3" * 1000)
 
     def test_touched_only(self):
-        """Another mtime, the same bytes: an open reader is refused, to be sure; opened again it
-        reads on."""
+        """A record of a touched container stays readable and shows the new mtime."""
         self.assertEqual(read(self.at("info")), b"old")
         os.utime(self.path, (1, 1))
         self.assertEqual(os.stat(self.at("info")).st_size, 3)
         self.assertEqual(read(self.at("info")), b"old")
         self.assertEqual(os.stat(self.at("info")).st_mtime, 1)
 
-    def test_written_anew_and_longer(self):
-        """Looks like appending from outside; the reader must not get the other's bytes."""
+    def test_rewritten_and_longer(self):
+        """The change looks like an append; an open reader must not get the new file's bytes."""
         new = limetest.container([("info", b"old"), ("data", b"n" * 3 * MIB), ("more", b"m")])
         with open(self.at("data"), "rb", buffering=0) as file:
             self.assertEqual(file.read(4096), b"o" * 4096)
@@ -149,21 +147,21 @@ class Change(limetest.TestCase):
         os.rename(self.path + ".away", self.path)
         self.assertEqual(read(self.at("001-info")), b"old")
 
-    def test_becomes_no_container(self):
-        self.replace(b"this is no container at all" * 10)
+    def test_becomes_another_kind_of_file(self):
+        self.replace(b"this is not a container at all" * 10)
         self.assertEqual(os.listdir(self.mounted), [])
         self.assertRaises(OSError, read, self.at("001-info"))
         self.replace(self.old)
         self.assertEqual(read(self.at("001-info")), b"old")
 
     def test_a_writer_and_readers_at_once(self):
-        """Whole old or whole new contents, or an error; never a mixture."""
-        def look():
+        """Readers get the whole old or new data or an error, never a mixture."""
+        def read_data():
             with contextlib.suppress(OSError):
                 self.assertEqual(len(set(read(self.at("data")))), 1)
 
         end, letters = time.monotonic() + (2 if not limetest.STRESS else 60), 0
-        with limetest.meanwhile(look, threads=4):
+        with limetest.meanwhile(read_data, threads=4):
             while time.monotonic() < end:
                 letters = (letters + 1) % 26
                 fill = bytes([65 + letters]) * (3 * MIB)
@@ -172,7 +170,7 @@ class Change(limetest.TestCase):
 
 @limetest.needs_fuse
 class TimeSetBack(limetest.TestCase):
-    """By whoever changes it in place: its size and mtime are what they were."""
+    """A program changes the container in place and sets its mtime back; its size stays the same."""
 
     OPTS = None
     TREE = False
@@ -214,7 +212,7 @@ class TimeSetBack(limetest.TestCase):
             self.assertErrno((errno.ESTALE, errno.EIO), self.read_uncached, fd, 4096, MIB // 2)
 
     def test_records_exchanged(self):
-        """However old the container is, and whether or not anything was read of the record."""
+        """Readers get ESTALE, whatever the container's age, whether or not they have read."""
         for age in (0, 0.05):
             for reads in (False, True):
                 with self.subTest(age=age, reads=reads):
@@ -228,8 +226,8 @@ class TimeSetBack(limetest.TestCase):
                     self.assertEqual(read(self.at("ra")), self.data[0])
                     self.assertEqual(read(self.at("001-rb")), self.data[1])
 
-    def test_and_back(self):
-        """Nobody has looked meanwhile: the record is there."""
+    def test_changed_and_restored(self):
+        """No process reads in between: the open record stays valid."""
         fd = self.opened("ra")
         self.assertEqual(os.pread(fd, 10, 0), b"a" * 10)
         self.change(self.new)
@@ -237,13 +235,13 @@ class TimeSetBack(limetest.TestCase):
         self.assertEqual(self.read_uncached(fd, MIB, 0), self.data[0])
 
     def test_other_bytes(self):
-        """The headers are the same: who opens it again reads what is there."""
+        """The headers stay the same: a new open reads the new bytes."""
         self.assertEqual(read(self.at("ra")), self.data[0])
         self.change(self.old.replace(b"a" * MIB, b"A" * MIB))
         self.assertEqual(read(self.at("ra")), b"A" * MIB)
 
     def test_listed(self):
-        """At once, and when nothing about it is young any more."""
+        """A listing is right at once, and after the change is no longer recent."""
         for data, names in ((self.new, ["001-rb", "002-ra"]), (self.old, ["001-ra", "002-rb"])):
             self.change(data)
             self.assertEqual(sorted(os.listdir(self.top)), names)
@@ -251,7 +249,7 @@ class TimeSetBack(limetest.TestCase):
             self.assertEqual(sorted(os.listdir(self.top)), names)
 
     def test_attributes(self):
-        """Names and the container's owner may change: what is open stays good."""
+        """A change of the container's mode and names does not invalidate an open record."""
         fd = self.opened("ra")
         self.assertEqual(os.pread(fd, 10, 0), b"a" * 10)
         os.chmod(self.path, 0o640)
@@ -262,13 +260,13 @@ class TimeSetBack(limetest.TestCase):
 
 
 class TimeSetBackBelowAWriter(TimeSetBack):
-    """In a tree: who mounts one container to be written to has it locked all the time."""
+    """In a tree, because a writable mount of one container locks it permanently."""
 
     OPTS = "rw"
     TREE = True
 
-    def test_by_the_mount(self):
-        """What it does makes nothing stale, whatever ctime that leaves."""
+    def test_changed_by_the_mount(self):
+        """The mount's own changes make no record stale, whatever ctime they leave."""
         for change in (lambda: os.chmod(self.top, 0o750),
                        lambda: os.utime(self.at("rb"), (1, 1)),
                        lambda: os.rename(self.top, self.top + "2"),
@@ -281,13 +279,13 @@ class TimeSetBackBelowAWriter(TimeSetBack):
             self.assertEqual(self.read_uncached(fd, MIB, 0), self.data[0])
 
 
-class TimeSetBackSeenAtOnce(TimeSetBack):
+class TimeSetBackUncached(TimeSetBack):
     OPTS = "attr_timeout=0,entry_timeout=0"
 
 
 @limetest.needs_fuse
-class ChangeSeenByOneThread(Change):
-    """The same with one thread in the daemon and a kernel that trusts nothing."""
+class ChangeOneThread(Change):
+    """The same with one thread in the daemon and no caching in the kernel."""
 
     OPTS = "attr_timeout=0,entry_timeout=0"
     ARGS = ("-s",)
@@ -295,8 +293,8 @@ class ChangeSeenByOneThread(Change):
 
 @limetest.needs_fuse
 class Replaced(limetest.TestCase):
-    """While the daemon is looking at it: what its name leads to is shown afterwards, at whatever
-    call it happened."""
+    """A container is replaced at any system call with which the daemon checks it: afterwards the
+    mount shows the new one."""
 
     OPTIONS = ["attr_timeout=0", "entry_timeout=0"]
 
@@ -319,25 +317,25 @@ class Replaced(limetest.TestCase):
         return sorted(os.listdir(self.point.join(*self.inside)))
 
     def replace_at(self, call, nth):
-        """Another time, while the listing's call hangs; whether there was one."""
+        """Replaces it while the nth call of a listing hangs; returns whether it has so many."""
         self.replace(OTHER)
         self.store.arm(faults.DAEMON, call, nth, 0, faults.HANG)
         with concurrent.futures.ThreadPoolExecutor() as pool:
             try:
-                looks = pool.submit(self.listed)
-                until(lambda: self.store.struck or looks.done())
+                listing = pool.submit(self.listed)
+                until(lambda: self.store.struck or listing.done())
                 struck = self.store.struck > 0
                 self.replace(NEW)
-                time.sleep(0.05)  # so that nothing about the old one is young any more
+                time.sleep(0.05)  # the old file's times are no longer recent
             finally:
                 self.store.disarm()
-        looks.result()
+        listing.result()
         return struck
 
     def test_at_each_call(self):
         self.start()
         for call in CALLS:
-            for nth in range(1, MOST):
+            for nth in range(1, MAX_CALLS):
                 with self.subTest(call=call, nth=nth):
                     struck = self.replace_at(call, nth)
                     self.assertEqual(self.listed(), NAMES)
@@ -348,8 +346,8 @@ class Replaced(limetest.TestCase):
             self.assertFalse(struck, call)
             self.assertGreater(nth, 1, call)
 
-    def test_who_has_it_open_goes_on(self):
-        """Also in one that has no name any more."""
+    def test_an_open_reader_continues(self):
+        """An open reader reads on, also in a deleted file."""
         self.start()
         with open(self.point.join(*self.inside, "001-a"), "rb", buffering=0) as file:
             self.replace_at("fstat", 2)
@@ -358,8 +356,8 @@ class Replaced(limetest.TestCase):
             self.assertRaises(OSError, os.stat, self.point.join(*self.inside, "001-b"))
             self.assertEqual(os.pread(file.fileno(), 1, 0), b"o")
 
-    def test_by_a_name_of_another_file(self):
-        """The old one keeps a name, and so is not deleted."""
+    def test_the_old_file_has_another_name(self):
+        """The replaced file keeps a hard link, so it is not deleted."""
         self.start()
         for call in CALLS:
             os.link(self.path, os.path.join(self.top, call))
