@@ -1,4 +1,4 @@
-"""Every record of every container, read through a mount in every way, is what it must be."""
+"""Every record of every container has the right bytes by each system call on a mount."""
 
 import errno
 import hashlib
@@ -32,15 +32,15 @@ class Corpus(limetest.TestCase):
                 types = [row["type"] for row in rows]
                 container = read(path)
                 for row in rows:
-                    self.bytes_by_each_call(mount.join(name_of(row)), row)
-                    self.attributes(mount.join(name_of(row)), row, container)
+                    self.check_bytes(mount.join(name_of(row)), row)
+                    self.check_attributes(mount.join(name_of(row)), row, container)
                     # A type that occurs once needs no number.
                     if types.count(row["type"]) == 1:
                         self.assertEqual(sha256(read(mount.join(row["type"]))), row["sha256"])
                     else:
                         self.assertFalse(os.path.exists(mount.join(row["type"])))
 
-    def bytes_by_each_call(self, path, row):
+    def check_bytes(self, path, row):
         self.assertEqual(os.stat(path).st_size, row["bytes"])
         data = self.run_ok(["cat", path])
         self.assertEqual((len(data), sha256(data)), (row["bytes"], row["sha256"]))
@@ -54,7 +54,7 @@ class Corpus(limetest.TestCase):
                 copy.seek(0)
                 self.assertEqual(sha256(copy.read()), row["sha256"])
 
-    def attributes(self, path, row, container):
+    def check_attributes(self, path, row, container):
         want = {"type": row["type"], "message": row["message"], "record": row["record"],
                 "mb": row["MB"], "me": row["ME"]}
         listed = set(os.listxattr(path)) - {"user.lime.checksum", "user.lime.reason"}

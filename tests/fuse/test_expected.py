@@ -1,4 +1,4 @@
-"""What programs expect of files and directories, whatever a mount makes them of."""
+"""Properties that programs expect of files and directories, whatever a mount shows as such."""
 
 import errno
 import os
@@ -26,13 +26,13 @@ class TestCase(limetest.TestCase):
         return limetest.Mount(source or self.directory, opts=list(opts), **kw)
 
 
-class Numbers(TestCase):
+class InodeNumbers(TestCase):
     def test_several_file_systems(self):
-        """Programs take two files of one device and number for one, and do not read the other."""
+        """Programs skip a file that has the device and inode number of one they have read."""
         one = self.put("one.lime", container([("t", b"first")]))
         two = self.put("two.lime", container([("t", b"other")]))
         for path in one, two:
-            os.utime(path, (1e9, 1e9))  # what is young, a mount looks at again and again
+            os.utime(path, (1e9, 1e9))  # a mount rechecks recent files
         tree = self.tempdir()
         points = [os.path.join(tree, name) for name in ("a", "b")]
         for point in points:
@@ -52,8 +52,8 @@ class Numbers(TestCase):
                         self.assertEqual(listed, [os.stat(file).st_ino])
 
     def test_of_an_open_file(self):
-        """It stays what it is, of 32 bits where these are asked for: here of a plain file that has
-        more below, as records in trees have."""
+        """An open file keeps its number, which has 32 bits with ino32. The plain file here has a
+        longer one below, as records in trees do."""
         os.utime(self.put("c.lime", container([("t", b"data")])), (1e9, 1e9))
         with self.mount() as below:
             self.assertGreater(os.stat(below.join("c.lime", "t")).st_ino, 1 << 32)
@@ -62,21 +62,21 @@ class Numbers(TestCase):
                         open(mnt.join("c.lime", "t"), "rb", buffering=0) as file:
                     before = os.stat(mnt.join("c.lime", "t")).st_ino
                     for _ in range(4):
-                        time.sleep(0.11)  # the read asks for attributes, by the open file
+                        time.sleep(0.11)  # the read queries the open file's attributes
                         file.read(1)
                         self.assertEqual(os.fstat(file.fileno()).st_ino, before)
                     self.assertEqual(before < 1 << 32, bool(opts))
 
 
 class OpenFiles(TestCase):
-    def test_attributes_of_what_was_replaced(self):
+    def test_attributes_of_a_replaced_file(self):
         path = self.put("plain", b"old data")
-        for harm in (lambda: os.rename(self.put("new", b"new"), path), lambda: os.unlink(path)):
+        for change in (lambda: os.rename(self.put("new", b"new"), path), lambda: os.unlink(path)):
             self.put("plain", b"old data")
             with self.mount("attr_timeout=0", "entry_timeout=30") as mnt, \
                     open(mnt.join("plain"), "rb", buffering=0) as file:
                 self.assertEqual(file.read(3), b"old")
-                harm()
+                change()
                 for _ in range(3):
                     self.assertEqual(os.fstat(file.fileno()).st_size, 8)
                 if os.path.exists(path):  # the two do not share pages
@@ -87,8 +87,8 @@ class OpenFiles(TestCase):
 
 
 class Emptied(TestCase):
-    def test_by_a_reader(self):
-        """O_TRUNC needs no descriptor that can be written by."""
+    def test_open_for_reading(self):
+        """O_TRUNC works with O_RDONLY, too."""
         path = self.put("c.lime", container([("a", b"first"), ("b", b"x" * 146)]))
         with self.mount("rw", source=path) as mnt:
             os.close(os.open(mnt.join("b"), os.O_RDONLY | os.O_TRUNC))
@@ -100,7 +100,7 @@ class Emptied(TestCase):
 
 class Renamed(TestCase):
     def test_over_a_container(self):
-        """Which is a directory: only an empty one makes way."""
+        """A container is a directory: rename() replaces only an empty one."""
         data = {name: container([("t", name.encode())]) for name in ("a", "b")}
         for name, bytes_ in data.items():
             self.put(name, bytes_)
@@ -109,7 +109,7 @@ class Renamed(TestCase):
             for name in data:
                 os.listdir(mnt.join(name))
             self.assertErrno(errno.ENOTEMPTY, os.rename, mnt.join("a"), mnt.join("b"))
-            os.rename(mnt.join("a"), mnt.join("same"))  # nothing, as one file has both names
+            os.rename(mnt.join("a"), mnt.join("same"))  # no effect: both names are one file
             os.mkdir(mnt.join("empty.lime"))
             os.rename(mnt.join("a"), mnt.join("empty.lime"))
             self.assertEqual(read(mnt.join("empty.lime", "t")), b"a")

@@ -1,4 +1,4 @@
-"""Faces: the files in other forms that are beside a field's record in a mount."""
+"""Exports: files in other formats that a mount shows in addition to a field's record."""
 
 import ast
 import ctypes
@@ -19,12 +19,12 @@ import writelib
 from writelib import opened, put, read
 
 DIMS = (4, 3, 2, 5)  # x, y, z, t
-LISTED = (".npy", ".h5", ".zarr", ".t", ".le.npy", ".f4.npy", ".f8.npy", ".eo.npy", ".nersc", ".milc",
-          ".openqcd")
+LISTED = (".npy", ".h5", ".zarr", ".t", ".le.npy", ".f4.npy", ".f8.npy", ".eo.npy", ".nersc",
+          ".milc", ".openqcd")
 
 
 def numpy_of(raw):
-    """(header, data) of a .npy file: version 1.0, by the format's own description."""
+    """Returns header and data of a .npy file, parsed by the description of format 1.0."""
     assert raw[:8] == b"\x93NUMPY\x01\x00", raw[:8]
     length, = struct.unpack("<H", raw[8:10])
     assert (10 + length) % 64 == 0
@@ -32,7 +32,7 @@ def numpy_of(raw):
 
 
 def gauge(dims=DIMS, precision=64, seed=1):
-    """(metadata, data) of a configuration: real numbers without NaN."""
+    """Returns metadata and data of a configuration of real numbers without NaN."""
     count = dims[0] * dims[1] * dims[2] * dims[3] * 72
     dice = random.Random(seed)
     data = struct.pack(f">{count}{'d' if precision == 64 else 'f'}",
@@ -57,8 +57,8 @@ def converted(data, precision, to, little):
 
 @limetest.needs_fuse
 class TestCase(limetest.TestCase):
-    def odd_reads(self, path, whole):
-        """All of it, and parts by pread and by a map at odd places."""
+    def check_reads(self, path, whole):
+        """Reads the whole file, and parts at odd offsets by pread and through a mapping."""
         self.assertTrue(read(path) == whole, path)
         dice = random.Random(len(whole))
         self.assertEqual(os.stat(path).st_size, len(whole))
@@ -75,10 +75,9 @@ class TestCase(limetest.TestCase):
 
 
 class Content(TestCase):
-    def test_as_lime_gives_them(self):
-        """All files, in the corpus and of a lattice of odd extents, are those of lime cat, which
-        tests/tool/test_exports.py compares with what others read; also at odd places. (test_whole.py
-        has configurations as whole files.)"""
+    def test_same_as_lime_cat(self):
+        """Each export, of the corpus and of a lattice with odd extents, is what lime cat prints,
+        which tests/tool/test_exports.py checks. (test_whole.py has whole configurations.)"""
         paths = {row["path"] for row in limetest.manifest()}
         seen = 0
         for path in (*paths, *(self.write("conf", configuration(precision=n)) for n in (32, 64))):
@@ -87,7 +86,7 @@ class Content(TestCase):
                          for name in names if not name.endswith((".nersc", ".milc", ".openqcd"))]
                 for file in files:
                     whole = self.run_ok(["lime", "cat", path, os.path.relpath(file, mount)])
-                    self.odd_reads(file, whole)
+                    self.check_reads(file, whole)
                     seen += file.endswith(".npy")
         self.assertGreater(seen, 40)
 
@@ -117,11 +116,12 @@ class Names(TestCase):
         with limetest.Mount(self.path, opts="faces") as mount:
             names = self.listed(mount)
             self.assertEqual(names[:2], ["001-ildg-format", "002-ildg-binary-data"])
-            faces = names[2:]
-            self.assertTrue(all(n.startswith("002-ildg-binary-data.") for n in faces))
-            self.assertTrue({n[len("002-ildg-binary-data"):] for n in faces} <= set(LISTED))
-            self.assertGreaterEqual(len(faces), 6)
-            self.assertTrue({"002-ildg-binary-data.nersc", "002-ildg-binary-data.milc"} <= {*faces})
+            exports = names[2:]
+            self.assertTrue(all(n.startswith("002-ildg-binary-data.") for n in exports))
+            self.assertTrue({n[len("002-ildg-binary-data"):] for n in exports} <= set(LISTED))
+            self.assertGreaterEqual(len(exports), 6)
+            self.assertLessEqual({"002-ildg-binary-data.nersc", "002-ildg-binary-data.milc"},
+                                 {*exports})
             for entry in os.scandir(mount.path):
                 found = os.stat(entry.path)
                 self.assertEqual(entry.inode(), found.st_ino, entry.name)
@@ -134,8 +134,8 @@ class Names(TestCase):
                 read(path)
 
     def test_attributes(self):
-        """As the container's, but to be read alone; numbers are the same in each mount, and of
-        one file each."""
+        """Attributes are the container's, without write permission. Inode numbers are unique, and
+        the same in each mount."""
         os.chmod(self.path, 0o640)
         os.utime(self.path, (1000, 2000))
         directory = os.path.dirname(self.path)
@@ -165,7 +165,7 @@ class Names(TestCase):
                     self.assertEqual(found.st_mtime, 2000, name)
 
     def test_a_record_wins(self):
-        """One whose own name is that of a face."""
+        """A record whose own name is an export's hides the export."""
         form, data = gauge()
         other = ("ildg-binary-data.npy", b"my own")
         path = self.write("conf", limetest.container([("ildg-format", form),
@@ -180,8 +180,8 @@ class Names(TestCase):
             self.assertErrno(errno.EROFS, os.rename, mount.join(
                              "002-ildg-binary-data.npy"), mount.join("y"))
 
-    def test_not_remembered_wrongly(self):
-        """A name that was a face's, or nothing, and becomes a record's."""
+    def test_cached_names(self):
+        """A new record replaces an export of its name, and a name that did not exist."""
         with limetest.Mount(self.path, opts="entry_timeout=0.05") as mount:
             self.assertEqual(numpy_of(read(mount.join("ildg-binary-data.npy")))[1], gauge()[1])
             self.assertErrno(errno.ENOENT, os.stat, mount.join("x.npy"))
@@ -198,7 +198,7 @@ class Names(TestCase):
             self.assertEqual(read(mount.join("ildg-binary-data.npy")), b"again")
 
     def test_many(self):
-        """Offsets in a list mean what they meant, however it is read."""
+        """Offsets in a directory stay valid, whatever the order of reads."""
         form, data = gauge((2, 2, 2, 2), 32)
         path = self.write("many", limetest.container(
             [[("ildg-format", form), ("ildg-binary-data", data)] for _ in range(700)]))
@@ -210,7 +210,7 @@ class Names(TestCase):
         libc.seekdir.argtypes = [ctypes.c_void_p, ctypes.c_long]
 
         def next_name(directory):
-            entry = libc.readdir(directory)  # d_name is 19 bytes behind its beginning
+            entry = libc.readdir(directory)  # d_name is at offset 19
             return ctypes.string_at(entry + 19).decode() if entry else None
 
         with limetest.Mount(path, opts="faces") as mount:
@@ -233,7 +233,7 @@ class Names(TestCase):
             libc.closedir(directory)
 
     def test_hostile(self):
-        """A million time slices, more sites than bytes, and metadata that are no XML."""
+        """A million time slices, more sites than bytes, and metadata that are not XML."""
         with limetest.Mount(self.sparse((1, 1, 1, 1000000)), opts="faces") as mount:
             with os.scandir(mount.join("ildg-binary-data.t")) as names:
                 first = [next(names).name for _ in range(1000)]
@@ -250,7 +250,7 @@ class Names(TestCase):
                     self.assertErrno(errno.ENOENT, os.stat, mount.join("ildg-binary-data" + suffix))
 
     def sparse(self, dims):
-        """A configuration that takes no space on the disk, however large it is."""
+        """Creates a configuration without data blocks on the disk, of any size."""
         form = scidac.ildg_format(dims, 32)
         path = self.write("sparse", limetest.record("ildg-format", form, True, False))
         nbytes = dims[0] * dims[1] * dims[2] * dims[3] * 288
@@ -260,31 +260,32 @@ class Names(TestCase):
         return path
 
     def test_more_slices_than_can_be_listed(self):
-        """The directory above them is listed all the same."""
+        """limefs lists the directory above them anyway."""
         with limetest.Mount(self.sparse((1, 1, 1, 1 << 31))) as mount:
             names = limetest.run(["ls", "-A", mount.join("ildg-binary-data.zarr")], timeout=60)
-            self.assertEqual(names.stdout.split(), [b".zattrs", b".zgroup", b".zmetadata", b"field"])
+            self.assertEqual(names.stdout.split(),
+                             [b".zattrs", b".zgroup", b".zmetadata", b"field"])
 
     def test_the_only_configuration(self):
-        """Of SU(3); fields of other groups beside it are none."""
+        """conf.* is the only SU(3) field; fields of other groups do not count."""
         form, data = gauge((2, 2, 2, 4), 64)
         su3 = [("ildg-format", form), ("ildg-binary-data", data)]
         u1 = [("ildg-format", form.replace(b"su3", b"u1")),
               ("ildg-binary-data", data[:len(data) // 9])]
-        for messages, there in (([su3, u1], "002"), ([u1, su3], "004"), ([su3, su3], None),
-                                ([u1], None)):
+        for messages, number in (([su3, u1], "002"), ([u1, su3], "004"), ([su3, su3], None),
+                                 ([u1], None)):
             path = self.write("several", limetest.container(messages))
             with limetest.Mount(path) as mount:
                 for suffix in (".nersc", ".milc", ".openqcd"):
                     whole = mount.join("conf" + suffix)
-                    if there:
-                        record = mount.join(f"{there}-ildg-binary-data{suffix}")
+                    if number:
+                        record = mount.join(f"{number}-ildg-binary-data{suffix}")
                         self.assertEqual(read(whole), read(record))
                     else:
                         self.assertErrno(errno.ENOENT, os.stat, whole)
 
     def test_a_lattice_that_is_long_in_x(self):
-        """A few of its planes are larger than the memory that a pass mostly takes."""
+        """A few of its planes exceed the memory that a pass usually takes."""
         with limetest.Mount(self.sparse((100000, 2, 2, 2))) as mount:
             for name, head in ("conf.nersc", b"BEGIN_HEADER"), ("conf.milc", b"\x87N\0\0"):
                 with open(mount.join(name), "rb") as whole:
@@ -299,7 +300,7 @@ class Names(TestCase):
 
 
 class Refused(TestCase):
-    """What would change a face."""
+    """Calls that would change an export fail."""
 
     def calls(self, mount, base):
         npy, directory = os.path.join(base, "ildg-binary-data.npy"), \
@@ -341,7 +342,7 @@ class Refused(TestCase):
                     self.assertEqual(len(os.listdir(base)), 2)
         self.assertEqual(read(path), before)
 
-    def test_attributes_of_its_own(self):
+    def test_extended_attributes(self):
         path = self.write("conf", configuration())
         for opts in ("rw", "ro"):
             with limetest.Mount(path, opts=opts) as mount:
@@ -356,7 +357,7 @@ def size(path):
 
 
 class Users(TestCase):
-    """Who may not read the container may not read what is made of it."""
+    """A user without read permission for the container can't read its exports."""
 
     def setUp(self):
         if os.geteuid() != 0:
@@ -392,7 +393,7 @@ class Users(TestCase):
                 try:
                     os.setxattr(path, users.ACL, users.acl(0o640, 54322, 4))
                 except OSError:
-                    continue  # the file system has no lists
+                    continue  # no access control lists
                 writelib.until(lambda: self.ann.attempt(read, npy) == 0)
                 self.assertEqual(self.ann.attempt(read, one), 0)
                 self.assertIn(self.ann.attempt(os.open, npy, os.O_WRONLY),
@@ -403,7 +404,7 @@ class Users(TestCase):
 
 
 class Changes(TestCase):
-    """A face is of its record as it is; old bytes are never mixed with new ones."""
+    """An export has the current data of its record; old bytes are never mixed with new ones."""
 
     def setUp(self):
         self.path = self.write("conf", configuration())
@@ -433,7 +434,7 @@ class Changes(TestCase):
                 os.close(held)
 
     def old_or_stale(self, fd, old):
-        """None: who has the .npy open gets what was there, or ESTALE. Or what comes instead."""
+        """Returns None if reads of an open .npy give old bytes or ESTALE, else a message."""
         for at in range(0, len(old), 4096):
             try:
                 got = os.pread(fd, 4096, 128 + at)
@@ -450,17 +451,17 @@ class Changes(TestCase):
             record = mount.join("ildg-binary-data")
             fd = os.open(record, os.O_RDWR)
             for i in range(4):
-                piece = bytes([i + 1]) * 1000
-                os.pwrite(fd, piece, 5000 * i)
+                chunk = bytes([i + 1]) * 1000
+                os.pwrite(fd, chunk, 5000 * i)
                 os.fsync(fd)
-                self.assertEqual(self.body(mount)[5000 * i:5000 * i + 1000], piece)
+                self.assertEqual(self.body(mount)[5000 * i:5000 * i + 1000], chunk)
                 with open(mount.join("ildg-binary-data.npy"), "rb") as file, \
                         mmap.mmap(file.fileno(), 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
-                    self.assertEqual(mapped[128 + 5000 * i:128 + 5000 * i + 1000], piece)
+                    self.assertEqual(mapped[128 + 5000 * i:128 + 5000 * i + 1000], chunk)
             os.close(fd)
 
     def test_another_record_is_written(self):
-        """Faces of others go on, whatever happens beside them."""
+        """A write to one record does not disturb readers of another record's exports."""
         other = limetest.container([[("ildg-format", self.form), ("ildg-binary-data", self.data)],
                                     [("log", b"l" * 10000)]])
         path = self.write("conf", other)
@@ -477,7 +478,7 @@ class Changes(TestCase):
             os.close(held)
 
     def test_other_metadata(self):
-        """What describes the record is changed, or comes."""
+        """A program changes the metadata that describe the record."""
         half = gauge((4, 3, 2, 5), 32)[1]
         path = self.write("conf", limetest.container([("ildg-format", self.form),
                                                       ("ildg-binary-data", half)]))
@@ -490,7 +491,7 @@ class Changes(TestCase):
             self.assertEqual(numpy_of(read(mount.join("ildg-binary-data.npy")))[0]["shape"],
                              (5, 2, 6, 2, 4, 3, 3))
 
-    def test_cut_grown_and_removed(self):
+    def test_truncated_grown_and_removed(self):
         with limetest.Mount(self.path, opts="rw") as mount:
             record, npy = mount.join("ildg-binary-data"), mount.join("ildg-binary-data.npy")
             held = os.open(npy, os.O_RDONLY)
@@ -510,7 +511,7 @@ class Changes(TestCase):
             self.assertEqual(self.body(mount), other)
 
     def test_written_by_others(self):
-        """The container is replaced, changed in place, or gets more."""
+        """Another process replaces the container, changes it in place, or appends to it."""
         with limetest.Mount(self.path, opts="attr_timeout=0.05,entry_timeout=0.05") as mount:
             npy = mount.join("ildg-binary-data.npy")
             held = os.open(npy, os.O_RDONLY)
@@ -536,19 +537,19 @@ class Changes(TestCase):
             os.unlink(self.path)
             writelib.until(lambda: not os.path.exists(npy))
 
-    def test_while_it_is_written(self):
-        """Readers of faces beside a writer: what they get is of one time, or ESTALE."""
+    def test_concurrent_writer(self):
+        """Readers get the data of one moment, or ESTALE, while a program writes the record."""
         plain = [bytes([i]) * len(self.data) for i in range(6)]
         path = self.write("conf", limetest.container([("ildg-format", self.form),
                                                       ("ildg-binary-data", plain[0])]))
         with limetest.Mount(path, opts="rw") as mount:
-            def look():
+            def read_export():
                 try:
                     self.assertLessEqual(len(set(self.body(mount))), 2)
                 except OSError as error:
                     self.assertIn(error.errno, (errno.ESTALE, errno.ENOENT))
 
-            with limetest.meanwhile(look, threads=3):
+            with limetest.meanwhile(read_export, threads=3):
                 for data in plain[1:]:
                     opened(mount.join("ildg-binary-data"), os.O_WRONLY, data)
                     self.assertEqual(self.body(mount), data)
@@ -556,7 +557,7 @@ class Changes(TestCase):
 
 
 class Verified(TestCase):
-    """A wrong checksum is noticed on the way."""
+    """limefs detects a wrong checksum while it computes an export."""
 
     def test_wrong_data(self):
         data = gauge()[1]
@@ -575,8 +576,8 @@ class Verified(TestCase):
 
 
 class Memory(TestCase):
-    def test_many_faces(self):
-        """Far more than are kept open."""
+    def test_many_exports(self):
+        """Programs read far more exports than the daemon keeps open."""
         form, data = gauge((2, 2, 2, 2), 32)
         path = self.write("many", limetest.container(
             [[("ildg-format", form), ("ildg-binary-data", data)] for _ in range(300)]))

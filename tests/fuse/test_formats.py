@@ -1,5 +1,5 @@
-"""Configurations in other formats through a mount: as the containers that they would be. The files
-are made by tests/lib/gaugelib.py of the data of a container in tests/data/corpus."""
+"""A mount shows configurations in other formats as containers. tests/lib/gaugelib.py makes the
+files from the data of a container in tests/data/corpus."""
 
 import contextlib
 import errno
@@ -24,7 +24,7 @@ L = 4  # sites in each direction
 
 
 def corpus_data():
-    """ildg-binary-data of the container, as it is."""
+    """Returns the ildg-binary-data of the container."""
     path = next(row["path"] for row in limetest.manifest() if row["path"].endswith(CONTAINER))
     return run(["lime", "cat", path, "ildg-binary-data"], check=True).stdout
 
@@ -53,37 +53,37 @@ class Formats(limetest.TestCase):
                                     ("openqcd", self.openqcd, self.data)):
             with self.subTest(kind=kind), limetest.Mount(self.write("conf", content)) as mount:
                 self.assert_shows(mount.path, kind, data)
-                with open(mount.join("ildg-binary-data"), "rb") as file:  # anywhere in it
+                with open(mount.join("ildg-binary-data"), "rb") as file:  # at any offset
                     for at, n in ((1, 7), (575, 2), (100003, 4099)):
                         self.assertEqual(os.pread(file.fileno(), n, at), data[at:at + n])
-                told = self.run_ok(["lime", "info", mount.path]).decode()
-                self.assertIn("su3gauge", told)
-                self.assertIn("4^3 x 4", told)
+                info = self.run_ok(["lime", "info", mount.path]).decode()
+                self.assertIn("su3gauge", info)
+                self.assertIn("4^3 x 4", info)
                 header = read(mount.join("ildg-binary-data.npy"))[:6]
-                self.assertEqual(header, b"\x93NUMPY")  # faces are there, too
+                self.assertEqual(header, b"\x93NUMPY")  # exports exist, too
 
-    def test_attributes_are_of_what_is_shown(self):
-        """The file itself has other bytes, elsewhere."""
+    def test_attributes(self):
+        """Attributes describe the shown records; the file has other bytes at other offsets."""
         for content in (self.openqcd, gaugelib.write_nersc(self.links, "<f8")):
             with limetest.Mount(self.write("conf", content)) as mount:
                 path = mount.join("ildg-binary-data")
-                sum_is = os.getxattr(path, "user.lime.cksum").decode()
-                self.assertEqual(sum_is, run(["cksum"], input=self.data,
-                                             check=True).stdout.split()[0].decode())
+                cksum = os.getxattr(path, "user.lime.cksum").decode()
+                self.assertEqual(cksum, run(["cksum"], input=self.data,
+                                            check=True).stdout.split()[0].decode())
                 names = os.listxattr(path)
                 self.assertIn("user.lime.type", names)
                 self.assertNotIn("user.lime.offset", names)
                 self.assertErrno(errno.ENODATA, os.getxattr, path, "user.lime.offset")
 
     def test_two_rows(self):
-        """The third is computed: near to what it was."""
+        """limefs computes the third row, with rounding errors."""
         with limetest.Mount(self.write("conf", gaugelib.write_nersc(self.links, rows=2))) as mount:
             got = gaugelib.from_reals(read(mount.join("ildg-binary-data")), ">f8", (L,) * 4)
             self.assertLess(float(abs(got - self.links).max()), 1e-13)
             text = read(mount.join("nersc-header")).decode()
             self.assertIn("SEQUENCE_NUMBER = 17", text)
 
-    def test_in_a_tree_where_it_is_asked_for(self):
+    def test_in_a_tree_with_the_option(self):
         directory = self.tempdir()
         files = {"a.nersc": self.nersc, "b.milc": self.milc,
                  "c.openqcd": self.openqcd, "d.lime": record("x", b"1", True, True),
@@ -103,7 +103,7 @@ class Formats(limetest.TestCase):
                                   self.single if kind == "milc" else self.data)
 
     def test_volumes_of_a_set(self):
-        """Each is the container that it is, and which sites it has is not known."""
+        """limefs shows each volume as its own container, with unverified data."""
         directory, dims = self.tempdir(), (L,) * 4
         volumes = volumelib.Set(dims, [(576, self.data)], volumelib.blocks(dims, (1, 1, 1, 2)),
                                 ildg=scidac.ildg_format(dims, 64))
@@ -120,8 +120,8 @@ class Formats(limetest.TestCase):
                                  b"one volume of a partitioned set; use 'lime join'")
 
     def test_a_list_that_names_a_site_twice(self):
-        """Such a file is no configuration, and its bytes are there; a long list is not read to look
-        a name up, and whoever opens it is told."""
+        """Such a file stays a plain file. limefs does not read a long list for a lookup; opening
+        the file then fails, and the daemon reports the reason."""
         directory = self.tempdir()
         order = list(range(L ** 4))
         random.Random(1).shuffle(order)
@@ -131,23 +131,23 @@ class Formats(limetest.TestCase):
         for name, content in files.items():
             put(os.path.join(directory, name), content)
         head = struct.pack("<i4i64si", 20103, 128, 128, 128, 1, b"", 1)
-        os.truncate(put(os.path.join(directory, "long"), head), 88 + 4 * 128 ** 3 + 8 + 288 * 128 ** 3)
+        os.truncate(put(os.path.join(directory, "long"), head),
+                    88 + 4 * 128 ** 3 + 8 + 288 * 128 ** 3)
         daemon = limetest.Foreground(directory, "-o", "formats")
         self.assert_shows(daemon.join("good"), "milc", self.single)
         for name in ("bad", "outside"):
             self.assertEqual(read(daemon.join(name)), files[name])
         self.assertErrno(errno.EIO, os.listdir, daemon.join("long"))
         self.assertEqual(daemon.end(), 0)
-        self.assertIn("long: open: the list of sites does not name each site once",
-                      daemon.words())
+        self.assertIn("long: open: the list of sites does not name each site once", daemon.words())
 
-    def test_a_disk_that_is_back(self):
-        """What could not be read is not taken for what cannot be shown."""
+    def test_a_temporary_read_error(self):
+        """After a read error limefs still shows the file as a container."""
         directory = self.tempdir()
         for i in range(4):
             put(os.path.join(directory, f"conf{i}"), self.milc)
             os.utime(os.path.join(directory, f"conf{i}"), (1, 1))
-        time.sleep(0.1)  # what is younger than a tick is looked at again in any case
+        time.sleep(0.1)  # limefs rechecks younger files anyway
         store = faults.Faults(directory)
         with limetest.Mount(directory, opts="formats,attr_timeout=0,entry_timeout=0",
                             env=store.environment()) as mount:
@@ -168,19 +168,19 @@ class Formats(limetest.TestCase):
                 store.disarm()
                 self.assert_shows(path, "milc", self.single)
 
-    def test_nothing_is_written(self):
+    def test_no_writes(self):
         directory = self.tempdir()
         path = put(os.path.join(directory, "conf"), self.nersc)
         with limetest.Mount(directory, opts="formats,rw") as mount:
-            for words in (["sh", "-c", "echo x >> conf/ildg-format"],
-                          ["sh", "-c", "echo x > conf/new"], ["rm", "conf/003-ildg-binary-data"],
-                          ["truncate", "-s", "5", "conf/nersc-header"]):
-                self.fails(words, "Read-only file system", status=None, cwd=mount.path)
+            for command in (["sh", "-c", "echo x >> conf/ildg-format"],
+                            ["sh", "-c", "echo x > conf/new"], ["rm", "conf/003-ildg-binary-data"],
+                            ["truncate", "-s", "5", "conf/nersc-header"]):
+                self.fails(command, "Read-only file system", status=None, cwd=mount.path)
         self.assertEqual(read(path), self.nersc)
         self.fails(["limefs", "-o", "rw", path, self.tempdir()],
                        "open for writing: Read-only file system")
 
-    def test_another_file_in_its_place(self):
+    def test_replaced_by_another_file(self):
         directory = self.tempdir()
         path = put(os.path.join(directory, "conf"), self.nersc)
         with limetest.Mount(path, opts="attr_timeout=0,entry_timeout=0") as mount:
@@ -189,15 +189,15 @@ class Formats(limetest.TestCase):
                 os.rename(put(os.path.join(directory, "new"), self.milc), path)
                 self.assert_shows(mount.path, "milc", self.single)
                 self.assertEqual(os.pread(old.fileno(), 8, 65536), self.data[65536:65544])
-            with open(path, "r+b") as file:  # in place: what is open fails, or is what it was
+            with open(path, "r+b") as file:  # in place: reads of an open record fail
                 with open(mount.join("ildg-binary-data"), "rb", buffering=0) as old:
                     old.read(8)
                     file.truncate(1000)
                     self.assertRaises(OSError, os.pread, old.fileno(), 8, 65536)
 
     def test_large_files_with_holes(self):
-        """Whoever looks at them neither waits nor fills the memory; what takes a look at all of a
-        file stays one."""
+        """stat() takes little time and memory; a file that limefs would have to read completely
+        stays a plain file."""
         directory = self.tempdir()
         head = gaugelib.write_nersc(self.links, floating="IEEE64")[:-len(self.data)]
         head = head.replace(b"= 4\n", b"= 256\n")
@@ -205,7 +205,8 @@ class Formats(limetest.TestCase):
         head = struct.pack("<i4i64si", 20103, 1024, 1024, 512, 1, b"Sun Nov 22", 1)
         os.truncate(put(os.path.join(directory, "conf.milc"), head),
                     len(head) + 8 + (4 + 288) * 512 * 1024 ** 2)
-        put(os.path.join(directory, "order"), gaugelib.write_nersc(0 * self.links, floating="IEEE64"))
+        put(os.path.join(directory, "order"),
+            gaugelib.write_nersc(0 * self.links, floating="IEEE64"))
         with limetest.Mount(directory, opts="formats") as mount:
             for name in ("conf.nersc", "conf.milc", "order"):
                 done = run(["stat", "-c", "%F", mount.join(name)], timeout=60, check=True)

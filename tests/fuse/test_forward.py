@@ -1,4 +1,4 @@
-"""Large reads through a job that behaves, and through jobs that do not: right bytes, soon."""
+"""Large reads through a working job and through faulty ones: right bytes, without long waits."""
 
 import errno
 import json
@@ -18,7 +18,7 @@ from writelib import put, until
 
 MIB = 1 << 20
 TIMEOUT = 1.0  # job_timeout of these mounts
-PATIENT = "job_timeout=30"  # where the job does nothing wrong
+PATIENT = "job_timeout=30"  # for a working job
 
 
 @limetest.needs_fuse
@@ -38,14 +38,14 @@ class Forward(limetest.TestCase):
                                                     f"job_timeout={TIMEOUT}", "window=64M",
                                                     *options])
 
-    def right(self, mount, name="first", block=MIB):
+    def check(self, mount, name="first", block=MIB):
         with open(mount.join(name), "rb", buffering=0) as file:
             data = b"".join(iter(lambda: file.read(block), b""))
         self.assertTrue(data == {"first": self.data, "second": self.other}[name])
 
     def test_a_stream_is_forwarded(self):
         with FakeJob(self.socket) as job, serving(self.mount(PATIENT)) as mount:
-            self.right(mount)
+            self.check(mount)
             seen = stats(mount)
             self.assertGreater(seen["forwarded_bytes"], 40 * MIB)
             self.assertLess(seen["local_bytes"], 20 * MIB)
@@ -83,26 +83,26 @@ class Forward(limetest.TestCase):
                 ("first", 0), ("second", 0), ("first", 30 * MIB + 5), ("second", 1),
                 ("first", 11 * MIB), ("second", 99), ("first", 3), ("first", 50 * MIB)]))
 
-    def test_a_slow_job_is_waited_for(self):
+    def test_waits_for_a_slow_job(self):
         with FakeJob(self.socket) as job, serving(self.mount()) as mount:
             job.delay = 0.2
-            self.right(mount)
+            self.check(mount)
             self.assertGreater(stats(mount)["waits"], 1)
 
-    def test_a_job_that_answers_nothing_more(self):
+    def test_a_job_that_stops_answering(self):
         with FakeJob(self.socket) as job, serving(self.mount()) as mount:
             job.silent.set()
             begin = time.monotonic()
-            self.right(mount)
+            self.check(mount)
             self.assertLess(time.monotonic() - begin, TIMEOUT + 5 * limetest.SLOWNESS)
             job.silent.clear()
             until(lambda: job.hellos > 1)
             serving(mount)
-            self.right(mount, "second")
+            self.check(mount, "second")
             self.assertGreater(stats(mount)["forwarded_bytes"], 8 * MIB)
 
-    def test_one_answer_that_never_comes(self):
-        """While others do: the job is not dead, but this reader must not wait for ever."""
+    def test_one_missing_answer(self):
+        """The job sends other answers, so it is alive, but the reader must not wait forever."""
         lost = []
 
         def handle(job, connection, opcode, tag, payload):
@@ -113,7 +113,7 @@ class Forward(limetest.TestCase):
 
         with FakeJob(self.socket) as job, serving(self.mount()) as mount:
             job.handle = handle
-            first = threading.Thread(target=self.right, args=(mount,))
+            first = threading.Thread(target=self.check, args=(mount,))
             begin = time.monotonic()
             first.start()
             until(lambda: lost)
@@ -125,33 +125,33 @@ class Forward(limetest.TestCase):
             first.join()
 
     def test_late_answers_do_no_harm(self):
-        """Answers to what was given up, into a window that is no longer used."""
+        """Answers to abandoned requests arrive, for a window that is no longer in use."""
         with FakeJob(self.socket) as job, serving(self.mount()) as mount:
             job.delay = 1.7 * TIMEOUT
-            self.right(mount)
+            self.check(mount)
 
     def test_a_job_that_hangs_up(self):
         for reads in (0, 1, 3):
             with self.subTest(reads), FakeJob(self.socket) as job, serving(self.mount()) as mount:
                 job.hang_up_after = reads
-                self.right(mount)
+                self.check(mount)
                 job.hang_up_after = None
                 until(lambda job=job: job.hellos > 1)
                 serving(mount)
-                self.right(mount, "second")
+                self.check(mount, "second")
                 self.assertGreater(stats(mount)["forwarded_bytes"], 8 * MIB)
 
     def test_refused_and_failing(self):
         for field, code in (("refuse", errno.ESTALE), ("fail", errno.EIO)):
             with self.subTest(field), FakeJob(self.socket) as job, serving(self.mount()) as mount:
                 setattr(job, field, code)
-                self.right(mount)
+                self.check(mount)
                 self.assertEqual(stats(mount)["forwarded_bytes"], 0)
                 self.assertEqual(stats(mount)["job"]["state"], "serving")
 
-    def test_nonsense(self):
-        """A peer that breaks the rules is dropped, not obeyed."""
-        def spoil(change):
+    def test_protocol_violations(self):
+        """limefs closes the connection to a peer that violates the protocol."""
+        def answer_reads_by(change):
             def handle(job, connection, opcode, tag, payload):
                 if opcode != fakejob.READ:
                     return FakeJob.answer(job, connection, opcode, tag, payload)
@@ -159,8 +159,8 @@ class Forward(limetest.TestCase):
                 return None
             return handle
 
-        def packet(magic=fakejob.MAGIC, version=fakejob.VERSION, opcode=fakejob.READ, flags=1, tag=0,
-                   payload=struct.pack("<IQ", 0, 1), length=None):
+        def packet(magic=fakejob.MAGIC, version=fakejob.VERSION, opcode=fakejob.READ, flags=1,
+                   tag=0, payload=struct.pack("<IQ", 0, 1), length=None):
             return fakejob.HEADER.pack(magic, version, opcode, flags,
                                        len(payload) if length is None else length, tag) + payload
 
@@ -172,7 +172,7 @@ class Forward(limetest.TestCase):
             "another tag": lambda c, tag: c.sendall(packet(tag=tag ^ 1 << 20)),
             "another kind": lambda c, tag: c.sendall(packet(tag=7 << 32)),
             "no such slot": lambda c, tag: c.sendall(packet(tag=2 << 32 | 0xffffffff)),
-            "no such parcel": lambda c, tag: c.sendall(packet(tag=4 << 32 | 0xffffffff)),
+            "no such write buffer": lambda c, tag: c.sendall(packet(tag=4 << 32 | 0xffffffff)),
             "no such file": lambda c, tag: c.sendall(packet(tag=3 << 32 | 0xffffffff)),
             "short count": lambda c, tag: c.sendall(packet(tag=tag)),
             "no code": lambda c, tag: c.sendall(packet(tag=tag, payload=b"")),
@@ -181,15 +181,14 @@ class Forward(limetest.TestCase):
         }
         for name, change in changes.items():
             with self.subTest(name), FakeJob(self.socket) as job, serving(self.mount()) as mount:
-                job.handle = spoil(change)
+                job.handle = answer_reads_by(change)
                 begin = time.monotonic()
-                self.right(mount)
+                self.check(mount)
                 self.assertLess(time.monotonic() - begin, TIMEOUT + 5 * limetest.SLOWNESS)
                 self.assertEqual(stats(mount)["forwarded_bytes"], 0)
 
-    def test_changed_while_it_was_opened(self):
-        """What ranks elsewhere have found by its name may be another file: it is not read, but closed
-        and asked for again."""
+    def test_changed_during_open(self):
+        """Ranks may find another file by the same name: limefs closes it unread and opens again."""
         changes, closes = 3, []
 
         def handle(job, connection, opcode, tag, payload):
@@ -205,7 +204,7 @@ class Forward(limetest.TestCase):
             serving(mount)
 
             def forwarded():
-                self.right(mount)
+                self.check(mount)
                 return stats(mount)["forwarded_bytes"] > 0
 
             until(forwarded)
@@ -216,7 +215,7 @@ class Forward(limetest.TestCase):
         with FakeJob(self.socket) as job:
             job.version = fakejob.VERSION - 1
             with self.mount() as mount:
-                self.right(mount)
+                self.check(mount)
                 self.assertEqual(stats(mount)["job"]["connections"], 0)
 
     def test_a_container_that_grows(self):
@@ -226,10 +225,10 @@ class Forward(limetest.TestCase):
                 put(self.container, limetest.record("late", b"x" * 100, True, True), "ab")
                 self.assertTrue(file.read() == self.data[20 * MIB:])
             until(lambda: os.path.exists(mount.join("late")))
-            self.right(mount)
+            self.check(mount)
 
     def test_a_container_changed_in_place(self):
-        """Never the bytes of before together with those of after, without an error."""
+        """A reader gets an error rather than a mixture of old and new bytes."""
         with FakeJob(self.socket), serving(self.mount()) as mount:
             fd = os.open(mount.join("first"), os.O_RDONLY)
             os.read(fd, 12 * MIB)
@@ -242,14 +241,13 @@ class Forward(limetest.TestCase):
 
     def test_status(self):
         with FakeJob(self.socket), serving(self.mount()) as mount:
-            self.right(mount)
+            self.check(mount)
             text = self.run_ok(["limefs", "--status", mount.path]).decode()
             self.assertIn("3 ranks on 1 host", text)
             self.assertIn("read by the job", text)
             self.assertEqual(json.loads(self.run_ok(["limefs", "--status", "--json",
                                                      mount.path])), stats(mount))
             self.fails(["limefs", "--status", "/"], "not a limefs mount point")
-
 
 
 if __name__ == "__main__":

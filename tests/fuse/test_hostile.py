@@ -1,4 +1,4 @@
-"""Broken and hostile containers, mounted: what is good stays readable, the rest is an errno."""
+"""Broken and hostile containers in a mount: good records are readable, the rest gives an errno."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ GOOD = record("first", b"the first record", 1, 0) + record("second", b"and the s
 
 @limetest.needs_fuse
 class Faults(limetest.TestCase):
-    """Two good records, and then something that cannot be followed."""
+    """The mount shows two good records before a fault, and reports the fault."""
 
     TAILS = [
         *(header("third", 10, 0, 1)[:n] for n in (1, 3, 4, 7, 15, 16, 80, 143)),
@@ -37,14 +37,14 @@ class Faults(limetest.TestCase):
 
 @limetest.needs_fuse
 class Deviations(limetest.TestCase):
-    """What a reader reports and goes on with."""
+    """Deviations that a reader reports and accepts."""
 
     TYPES = {b"": "", b"x" * 127: "x" * 127, b"y" * 128: "y" * 128, b"a/b": "a%2Fb", b"..": "..",
              b".": ".", b"a b": "a b", b"a;rm -rf $HOME": "a;rm -rf $HOME",
              b"\x01\x1b[2J\n\t": "%01%1B[2J%0A%09", b"\xff\xc3\xa4": "%FF%C3%A4", b"100%": "100%25",
              b"%2F": "%252F", b"-rf": "-rf", b"~": "~", b"*": "*"}
 
-    # What is in the file, and what the mount shows.
+    # (bytes of the file, records in the mount)
     ROWS = [
         *((b"".join(record("t", b"x", mb, not mb) for mb in flags),
            {"001-t": b"x", "002-t": b"x", "003-t": b"x"})
@@ -55,7 +55,7 @@ class Deviations(limetest.TestCase):
          {"001-t": b"x", "002-u": b""}),
         (record("t", b"", 1, 1), {"001-t": b""}), (b"", {}),
         (record("", b"1", 1, 1, raw_type=b"t\0" + b"garbage/" * 15 + b"123456"), {"001-t": b"1"}),
-        # A long type of high bytes is cut.
+        # limefs cuts the name of a long type of non-ASCII bytes.
         (record(b"\xff" * 128, b"1", 1, 0) + record(b"\xff" * 128, b"2", 0, 1),
          {"001-" + "%FF" * 83: b"1", "002-" + "%FF" * 83: b"2"}),
         (b"".join(record(t, b"%d" % i, i == 1, i == 15) for i, t in enumerate(TYPES, 1)),
@@ -70,45 +70,45 @@ class Deviations(limetest.TestCase):
                         name = mount.join("001-" + "%FF" * 83)
                         self.assertEqual(os.getxattr(name, "user.lime.type"), record.type)
 
-    def test_names_that_are_not_there(self):
+    def test_names_that_do_not_exist(self):
         data = limetest.container([("a/b", b"1"), ("t", b"2"), ("t", b"3"), ("003-t", b"4")])
         with limetest.Mount(self.write("c.lime", data)) as mount:
             for name in ("1-a%2Fb", "0001-a%2Fb", "001-a", "001-", "t", "000-t", "005-t",
                          "001-a%2fb", "-1-t", "99999999999999999999999-t", "x" * 255):
                 self.assertFalse(os.path.exists(mount.join(name)), name)
-            self.assertEqual(read(mount.join("003-t")), b"3")  # the name before the type
+            self.assertEqual(read(mount.join("003-t")), b"3")  # a name takes precedence over a type
             self.assertEqual(read(mount.join("a%2Fb")), b"1")
             self.assertRaises(OSError, os.stat, mount.join("x" * 256))
 
 
 @limetest.needs_fuse
-class NoContainer(limetest.TestCase):
-    def refused(self, source, *words):
-        where = self.tempdir()
-        done = limetest.run(["limefs", source, where], timeout=10)
+class NotAContainer(limetest.TestCase):
+    def check_refused(self, source, *texts):
+        point = self.tempdir()
+        done = limetest.run(["limefs", source, point], timeout=10)
         self.assertEqual(done.returncode, 1)
-        self.assertEqual(limetest.mounts_under(where), [])
-        for word in words:
-            self.assertIn(word, done.stderr.decode())
+        self.assertEqual(limetest.mounts_under(point), [])
+        for text in texts:
+            self.assertIn(text, done.stderr.decode())
 
     def test_other_files(self):
-        """A fifo does not block."""
+        """limefs refuses other kinds of files, and does not block on a fifo."""
         fifo = os.path.join(self.tempdir(), "fifo")
         os.mkfifo(fifo)
-        for source, *words in (
+        for source, *texts in (
                 (self.write("c", b"just text" * 100), "c: index: offset 0", "not a LIME"),
                 (self.write("c", header("t", 0, 1, 1, version=2)), "version"),
                 ("/dev/null", "not a regular file"), (fifo, "fifo: open: not a regular file"),
                 ("/nowhere/c.lime", "/nowhere/c.lime: open: No such file")):
             with self.subTest(source):
-                self.refused(source, *words)
+                self.check_refused(source, *texts)
 
     def test_unreadable(self):
         if os.geteuid() == 0:
-            self.skipTest("root may read everything")
+            self.skipTest("root can read everything")
         path = self.write("c.lime", GOOD)
         os.chmod(path, 0)
-        self.refused(path, "Permission denied")
+        self.check_refused(path, "Permission denied")
 
 
 if __name__ == "__main__":
