@@ -1,4 +1,4 @@
-"""Lists of many names: what comes along with them, and what is looked up ahead."""
+"""Long directories: attributes that come with the names, and lookups ahead of requests."""
 
 import contextlib
 import os
@@ -13,13 +13,13 @@ from writelib import until
 
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000)])
 OTHER = limetest.container([("other", b"hello")])
-COUNT = 600  # containers of a directory: more than one reply has room for
-LONG = "entry_timeout=3600,attr_timeout=3600"  # what the kernel was told it does not ask again
+COUNT = 600  # containers of a directory: more than fit into one reply
+LONG = "entry_timeout=3600,attr_timeout=3600"  # the kernel does not query a name again
 
 
 @limetest.needs_fuse
 class Directories(limetest.TestCase):
-    """Directories of a tree: their names are looked up ahead once that was of use."""
+    """The daemon looks up a listed directory's names ahead once programs have looked up names."""
 
     def setUp(self):
         self.top = self.tempdir()
@@ -40,13 +40,13 @@ class Directories(limetest.TestCase):
     def names(self, directory="one"):
         return sorted(os.listdir(os.path.join(self.top, directory)))
 
-    def look(self, path, most=None):
-        """As `ls -l` does."""
+    def stat_names(self, path, most=None):
+        """Calls lstat() for each name, as `ls -l` does."""
         for name in os.listdir(path)[:most]:
             os.lstat(os.path.join(path, name))
 
-    def known(self, mount, directory):
-        """The containers of which the kernel need not ask any more; they are taken away."""
+    def count_cached(self, mount, directory):
+        """Lists the directory, removes its containers, returns how many the kernel has cached."""
         self.assertEqual(sorted(os.listdir(mount.join(directory))), self.names(directory))
         for i in range(COUNT):
             os.unlink(os.path.join(self.top, directory, f"conf.{i:04d}"))
@@ -56,73 +56,73 @@ class Directories(limetest.TestCase):
                 found += stat.S_ISDIR(os.stat(mount.join(directory, f"conf.{i:04d}")).st_mode)
         return found
 
-    def test_nothing_is_looked_up_that_nobody_wants(self):
+    def test_no_lookups_ahead_of_plain_listings(self):
         with limetest.Mount(self.top, opts=LONG) as mount:
             for _ in range(3):
                 os.listdir(mount.join("two"))
-            self.assertEqual(self.known(mount, "one"), 0)
+            self.assertEqual(self.count_cached(mount, "one"), 0)
 
-    def test_after_names_were_looked_up(self):
-        """Here, and soon afterwards elsewhere; and after containers were entered."""
+    def test_after_lookups(self):
+        """In each directory that is listed soon after lookups, and after containers are entered."""
         with limetest.Mount(self.top, opts=LONG) as mount:
-            self.look(mount.join("one"))
-            self.assertEqual(self.known(mount, "two"), COUNT)
+            self.stat_names(mount.join("one"))
+            self.assertEqual(self.count_cached(mount, "two"), COUNT)
         with limetest.Mount(self.top, opts=LONG) as mount:
-            self.look(mount.join("one"), 20)
+            self.stat_names(mount.join("one"), 20)
             for name in os.listdir(mount.join("one"))[:20]:
                 if name.startswith("conf"):
                     self.assertEqual(len(os.listdir(mount.join("one", name))), 2)
-            self.assertEqual(self.known(mount, "one"), COUNT)
+            self.assertEqual(self.count_cached(mount, "one"), COUNT)
 
-    def test_not_if_answers_are_good_for_no_time(self):
+    def test_no_lookups_ahead_without_caching(self):
         with limetest.Mount(self.top, opts="entry_timeout=0,attr_timeout=0") as mount:
-            self.look(mount.join("one"))
-            self.assertEqual(self.known(mount, "one"), 0)
+            self.stat_names(mount.join("one"))
+            self.assertEqual(self.count_cached(mount, "one"), 0)
 
     def kinds(self, path):
-        """By the list alone, and by a look at each."""
+        """Returns types and inode numbers, from the listing alone and from lstat()."""
         with os.scandir(path) as entries:
-            told = {entry.name: (entry.is_dir(follow_symlinks=False),
-                                 entry.is_file(follow_symlinks=False), entry.is_symlink(),
-                                 entry.inode()) for entry in entries}
+            listed = {entry.name: (entry.is_dir(follow_symlinks=False),
+                                   entry.is_file(follow_symlinks=False), entry.is_symlink(),
+                                   entry.inode()) for entry in entries}
         seen = {}
-        for name in told:
+        for name in listed:
             st = os.lstat(os.path.join(path, name))
             seen[name] = (stat.S_ISDIR(st.st_mode), stat.S_ISREG(st.st_mode),
                           stat.S_ISLNK(st.st_mode), st.st_ino)
-        return told, seen
+        return listed, seen
 
     def test_types_and_numbers(self):
         with limetest.Mount(self.top) as mount:
-            self.look(mount.join("one"), 20)
+            self.stat_names(mount.join("one"), 20)
             for directory in ("one", "two"):
-                told, seen = self.kinds(mount.join(directory))
-                self.assertEqual(told, seen)
-                self.assertEqual(sorted(told), self.names(directory))
+                listed, seen = self.kinds(mount.join(directory))
+                self.assertEqual(listed, seen)
+                self.assertEqual(sorted(listed), self.names(directory))
 
     def directories(self, mount, *names):
-        """Those of the names that are listed as directories. The kernel keeps a name for a second,
-        unless the daemon looks it up for the list."""
+        """Returns which of the names are listed as directories. The kernel caches a name for one
+        second, unless the daemon looks it up for the listing."""
         with os.scandir(mount.join("two")) as entries:
             return {entry.name for entry in entries if entry.name in names and entry.is_dir()}
 
-    def test_a_change_is_seen_as_before(self):
-        """What is in a container when it is opened, and what a name is when it is listed."""
+    def test_changes_are_seen(self):
+        """opendir() shows a container's new records, and a listing the new types of names."""
         with limetest.Mount(self.top) as mount:
-            self.look(mount.join("one"), 20)
+            self.stat_names(mount.join("one"), 20)
             for i in range(50):
                 os.listdir(mount.join("two"))
                 self.put("two", f"conf.{i:04d}", OTHER)
                 self.assertEqual(os.listdir(mount.join("two", f"conf.{i:04d}")), ["001-other"])
-            self.put("two", "conf.0300", b"no container " * 100)
+            self.put("two", "conf.0300", b"not a container " * 100)
             self.put("two", "notes", CONTAINER)
             until(lambda: self.directories(mount, "conf.0300", "notes") == {"notes"})
-            self.assertEqual(read(mount.join("two/conf.0300")), b"no container " * 100)
+            self.assertEqual(read(mount.join("two/conf.0300")), b"not a container " * 100)
 
     def test_names_that_stay_are_listed_once(self):
-        """While others come and go."""
+        """Other programs create and remove other names during the listing."""
         with limetest.Mount(self.top) as mount:
-            self.look(mount.join("one"), 20)
+            self.stat_names(mount.join("one"), 20)
             for turn in range(5):
                 found, i = [], 0
                 with os.scandir(mount.join("two")) as entries:
@@ -140,33 +140,33 @@ class Directories(limetest.TestCase):
                                  [name for name in self.names("two") if not name.startswith("new")])
                 self.assertEqual(len(set(found)), len(found))
 
-    def test_a_place_in_the_list_is_found_again(self):
+    def test_list_again_from_the_start(self):
         with limetest.Mount(self.top) as mount:
-            self.look(mount.join("one"), 20)
+            self.stat_names(mount.join("one"), 20)
             with descriptor(mount.join("two"), os.O_RDONLY | os.O_DIRECTORY) as fd:
                 first = os.listdir(fd)
                 os.lseek(fd, 0, os.SEEK_SET)
                 self.assertEqual(os.listdir(fd), first)
                 self.assertEqual(sorted(first), self.names("two"))
 
-    def test_nothing_is_kept(self):
-        """Of what lists with names looked up ahead take."""
+    def test_no_leak(self):
+        """Listings with lookups ahead leak no memory."""
         if limetest.SANITIZED:
-            self.skipTest("a sanitizer keeps what was freed")
+            self.skipTest("sanitizers keep freed memory")
         with limetest.Mount(self.top) as mount:
             for _ in range(20):
-                self.look(mount.join("one"))
-            kept = mount.usage()[1]
+                self.stat_names(mount.join("one"))
+            before = mount.usage()[1]
             for _ in range(100):
                 os.listdir(mount.join("one"))
-            self.assertLess(mount.usage()[1] - kept, 4 << 20)
+            self.assertLess(mount.usage()[1] - before, 4 << 20)
 
-    def test_directories_that_are_open_take_little(self):
-        """Whoever lists many, and closes none."""
+    def test_memory_of_open_directories(self):
+        """A program lists a directory many times and closes none of its descriptors."""
         if limetest.SANITIZED:
-            self.skipTest("a sanitizer takes memory, too")
+            self.skipTest("sanitizers need memory, too")
         with limetest.Mount(self.top) as mount, contextlib.ExitStack() as open_directories:
-            self.look(mount.join("one"))
+            self.stat_names(mount.join("one"))
             before = mount.usage()[1]
             for _ in range(300):
                 fd = os.open(mount.join("one"), os.O_RDONLY | os.O_DIRECTORY)
@@ -177,14 +177,14 @@ class Directories(limetest.TestCase):
 
 @limetest.needs_fuse
 class Many(limetest.TestCase):
-    """A container of more records than come with their attributes unless these are wanted."""
+    """A listing of a container with so many records has attributes only if programs use them."""
     COUNT = 60000
 
     def setUp(self):
         self.path = self.write("many", limetest.container(
             [(f"r{i % 10}", b"x" * (i % 7)) for i in range(self.COUNT)]))
 
-    def test_all_of_them(self):
+    def test_all_names(self):
         with limetest.Mount(self.path) as mount:
             with os.scandir(mount) as entries:
                 listed = [(entry.name, entry.inode(), entry.is_file()) for entry in entries]
@@ -197,8 +197,8 @@ class Many(limetest.TestCase):
                 st = os.stat(mount.join(name))
                 self.assertEqual((st.st_ino, st.st_size), (number, i % 7), name)
 
-    def test_in_turn_with_their_attributes(self):
-        """As `ls -l` asks for them."""
+    def test_with_attributes(self):
+        """A program calls stat() for each name, as `ls -l` does."""
         with limetest.Mount(self.path) as mount:
             for _ in range(2):
                 with os.scandir(mount) as entries:
@@ -208,7 +208,7 @@ class Many(limetest.TestCase):
 
 @limetest.needs_fuse
 class Long(limetest.TestCase):
-    """Names of 1000 bytes, which a file system below may have."""
+    """Names of 1000 bytes, which some file systems allow."""
 
     def setUp(self):
         self.top = self.tempdir()
@@ -218,8 +218,8 @@ class Long(limetest.TestCase):
         self.assertEqual((done.returncode, done.stderr), (0, b""))
         self.addCleanup(limetest.run, ["fusermount3", "-u", "-z", self.below])
 
-    def test_they_are_listed(self):
-        """Also where the others are looked up ahead."""
+    def test_listed(self):
+        """A listing has the long names, also if the daemon looks up the short ones ahead."""
         names = sorted(os.listdir(self.below))
         self.assertEqual([len(names), max(map(len, names))], [40, 1000])
         with limetest.Mount(self.top, opts=LONG) as mount:
@@ -232,9 +232,9 @@ class Long(limetest.TestCase):
 
 @limetest.needs_fuse
 class Others(limetest.TestCase):
-    """What was looked up ahead is for those alone who may search the directory."""
+    """Lookups ahead don't help users without search permission for the directory."""
 
-    def test_a_directory_that_may_be_listed_only(self):
+    def test_a_directory_without_search_permission(self):
         if os.geteuid() != 0:
             self.skipTest("needs root")
         top = users.open_directory()

@@ -1,6 +1,5 @@
-"""What a look at a tree finds, and what is made of it: when there are no descriptors left, when
-something else has come in the place of a container, within a tick of the clock, and in the middle
-of a change."""
+"""How the daemon checks the files of a tree: without free descriptors, after another file has
+replaced a container, within a tick of the clock, and in the middle of a change."""
 
 import errno
 import fcntl
@@ -18,12 +17,12 @@ import users
 import writelib
 from writelib import put, read
 
-COARSE = 5  # CLOCK_REALTIME_COARSE: the ticks
+COARSE = 5  # CLOCK_REALTIME_COARSE, the clock that advances by ticks
 CONTAINER = limetest.container([("info", b"hello"), ("data", b"d" * 1000)])
 
 
 @limetest.needs_fuse
-class Looks(limetest.TestCase):
+class Checks(limetest.TestCase):
     def setUp(self):
         self.top = self.tempdir()
 
@@ -31,16 +30,16 @@ class Looks(limetest.TestCase):
         return put(os.path.join(self.top, name), data)
 
     def test_no_descriptors_left(self):
-        """A container is no plain file then, to which others could append."""
-        more = range(12)
-        for i in more:
+        """A container must not appear as a plain file, to which programs could append."""
+        indices = range(12)
+        for i in indices:
             self.put(f"c{i}")
         refused = 0
         with limetest.Mount(self.top) as mount:
             os.stat(mount.path)
             highest = max(map(int, os.listdir(f"/proc/{mount.pid}/fd")))
             before = resource.prlimit(mount.pid, resource.RLIMIT_NOFILE)
-            for i in more:
+            for i in indices:
                 resource.prlimit(mount.pid, resource.RLIMIT_NOFILE, (highest + i, before[1]))
                 try:
                     self.assertTrue(stat.S_ISDIR(os.lstat(mount.join(f"c{i}")).st_mode), i)
@@ -48,34 +47,34 @@ class Looks(limetest.TestCase):
                     self.assertEqual(error.errno, errno.EMFILE)
                     refused += 1
             resource.prlimit(mount.pid, resource.RLIMIT_NOFILE, before)
-            self.assertIn(refused, more[1:])
-            for i in more:
+            self.assertIn(refused, indices[1:])
+            for i in indices:
                 self.assertEqual(read(mount.join(f"c{i}/info")), b"hello")
 
-    def test_another_file_in_the_place_of_a_container(self):
-        """It is looked up again, by whoever lists it or asks what it is."""
+    def test_another_file_replaces_a_container(self):
+        """The daemon looks the name up again at a listing or stat()."""
         os.symlink("nowhere", os.path.join(self.top, "link"))
         os.mkfifo(os.path.join(self.top, "fifo"))
         self.put("plain", b"p" * 500)
         for opts in ("", "rw,"):
             for other in ("plain", "link", "fifo"):
                 name = f"{opts}c-{other}"
-                path, there = self.put(name), os.path.join(self.top, other)
+                path, replacement = self.put(name), os.path.join(self.top, other)
                 with self.subTest(name), limetest.Mount(
                         self.top, opts=f"{opts}attr_timeout=0,entry_timeout=600") as mount:
                     self.assertEqual(os.listdir(mount.join(name)), ["001-info", "002-data"])
-                    users.exchange(path, there)
+                    users.exchange(path, replacement)
                     if other == "plain":
                         with self.assertRaises(NotADirectoryError):
                             os.listdir(mount.join(name))
                         self.assertEqual(read(mount.join(name)), b"p" * 500)
                     shown, below = os.lstat(mount.join(name)), os.lstat(path)
                     self.assertEqual((shown.st_mode, shown.st_ino), (below.st_mode, below.st_ino))
-                users.exchange(path, there)
+                users.exchange(path, replacement)
 
     @unittest.skipUnless(os.geteuid() == 0, "allow_other")
     def test_access_control_lists(self):
-        """cp -a asks for the default list of a directory, and gives up if it may not."""
+        """cp -a reads a directory's default list, and fails if getxattr() gives EPERM."""
         self.put("c")
         os.setxattr(self.put("with-list"), users.ACL, users.acl(0o640, 54321, 4))
         with limetest.Mount(self.top, opts="allow_other") as mount:
@@ -89,24 +88,24 @@ class Looks(limetest.TestCase):
 
 @limetest.needs_fuse
 class Ticks(limetest.TestCase):
-    """On a file system whose times are those of the clock's ticks."""
+    """A file system whose times advance by ticks of the clock."""
 
     def setUp(self):
         self.top = writelib.SmallFs(self, "ext3", 16, features=["-I", "256"]).path
 
-    def of_one_tick(self, make, change, look):
-        """Names of what was made, looked at and changed, if that took one tick, and it has the
-        same number."""
+    def change_within_a_tick(self, make, change, check):
+        """Returns names of files that were made, checked and changed within one tick, and have kept
+        their inode number."""
         names = []
 
         def try_once():
             path = os.path.join(self.top, f"{make.__name__}{next(numbers)}")
             begin = time.clock_gettime_ns(COARSE)
             while time.clock_gettime_ns(COARSE) == begin:
-                pass  # a tick is about to begin
+                pass  # wait for the next tick
             make(path)
             before = os.lstat(path)
-            look(os.path.basename(path))
+            check(os.path.basename(path))
             change(path)
             after = os.lstat(path)
             if (after.st_ino, after.st_ctime_ns) == (before.st_ino, before.st_ctime_ns):
@@ -128,8 +127,9 @@ class Ticks(limetest.TestCase):
         for opts in ("", "rw,"):
             with self.subTest(opts), limetest.Mount(
                     self.top, opts=f"{opts}attr_timeout=0,entry_timeout=0") as mount:
-                names = self.of_one_tick(
-                    make, change, lambda name, at=mount: self.assertEqual(read(at.join(name)), b"old"))
+                names = self.change_within_a_tick(
+                    make, change,
+                    lambda name, at=mount: self.assertEqual(read(at.join(name)), b"old"))
                 writelib.until(lambda found=names, at=mount: all(
                     read(at.join(name)) == b"new" for name in found))
                 for name in names:
@@ -144,21 +144,22 @@ class Ticks(limetest.TestCase):
             os.symlink("new", path)
 
         with limetest.Mount(self.top, opts="attr_timeout=0,entry_timeout=0") as mount:
-            names = self.of_one_tick(make, change, lambda name: os.readlink(mount.join(name)))
+            names = self.change_within_a_tick(make, change,
+                                              lambda name: os.readlink(mount.join(name)))
             writelib.until(lambda: all(os.readlink(mount.join(name)) == "new" for name in names))
 
 
 @limetest.needs_fuse
-class InTheMiddle(limetest.TestCase):
+class DuringAWrite(limetest.TestCase):
     """The kernel sets a file's times when a write(2) begins, or at the first of several stores
-    through a mapping, and not again at the end: what is seen in between must not stay."""
+    through a mapping, and not again at the end: the daemon must not cache the state in between."""
 
     def setUp(self):
         with open(self.write("probe", b""), "rb") as file:
             try:
                 fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_RDLCK)
             except OSError as error:
-                self.skipTest(f"no leases here: {error}")
+                self.skipTest(f"no leases: {error}")
 
     def mounted(self, name, data, opts=""):
         top = self.tempdir()
@@ -179,7 +180,7 @@ class InTheMiddle(limetest.TestCase):
         writelib.until(lambda: read(path)[:2] == b"2d")
 
     def test_another_user_s_container(self):
-        """Root's mount looks for all, whoever asks."""
+        """Root's mount notices the change for any user."""
         if os.geteuid() != 0:
             self.skipTest("needs root")
         path = os.path.join(self.mounted("c", CONTAINER, "allow_other"), "data")
@@ -190,8 +191,8 @@ class InTheMiddle(limetest.TestCase):
                     lambda: self.assertEqual(ann.call(read, path)[:2], b"1d"))
         writelib.until(lambda: ann.call(read, path)[:2] == b"2d")
 
-    def test_what_it_is(self):
-        """No container for as long as its magic number is wrong."""
+    def test_magic_number(self):
+        """A file is not a container while its magic number is wrong."""
         wrong = bytes([CONTAINER[0] ^ 1]) + CONTAINER[1:]
         path = self.mounted("c", wrong, "attr_timeout=0,entry_timeout=0")
         self.change(0, lambda: self.assertTrue(stat.S_ISREG(os.lstat(path).st_mode)),
@@ -207,17 +208,17 @@ class InTheMiddle(limetest.TestCase):
         self.assertEqual(read(os.path.join(path, "2ata")), b"d" * 1000)
 
     def test_bytes_of_a_plain_file(self):
-        def look():
-            """Until the kernel, too, has heard of the change."""
+        def check():
+            """Reads before and after the kernel receives the new mtime."""
             self.assertEqual(read(path)[:2], b"1p")
             writelib.until(lambda: os.stat(path).st_mtime_ns == os.stat(self.path).st_mtime_ns)
             self.assertEqual(read(path)[:2], b"1p")
 
-        for opts in ("", "rw,"):  # (root's read-only mount may leave its bytes to the kernel)
+        for opts in ("", "rw,"):
             with self.subTest(opts):
                 path = self.mounted("p", b"p" * 5000, f"{opts}attr_timeout=0,entry_timeout=0")
                 self.assertEqual(read(path), b"p" * 5000)
-                self.change(0, look)
+                self.change(0, check)
                 writelib.until(lambda: read(path)[:2] == b"2p")
 
 

@@ -1,4 +1,4 @@
-"""The limefs process: options, readiness, permissions, and that nothing is left behind."""
+"""The limefs process: options, readiness, permissions and cleanup."""
 
 import itertools
 import json
@@ -26,30 +26,31 @@ class Help(limetest.TestCase):
         self.assertRegex(limetest.run(["limefs", "-V"], check=True).stdout, rb"limefs \d+\.\d+")
 
     def test_wrong_use(self):
-        """The message names what is wrong."""
-        path, where = self.write("c.lime", CONTAINER), self.tempdir()
+        """The message names the wrong argument."""
+        path, point = self.write("c.lime", CONTAINER), self.tempdir()
         for args, message in (([], ""), (["x"], ""),
-                              (["--foo", path, where], "unknown option '--foo'"),
-                              (["-Z", path, where], "unknown option '-Z'"),
-                              (["-o", "foo=1", path, where], "unknown option 'foo=1'"),
+                              (["--foo", path, point], "unknown option '--foo'"),
+                              (["-Z", path, point], "unknown option '-Z'"),
+                              (["-o", "foo=1", path, point], "unknown option 'foo=1'"),
                               (["-o", "readahead=lots", "x", "/tmp"], ""),
                               (["-o", "readahead=-1", "x", "/tmp"], ""),
                               (["-o"], "option '-o' requires a value"),
-                              ([path, where, "x"], "unexpected argument 'x'"),
-                              ([path, where + "/no"], f"bad mount point `{where}/no': No such file"),
+                              ([path, point, "x"], "unexpected argument 'x'"),
+                              ([path, point + "/no"],
+                               f"bad mount point `{point}/no': No such file"),
                               (["--status"], "no mount point"),
-                              (["--status", where, "--foo"], "unknown option '--foo'"),
-                              (["--status", where, where], "unexpected argument")):
+                              (["--status", point, "--foo"], "unknown option '--foo'"),
+                              (["--status", point, point], "unexpected argument")):
             done = limetest.run(["limefs", *args])
             self.assertEqual((done.returncode, done.stdout), (2, b""), args)
             self.assertTrue(done.stderr.decode().startswith("limefs: " + message), done.stderr)
             self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
 
     def test_a_job_whose_program_is_missing(self):
-        path, where = self.write("c.lime", CONTAINER), self.tempdir()
-        for mpirun in ("nosuch", "./nosuch -x", "/nosuch", where):
-            done = limetest.run(["limefs", "-o", f"ranks=2,mpirun={mpirun}", path, where])
-            self.assertEqual((done.returncode, limetest.mounts_under(where)), (1, []), mpirun)
+        path, point = self.write("c.lime", CONTAINER), self.tempdir()
+        for mpirun in ("nosuch", "./nosuch -x", "/nosuch", point):
+            done = limetest.run(["limefs", "-o", f"ranks=2,mpirun={mpirun}", path, point])
+            self.assertEqual((done.returncode, limetest.mounts_under(point)), (1, []), mpirun)
             self.assertIn(b": program not found; ", done.stderr)
 
 
@@ -67,14 +68,14 @@ class Process(limetest.TestCase):
                 self.assertEqual(done.returncode, 1, args)
                 self.assertIn(b"standard output: write: No space left", done.stderr)
 
-    def test_status_takes_its_words_in_any_order(self):
+    def test_status_arguments_in_any_order(self):
         with limetest.Mount(self.path) as mount:
             for args in itertools.permutations(["--status", "--json", mount.path]):
                 shown = json.loads(self.run_ok(["limefs", *args]))
                 self.assertEqual(shown["job"]["state"], "none")
             self.assertIn(b"job  ", self.run_ok(["limefs", mount.path, "--status"]))
 
-    def test_status_tells_why_there_is_no_job(self):
+    def test_status_reports_why_there_is_no_job(self):
         with limetest.Mount(self.path, opts="ranks=2,mpirun=false") as mount:
             def reason():
                 shown = json.loads(self.run_ok(["limefs", "--status", "--json", mount.path]))
@@ -100,15 +101,15 @@ class Process(limetest.TestCase):
         self.assertEqual(daemon.end(), 0)
         self.assertEqual(limetest.mounts_under(daemon.path), [])
 
-    def test_what_is_wrong_is_said_once_and_tamely(self):
+    def test_faults_are_reported_once_and_escaped(self):
         daemon = limetest.Foreground(self.write("a\nb\x1b[2Jc.lime", CONTAINER + b"tail"))
         for _ in range(3):
             self.assertEqual(read(daemon.join("info")), b"hello")
             os.listdir(daemon.path)
         daemon.end()
-        words = daemon.words()
-        self.assertEqual(words.count("a?b?[2Jc.lime: index: offset "), 1, words)
-        self.assertEqual(words.count("\n"), 1, words)
+        output = daemon.words()
+        self.assertEqual(output.count("a?b?[2Jc.lime: index: offset "), 1, output)
+        self.assertEqual(output.count("\n"), 1, output)
 
     def test_debug(self):
         with subprocess.Popen([limetest.program("limefs"), "-d", self.path, self.tempdir()],
@@ -124,17 +125,17 @@ class Process(limetest.TestCase):
             os.kill(mount.pid, number)
             until(lambda m=mount: not m.pids() and not m.mounted())
 
-    def test_killed_while_it_is_read(self):
+    def test_killed_during_a_read(self):
         mount = self.mount(self.path)
         with open(mount.join("data"), "rb", buffering=0) as file:
             file.read(10)
             os.kill(mount.pid, signal.SIGKILL)
             until(lambda: not mount.pids())
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-            with self.assertRaises(OSError):  # at once, it does not hang
+            with self.assertRaises(OSError):  # immediately: it does not hang
                 os.pread(file.fileno(), 1000000, 0)
                 os.stat(mount.join("001-info"))
-        time.sleep(1.1)  # so long the kernel has the attributes of the mount point
+        time.sleep(1.1)  # the kernel caches the mount point's attributes for 1 s
         self.fails(["limefs", self.path, mount.path], "fusermount3 -u")
         mount.stop()
         with limetest.Mount(self.path, mountpoint=mount.path):
@@ -161,8 +162,8 @@ class Process(limetest.TestCase):
                 limetest.at_once(*[(use,)] * 8)
                 fds, size = mount.usage()
             limetest.at_once(*[(use,)] * 8)
-            until(lambda: len(mount.usage()[0]) <= len(fds), 5)  # releases are answered late
-            if not limetest.SANITIZED:  # they keep what is freed for a while
+            until(lambda: len(mount.usage()[0]) <= len(fds), 5)  # releases arrive late
+            if not limetest.SANITIZED:  # sanitizers delay free()
                 self.assertLess(mount.usage()[1], size + (8 << 20))
 
     def test_valgrind(self):
@@ -182,15 +183,15 @@ class Process(limetest.TestCase):
 
 @limetest.needs_fuse
 class Mounting(limetest.TestCase):
-    """As mount(8), fstab and other users see it."""
+    """Mounts by mount(8) and fstab, and access of other users."""
 
     def setUp(self):
         if os.geteuid() != 0:
             self.skipTest("needs root")
         self.path = self.write("c, with\\ odd name.lime", CONTAINER)
 
-    def mounted(self, command, path, kind):
-        """What the command has mounted: a path, whose words in /proc/self/mounts are checked."""
+    def run_mount(self, command, path, kind):
+        """Runs the command and checks the mount's type; returns mount point and mount options."""
         if not shutil.which("mount.fuse3", path="/sbin:/usr/sbin:" + os.environ["PATH"]):
             self.skipTest("no mount.fuse3")
         where = self.tempdir()
@@ -198,7 +199,7 @@ class Mounting(limetest.TestCase):
         fstab = put(os.path.join(self.tempdir(), "fstab"), (
             f"{limetest.program('limefs')}#{path} {where} fuse "
             "ro,noauto,nofail,allow_other,_netdev 0 0\n").encode())
-        limetest.run([word.format(where=where, path=path, fstab=fstab) for word in command],
+        limetest.run([arg.format(where=where, path=path, fstab=fstab) for arg in command],
                      env=env, check=True, stderr=subprocess.DEVNULL)
         self.addCleanup(limetest.run, ["umount", where])
         self.assertEqual(read(os.path.join(where, "info")), b"hello")
@@ -208,20 +209,20 @@ class Mounting(limetest.TestCase):
         return where, line[3].split(",")
 
     def test_by_mount(self):
-        """What `mount -t fuse.limefs` runs, with limefs in the PATH. mount(8) says rw for each
-        mount; and has a PATH of its own, so a line of fstab names the program."""
+        """mount -t fuse.limefs runs this command, with limefs in the PATH. mount(8) always passes
+        rw, and sets a PATH of its own, so fstab has to name the program."""
         command = ["mount.fuse3", "{path}", "{where}", "-t", "fuse.limefs", "-o"]
-        _, options = self.mounted([*command, "rw,nodev,nosuid"], self.path, "fuse.limefs")
+        _, options = self.run_mount([*command, "rw,nodev,nosuid"], self.path, "fuse.limefs")
         self.assertIn("ro", options)
         path = shutil.copy(self.path, os.path.join(self.tempdir(), "c.lime"))
-        where, _ = self.mounted([*command, "rw,nodev,nosuid,writable"], path, "fuse.limefs")
+        where, _ = self.run_mount([*command, "rw,nodev,nosuid,writable"], path, "fuse.limefs")
         put(os.path.join(where, "info"), b"HELLO")
         limetest.run(["umount", where], check=True)
         self.assertIn(b"HELLO", read(path))
 
     def test_fstab(self):
         path = shutil.copy(self.path, os.path.join(self.tempdir(), "c.lime"))
-        self.mounted(["mount", "-T", "{fstab}", "{where}"], path, "fuse.limefs")
+        self.run_mount(["mount", "-T", "{fstab}", "{where}"], path, "fuse.limefs")
 
     def test_others_see_nothing_unless_allowed(self):
         where = self.tempdir()
@@ -236,15 +237,15 @@ class Mounting(limetest.TestCase):
             done = limetest.run([*users.AS_NOBODY, "cat", where + "/info"])
             self.assertIn(b"Permission denied", done.stderr)
 
-    def test_what_fusermount_says_to_an_ordinary_user(self):
-        """It names the mount point; nothing of that may steer a terminal or begin a line."""
+    def test_fusermount_messages_are_escaped(self):
+        """A mount point's name in a message must not control the terminal or begin a line."""
         users.open_device(self)
         directory = os.fsencode(self.tempdir())
         users.let_in(os.fsdecode(directory))
         program = shutil.copy(limetest.program("limefs"), os.fsdecode(directory))
         put(directory + b"/c.lime", CONTAINER)
         for name in (b"a\x1b[2J\x9b\xe2\x80\xae", b"a\x9b\nb"):
-            where = os.path.join(directory, name)  # root's
+            where = os.path.join(directory, name)  # owned by root
             os.mkdir(where)
             done = limetest.run([*users.AS_NOBODY, program, "-f", directory + b"/c.lime", where])
             self.assertEqual(done.returncode, 1)
