@@ -209,8 +209,7 @@ class Ahead(limetest.TestCase):
                     self.assertEqual(error.errno, errno.ESTALE)
 
     def test_changed_by_others(self):
-        """Another process changes the container in place ahead of a reader: later reads return new
-        bytes or fail with ESTALE."""
+        """After a change in place ahead of a reader, reads give new bytes or ESTALE."""
         fd = os.open(self.path, os.O_RDWR)
         data = bytearray(self.data)
         for round in range(12):

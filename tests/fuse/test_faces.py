@@ -134,8 +134,7 @@ class Names(TestCase):
                 read(path)
 
     def test_attributes(self):
-        """Attributes are the container's, without write permission. Inode numbers are unique, and
-        the same in each mount."""
+        """Exports have the container's attributes, read-only, and unique, stable inode numbers."""
         os.chmod(self.path, 0o640)
         os.utime(self.path, (1000, 2000))
         directory = os.path.dirname(self.path)

@@ -196,8 +196,7 @@ class Formats(limetest.TestCase):
                     self.assertRaises(OSError, os.pread, old.fileno(), 8, 65536)
 
     def test_large_files_with_holes(self):
-        """stat() takes little time and memory; a file that limefs would have to read completely
-        stays a plain file."""
+        """stat() takes little time and memory; such files stay plain files."""
         directory = self.tempdir()
         head = gaugelib.write_nersc(self.links, floating="IEEE64")[:-len(self.data)]
         head = head.replace(b"= 4\n", b"= 256\n")

@@ -186,7 +186,6 @@ DIRECTORY = {
 MKDIR = {"mkdir": (within, "new", os.mkdir)}
 
 # (call in the mount, native call, errno (or function of the mode) if the native call succeeds)
-
 # Entering a container requires read permission; changing it requires write permission, too.
 ENTER, CHANGE = (open_file, R), (open_file, RW)
 
@@ -353,8 +352,7 @@ class Permissions(limetest.TestCase):
     # ---- all rows ----
 
     def compare(self, make, shapes, table, mask=0o177777, inside="", opts=("rw",)):
-        """Runs all callers, shapes and operations. mask: mode bits to compare; inside: name of the
-        record to operate on."""
+        """Runs all rows. mask: mode bits to compare; inside: the record to operate on."""
         rows = [Row(caller, shape, name, *(call if isinstance(call[0], tuple) else (call, call, 0)))
                 for caller in CALLERS for shape in shapes for name, call in table.items()]
         for i, row in enumerate(rows):

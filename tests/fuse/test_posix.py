@@ -1,5 +1,5 @@
-"""Directories, plain files and links of a tree, beside the same on the file system below: errno and
-outcome of each operation on each kind of object, and of random sequences of them."""
+"""Directories, plain files and links of a tree, compared with the file system below: errno and
+result of each operation on each kind of object, and of random sequences of operations."""
 
 import errno
 import hashlib
@@ -30,24 +30,24 @@ LONG = "n" * 255
 
 # ---- the scene: every kind of object ----
 
-def file_of(path, data=b"some data\n", mode=0o644):
+def create_file(path, data=b"some data\n", mode=0o644):
     put(path, data)
     os.chmod(path, mode)
 
 
 def scene(top):
-    """The names in it are those of OBJECTS."""
+    """Creates the objects that OBJECTS names."""
     at = lambda name: os.path.join(top, name)  # noqa: E731
-    file_of(at("file"))
-    file_of(at("other"), b"other data", 0o600)
-    file_of(at("set-id"), b"#!/bin/sh\n", 0o6755)
+    create_file(at("file"))
+    create_file(at("other"), b"other data", 0o600)
+    create_file(at("set-id"), b"#!/bin/sh\n", 0o6755)
     os.chmod(at("set-id"), 0o6755)
-    file_of(at("empty"), b"")
-    file_of(at("linked"), b"of two names")
+    create_file(at("empty"), b"")
+    create_file(at("linked"), b"of two names")
     os.link(at("linked"), at("linked-2"))
     os.mkdir(at("directory"))
     os.mkdir(at("full"))
-    file_of(at("full/inner"))
+    create_file(at("full/inner"))
     os.mkdir(at("full/deep"))
     os.symlink("file", at("to-file"))
     os.symlink("full", at("to-directory"))
@@ -58,15 +58,15 @@ def scene(top):
 
 OBJECTS = ["file", "set-id", "empty", "linked", "linked-2", "directory", "full", "full/inner",
            "full/deep", "to-file", "to-directory", "to-nothing", "loop", "fifo", "missing",
-           "missing/x", "file/x", "to-directory/inner", "directory/", "file/", "directory/.", "full/..",
-           LONG, LONG + "n"]
+           "missing/x", "file/x", "to-directory/inner", "directory/", "file/", "directory/.",
+           "full/..", LONG, LONG + "n"]
 
 PAIRS = ["file", "other", "linked", "linked-2", "directory", "full", "full/inner", "full/deep/x",
          "full/deep", "to-file", "to-directory", "loop", "fifo", "missing", "missing/x", "file/x",
          "directory/", "directory/x"]
 
 
-# ---- operations: of one path, or two; what they return is compared ----
+# ---- operations on one path or two; tests compare the returned values ----
 
 def opened(flags, act=None):
     def operation(path):
@@ -76,14 +76,14 @@ def opened(flags, act=None):
 
 
 def regular(path):
-    """What follows is for files; a fifo would wait."""
+    """Returns the path, or raises ESPIPE for a fifo, where the operation would block."""
     if stat.S_ISFIFO(os.stat(path).st_mode):
         raise OSError(errno.ESPIPE, "a fifo")
     return path
 
 
-def write_beside_another(path):
-    """What is written by one descriptor is there by another, before and after fsync."""
+def write_and_read(path):
+    """A second descriptor sees what the first one wrote, before and after fsync()."""
     with open(regular(path), "r+b", buffering=0) as one, open(path, "rb", buffering=0) as another:
         one.write(b"NEW")
         seen = another.read(100)
@@ -91,7 +91,7 @@ def write_beside_another(path):
         return seen, os.fstat(another.fileno()).st_size
 
 
-def unlinked_and_used(path):
+def use_after_unlink(path):
     with descriptor(regular(path), os.O_RDWR) as fd:
         os.unlink(path)
         os.pwrite(fd, b"after", 2)
@@ -99,8 +99,8 @@ def unlinked_and_used(path):
         return os.pread(fd, 100, 0), found.st_nlink, found.st_size
 
 
-def seek_of_what_is_written(path):
-    """No byte that was written is a hole, flushed or not."""
+def seek_written_data(path):
+    """A written byte is not in a hole, flushed or not."""
     with open(regular(path), "r+b", buffering=0) as file:
         os.pwrite(file.fileno(), b"far", 100_000)
         return (os.lseek(file.fileno(), 100_000, os.SEEK_DATA) == 100_000,
@@ -112,9 +112,9 @@ def listen(path):
         server.bind(path)
 
 
-def resized(path, by):
-    """To another length. (One of the same changes the mtime below, but not what a kernel shows
-    that caches what is written.)"""
+def resize(path, by):
+    """Changes the length. (Truncating to the same length sets the mtime below, but not in a kernel
+    with a write-back cache.)"""
     size = os.stat(path).st_size
     os.truncate(path, size + by if size + by >= 0 else 1)
 
@@ -140,16 +140,16 @@ ONE = {
     "open path": opened(os.O_PATH),
     "write": opened(WRITE, lambda fd: os.write(fd, b"new")),
     "write far": opened(WRITE, lambda fd: os.pwrite(fd, b"far", 5000)),
-    "write to what is read": opened(READ, lambda fd: os.write(fd, b"x")),
+    "write to a read descriptor": opened(READ, lambda fd: os.write(fd, b"x")),
     "append": opened(WRITE | os.O_APPEND, lambda fd: os.write(fd, b"more")),
     "truncated open": opened(WRITE | os.O_TRUNC),
     "truncated read": opened(READ | os.O_TRUNC, lambda fd: os.read(fd, 10)),
     "create": opened(CREATE | BOTH, lambda fd: os.write(fd, b"c")),
-    "create anew": opened(CREATE | os.O_EXCL | WRITE, lambda fd: os.write(fd, b"c")),
+    "create exclusively": opened(CREATE | os.O_EXCL | WRITE, lambda fd: os.write(fd, b"c")),
     "create empty": opened(CREATE | os.O_TRUNC | WRITE),
-    "truncate": lambda p: resized(p, -1),
-    "grow": lambda p: resized(p, 10_000),
-    "truncate what is read": opened(READ, lambda fd: os.ftruncate(fd, 1)),
+    "truncate": lambda p: resize(p, -1),
+    "grow": lambda p: resize(p, 10_000),
+    "truncate a read descriptor": opened(READ, lambda fd: os.ftruncate(fd, 1)),
     "allocate": opened(BOTH, lambda fd: os.posix_fallocate(fd, 100, 50)),
     "allocate beyond": opened(BOTH, lambda fd: users.fallocate(fd, 1, 100, 50)),
     "punch": opened(BOTH, lambda fd: users.fallocate(fd, 3, 2, 3)),
@@ -171,9 +171,9 @@ ONE = {
     "getxattr": lambda p: os.getxattr(p, "user.note"),
     "removexattr": lambda p: os.removexattr(p, "user.note"),
     "fsync": opened(READ, os.fsync),
-    "written and read": write_beside_another,
-    "unlinked and used": unlinked_and_used,
-    "what is written is no hole": seek_of_what_is_written,
+    "write and read": write_and_read,
+    "use after unlink": use_after_unlink,
+    "seek in written data": seek_written_data,
     "copy_file_range": copy_range,
 }
 
@@ -182,7 +182,7 @@ if os.geteuid() == 0:
     ONE["lchown"] = lambda p: os.chown(p, 4711, -1, follow_symlinks=False)
 
 
-def open_while_renamed(a, b):
+def rename_while_open(a, b):
     with open(regular(a), "r+b", buffering=0) as file:
         os.rename(a, b)
         file.write(b"R")
@@ -190,7 +190,7 @@ def open_while_renamed(a, b):
 
 
 def both_names(a, b):
-    """Written by one name, read by the other; then the other way round."""
+    """Writes by one name and reads by the other, then the reverse."""
     with open(regular(a), "r+b", buffering=0) as one, open(regular(b), "r+b", buffering=0) as two:
         os.pwrite(one.fileno(), b"one", 0)
         first = os.pread(two.fileno(), 20, 0)
@@ -204,37 +204,37 @@ TWO = {
     "rename, not over": lambda a, b: users.rename2(a, b, users.RENAME_NOREPLACE),
     "exchange": users.exchange,
     "link": lambda a, b: os.link(a, b, follow_symlinks=False),
-    "renamed while open": open_while_renamed,
+    "rename while open": rename_while_open,
     "both names": both_names,
 }
 
 
-# ---- what came of it ----
+# ---- state of the files ----
 
-def shown(path, top):
-    """All that is the same on both sides. Link counts of directories say nothing here."""
+def get_state(path, top):
+    """Returns all that must be equal on both sides; link counts of directories need not be."""
     found = os.lstat(path)
     is_directory = stat.S_ISDIR(found.st_mode)
-    what = [found.st_mode, found.st_uid, found.st_gid]
+    state = [found.st_mode, found.st_uid, found.st_gid]
     if not is_directory:
-        what += [found.st_nlink, found.st_size]
+        state += [found.st_nlink, found.st_size]
     if stat.S_ISREG(found.st_mode):
-        what.append(hashlib.md5(read(path)).hexdigest())
+        state.append(hashlib.md5(read(path)).hexdigest())
         names = os.listxattr(path)
-        what += [(name, os.getxattr(path, name)) for name in sorted(names)]
+        state += [(name, os.getxattr(path, name)) for name in sorted(names)]
     if stat.S_ISLNK(found.st_mode):
-        what.append(os.readlink(path).replace(top, ""))
+        state.append(os.readlink(path).replace(top, ""))
     if found.st_mtime_ns == THEN[1] and not stat.S_ISFIFO(found.st_mode):
-        what.append("then")  # what passes through a fifo leaves no trace below
-    return what
+        state.append("then")  # data in a fifo do not change the one below
+    return state
 
 
 def tree(top):
-    found = {".": shown(top, top)}
+    found = {".": get_state(top, top)}
     for directory, directories, files in os.walk(top):
         for name in directories + files:
             path = os.path.join(directory, name)
-            found[os.path.relpath(path, top)] = shown(path, top)
+            found[os.path.relpath(path, top)] = get_state(path, top)
     return found
 
 
@@ -248,9 +248,8 @@ def age(top):
         os.utime(path, ns=(AGED, AGED), follow_symlinks=False)
 
 
-def changes(top):
-    """When attributes were last changed, with the inode, whatever its name will be; after that,
-    the file system's clock has gone on."""
+def get_ctimes(top):
+    """Returns (inode number, ctime) of each object, once the clock has advanced beyond them."""
     found = {(st.st_ino, st.st_ctime_ns) for st in map(os.lstat, all_paths(top))}
     with tempfile.TemporaryFile(dir=os.path.dirname(top)) as file:
         while os.fstat(file.fileno()).st_ctime_ns <= max(ctime for _, ctime in found):
@@ -258,19 +257,19 @@ def changes(top):
     return found
 
 
-def times(top, before, begun):
-    """Of each object: when it was modified, and whether its attributes are as they were."""
+def get_times(top, before, start):
+    """Returns for each object which mtime it has, and whether its ctime has changed."""
     found = {}
     for path in all_paths(top):
         st = os.lstat(path)
-        if stat.S_ISFIFO(st.st_mode):  # what passes through one leaves no trace below
+        if stat.S_ISFIFO(st.st_mode):  # see get_state()
             continue
         named = {AGED: "aged", THEN[1]: "then"}
-        ended = time.time_ns()
-        now = "now" if begun <= st.st_mtime_ns <= ended else st.st_mtime_ns - begun
+        end = time.time_ns()
+        now = "now" if start <= st.st_mtime_ns <= end else st.st_mtime_ns - start
         changed = (st.st_ino, st.st_ctime_ns) not in before
-        if changed and not begun <= st.st_ctime_ns <= ended:
-            changed = st.st_ctime_ns - begun
+        if changed and not start <= st.st_ctime_ns <= end:
+            changed = st.st_ctime_ns - start
         found[os.path.relpath(path, top)] = named.get(st.st_mtime_ns, now), changed
     return found
 
@@ -283,7 +282,7 @@ def outcome(operation, *paths):
 
 
 def clock(path):
-    """What time it is by the file system's clock, which is late by ticks of the kernel's."""
+    """Returns the file system's time, which is up to one kernel tick late."""
     with open(path, "ab"):
         os.utime(path)
     return os.stat(path).st_mtime_ns
@@ -304,24 +303,25 @@ class Posix(writelib.TestCase):
     def setUp(self):
         super().setUp()
         directory = self.tempdir()
-        self.native, self.below = os.path.join(directory, "native"), os.path.join(directory, "below")
+        self.native = os.path.join(directory, "native")
+        self.below = os.path.join(directory, "below")
         for path in (self.native, self.below):
             os.mkdir(path)
             scene(path)
         self.mount = str(self.rw(self.below).path)
         self.sides = (self.native, self.mount)
 
-    def both(self, what, operation, *names):
+    def run_both(self, what, operation, *names):
         got = [outcome(operation, *[os.path.join(side, name) for name in names])
                for side in self.sides]
         self.assertEqual(got[1], got[0], what)
         return got[0]
 
-    def assertAlike(self, what):
+    def assertSameTrees(self, what):
         native, mounted = tree(self.native), tree(self.mount)
         self.assertEqual(mounted, native, what)
 
-    def anew(self):
+    def reset(self):
         for side in self.sides:
             clear(side)
             scene(side)
@@ -332,13 +332,13 @@ class Posix(writelib.TestCase):
             for names in arguments:
                 what = (name, *names)
                 with self.subTest(what=what):
-                    result = self.both(what, operation, *names)
+                    result = self.run_both(what, operation, *names)
                     if not (isinstance(result, str) and result.startswith("E")):
-                        self.assertAlike(what)
-                        self.anew_if_changed()
+                        self.assertSameTrees(what)
+                        self.reset_if_changed()
 
     def test_times(self):
-        """Of what is changed, and of the directories that it is in."""
+        """An operation changes the same times, of objects and of their directories."""
         objects = OBJECTS if limetest.STRESS else OBJECTS[:15]  # one path to each
         rows = [(name, operation, (path,)) for name, operation in ONE.items() for path in objects]
         rows += [(name, operation, pair) for name, operation in TWO.items()
@@ -347,22 +347,22 @@ class Posix(writelib.TestCase):
         for name, operation, names in rows:
             for side in self.sides:
                 age(side)
-            # Through the mount, either ctime of the two: the kernel's own, until it forgets the
-            # file, which it does at any time, or that below.
-            before = set().union(*map(changes, (*self.sides, self.below)))
-            begun = clock(self.below + ".clock")
-            result = self.both((name, *names), operation, *names)
+            # The mount shows the kernel's own ctime until the kernel forgets the file, which can
+            # happen at any time, then the ctime below.
+            before = set().union(*map(get_ctimes, (*self.sides, self.below)))
+            start = clock(self.below + ".clock")
+            result = self.run_both((name, *names), operation, *names)
             with self.subTest(operation=name, names=names):
-                native, mounted, below = (times(side, before, begun)
+                native, mounted, below = (get_times(side, before, start)
                                           for side in (*self.sides, self.below))
                 self.assertEqual(mounted, native)
                 self.assertEqual(below, native)
             if not (isinstance(result, str) and result.startswith("E")):
-                self.anew()
+                self.reset()
 
-    def anew_if_changed(self):
+    def reset_if_changed(self):
         if tree(self.native) != self.scene:
-            self.anew()
+            self.reset()
 
     def test_one_path(self):
         self.scene = tree(self.native)
@@ -387,18 +387,18 @@ class Posix(writelib.TestCase):
                      else [dice.choice(OBJECTS)])
             done = done[-20:] + [(name, *names)]
             what = f"SEED={SEED}, step {step}: {done}"
-            self.both(what, operation, *names)
+            self.run_both(what, operation, *names)
             if step % 10 == 9:
-                self.assertAlike(what)
+                self.assertSameTrees(what)
             if step % 200 == 199:
-                self.anew()
-        self.assertAlike(f"SEED={SEED}")
+                self.reset()
+        self.assertSameTrees(f"SEED={SEED}")
         self.assertEqual(tree(self.below), tree(self.native))
 
 
 @limetest.needs_fuse
 class Records(writelib.TestCase):
-    """What they cannot do, and containers: the table of docs/writing.md."""
+    """Unsupported operations on records and containers: the table of docs/writing.md."""
 
     TYPE, CREATE = "user.lime.type", os.O_WRONLY | os.O_CREAT
     OPERATIONS = {
@@ -455,10 +455,10 @@ class Records(writelib.TestCase):
             section = document.read().split("One by one, in a tree")[1].split("\n\n")[1]
         rows = [[cell.strip() for cell in line.strip("|").split("|")]
                 for line in section.splitlines()[2:]]
-        return {what.strip("`"): word for what, word, _ in rows}
+        return {what.strip("`"): code for what, code, _ in rows}
 
-    def refused(self, work, rows):
-        """Each of the rows in the directory."""
+    def check_refused(self, work, rows):
+        """Runs each of the rows in the directory."""
         self.addCleanup(os.chdir, os.getcwd())
         os.chdir(work)
         for what, (operation, code) in rows.items():
@@ -467,14 +467,14 @@ class Records(writelib.TestCase):
         os.chdir("/")
 
     @writelib.as_root
-    def test_what_they_cannot_do(self):
-        """In a tree, and in a mount of the container alone what concerns nothing else."""
+    def test_unsupported(self):
+        """In a tree, and in a mount of the container alone if the row names no other file."""
         top, work, documented = self.tempdir(), self.tempdir(), self.table()
         items = [("first", b"1"), ("second", b"2" * 100), ("twice", b"a"), ("twice", b"b"),
                  ("third", b"3" * 10)]
-        file_of(os.path.join(top, "file"))
-        file_of(os.path.join(top, "c"), limetest.container(items))
-        file_of(os.path.join(top, "other"), limetest.container(items[:1]))
+        create_file(os.path.join(top, "file"))
+        create_file(os.path.join(top, "c"), limetest.container(items))
+        create_file(os.path.join(top, "other"), limetest.container(items[:1]))
         os.setxattr(os.path.join(top, "c"), "user.note", b"below")
         before = tree(top)
         self.assertEqual(set(documented), set(self.OPERATIONS))
@@ -492,19 +492,19 @@ class Records(writelib.TestCase):
             "unlink c/none": (lambda: os.unlink("c/none"), errno.ENOENT),
             "unlink c/009-none": (lambda: os.unlink("c/009-none"), errno.ENOENT)})
         with self.rw(top) as mount:
-            self.refused(mount.path, rows)
+            self.check_refused(mount.path, rows)
         self.assertEqual(tree(top), before)
         os.mkdir(os.path.join(work, "c"))
         with self.rw(os.path.join(top, "c"), mountpoint=os.path.join(work, "c")):
-            self.refused(work, {what: row for what, row in rows.items()
-                                if not {"c", "x", "file", "other"} & set(what.split())})
+            self.check_refused(work, {what: row for what, row in rows.items()
+                                      if not {"c", "x", "file", "other"} & set(what.split())})
         self.assertEqual(tree(top), before)
 
 
 @limetest.needs_fuse
 class Programs(writelib.TestCase):
-    def test_copies_of_what_is_being_written(self):
-        """By what looks for holes: all that was written before is in the copy."""
+    def test_copies_of_an_open_file(self):
+        """Programs that look for holes copy all data that were written before."""
         top, out = self.tempdir(), self.tempdir()
         data = random.Random(5).randbytes(300_000)
         put(os.path.join(top, "c.lime"), limetest.container([("a", b"1")]))
@@ -519,12 +519,12 @@ class Programs(writelib.TestCase):
                         self.assertEqual(read(target), data, (name, command))
                     archive = limetest.run(["tar", "-C", mount.path, "-S", "-cf", "-", name],
                                            check=True).stdout
-                    took = limetest.run(["tar", "-xO"], input=archive, check=True).stdout
-                    self.assertEqual(took, data, name)
+                    extracted = limetest.run(["tar", "-xO"], input=archive, check=True).stdout
+                    self.assertEqual(extracted, data, name)
 
     def test_two_names_used_by_many(self):
-        """Each thread has its own part of the file, and reads it by the other name."""
-        top, many, rounds = self.tempdir(), 20, 2000 if limetest.STRESS else 60
+        """Each thread writes its own part of the file, and reads it by the other name."""
+        top, threads, rounds = self.tempdir(), 20, 2000 if limetest.STRESS else 60
 
         def use(i):
             for n in range(rounds):
@@ -538,32 +538,33 @@ class Programs(writelib.TestCase):
                     self.assertEqual(os.pread(fd, 5000, i * 5000), part, (i, n))
 
         with self.rw(top) as mount:
-            put(mount.join("a"), bytes(5000 * many))
+            put(mount.join("a"), bytes(5000 * threads))
             os.link(mount.join("a"), mount.join("b"))
-            limetest.at_once(*((use, i) for i in range(many)))
+            limetest.at_once(*((use, i) for i in range(threads)))
             self.assertEqual(os.stat(mount.join("b")).st_nlink, 2)
-        self.assertEqual(read(os.path.join(top, "a")),
-                         b"".join(bytes([(i * 7 + rounds - 1) % 256]) * 5000 for i in range(many)))
+        parts = (bytes([(i * 7 + rounds - 1) % 256]) * 5000 for i in range(threads))
+        self.assertEqual(read(os.path.join(top, "a")), b"".join(parts))
 
     SCRIPTS = {
-        "cp -r": 'cp -r "$GIVEN" there && cp -r there again',
-        "cp -a": 'cp -a "$GIVEN" there && cp -al there linked',
-        "tar": 'tar -C "$GIVEN" -cf given.tar . && mkdir there && tar -C there -xpf given.tar',
-        "rsync": 'rsync -aH "$GIVEN/" there && touch -d @5 there/file && rsync -a "$GIVEN/" there',
-        "mv": 'cp -a "$GIVEN" there && mkdir d && mv there d && mv d/there/file d/there/full',
-        "git": 'git init -q repo && cd repo && cp -r "$GIVEN/full" . && git add . && '
+        "cp -r": 'cp -r "$SCENE" there && cp -r there again',
+        "cp -a": 'cp -a "$SCENE" there && cp -al there linked',
+        "tar": 'tar -C "$SCENE" -cf scene.tar . && mkdir there && tar -C there -xpf scene.tar',
+        "rsync": 'rsync -aH "$SCENE/" there && touch -d @5 there/file && rsync -a "$SCENE/" there',
+        "mv": 'cp -a "$SCENE" there && mkdir d && mv there d && mv d/there/file d/there/full',
+        "git": 'git init -q repo && cd repo && cp -r "$SCENE/full" . && git add . && '
                'git -c user.name=n -c user.email=e commit -qm one && git clone -q . ../clone && '
                'git gc -q && git -C ../clone gc -q && git -C ../clone fsck && '
                'rm -rf .git ../clone/.git',
         "make": "printf 'int main(void) { return 0; }\\n' >a.c && "
                 "printf 'a: a.o\\n\\tcc -o a a.o\\na.o: a.c\\n\\tcc -c a.c\\n' >Makefile && "
-                "make -s && ./a && make -q && touch -d '1 hour' a.c && if make -q; then false; fi && "
+                "make -s && ./a && make -q && touch -d '1 hour' a.c && "
+                "if make -q; then false; fi && "
                 "touch -d '1 hour ago' a.c && rm a && make -s && rm a a.o",
-        "dd": 'dd if="$GIVEN/file" of=f bs=64k conv=fsync status=none && cat "$GIVEN/file" >>f',
-        "sed -i": 'cp "$GIVEN/file" f && sed -i s/data/words/ f && sed -i.old s/some/few/ f',
+        "dd": 'dd if="$SCENE/file" of=f bs=64k conv=fsync status=none && cat "$SCENE/file" >>f',
+        "sed -i": 'cp "$SCENE/file" f && sed -i s/data/words/ f && sed -i.old s/some/few/ f',
         "patch": "printf 'a\\nb\\n' >f && printf '%s\\n' '--- f' '+++ f' '@@ -1,2 +1,2 @@' ' a' "
                  "'-b' '+c' >p && patch -s f p",
-        "vim": 'cp -r "$GIVEN" there && cd there && for f in file full/inner; do '
+        "vim": 'cp -r "$SCENE" there && cd there && for f in file full/inner; do '
                "vim.tiny -u NONE -es -c 'set backup swapfile' -c '%s/a/vim/' -c wq $f; "
                "vim.tiny -u NONE -es -c 'set backupcopy=yes' -c 'normal Gonew' -c wq $f; done",
         "python": "python3 -m venv --without-pip v && v/bin/python -c 'import sys' && "
@@ -574,20 +575,20 @@ class Programs(writelib.TestCase):
                   "c.commit(); c.execute('delete from t where a > 500'); c.rollback(); "
                   "assert c.execute('select count(*) from t').fetchone() == (1000,); "
                   "c.close()\" && rm db",
-        "find": 'cp -r "$GIVEN" there && find there -name "in*" -delete && '
+        "find": 'cp -r "$SCENE" there && find there -name "in*" -delete && '
                 'find there -type d -empty -delete',
         "mkfifo": "mkfifo f && (cat f >copy & echo text >f; wait)",
-        "install": 'install -d a/b/c && install -m 750 "$GIVEN/file" a/b/c/file',
+        "install": 'install -d a/b/c && install -m 750 "$SCENE/file" a/b/c/file',
         "links": 'echo 1 >a && ln a b && echo 2 >>b && ln -s a c && cp -a a b c "$PWD/../"; rm c',
     }
 
     def test_programs_as_below(self):
-        """Each works, and leaves the same behind."""
+        """Each program succeeds, and leaves the same tree as on the file system below."""
         directory = self.tempdir()
-        given = os.path.join(directory, "given")
-        os.mkdir(given)
-        scene(given)
-        os.unlink(os.path.join(given, "loop"))
+        source = os.path.join(directory, "source")
+        os.mkdir(source)
+        scene(source)
+        os.unlink(os.path.join(source, "loop"))
         sides = os.path.join(directory, "native"), os.path.join(directory, "below")
         for side in sides:
             os.mkdir(side)
@@ -600,7 +601,7 @@ class Programs(writelib.TestCase):
                         limetest.run(["rm", "-rf", os.path.dirname(work)], check=True)
                         os.makedirs(work)
                         done = limetest.run(["sh", "-ec", script], cwd=work, timeout=300,
-                                            env={**os.environ, "GIVEN": given})
+                                            env={**os.environ, "SCENE": source})
                         self.assertEqual(done.returncode, 0, (side, done.stderr.decode()[-2000:]))
                         found.append(tree(os.path.join(side, "d")))
                         limetest.run(["rm", "-rf", os.path.join(side, "d")], check=True)
