@@ -74,7 +74,7 @@ class Change(limetest.TestCase):
     def test_an_open_reader_gets_ESTALE_after_a_change_in_place(self):
         with open(self.at("data"), "rb", buffering=0) as file:
             self.assertEqual(os.pread(file.fileno(), 4096, 0), b"o" * 4096)
-            # The same length and layout, other bytes: nothing may be mixed.
+            # The layout stays the same; a reader must not get old and new bytes.
             with open(self.path, "r+b") as container:
                 container.write(self.old.replace(b"o" * MIB, b"n" * MIB))
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -198,7 +198,7 @@ class TimeSetBack(limetest.TestCase):
     def at(self, name):
         return os.path.join(self.top, name)
 
-    def opened(self, name):
+    def open_record(self, name):
         file = open(self.at(name), "rb", buffering=0)
         self.addCleanup(file.close)
         return file.fileno()
@@ -218,7 +218,7 @@ class TimeSetBack(limetest.TestCase):
                 with self.subTest(age=age, reads=reads):
                     self.change(self.old)
                     time.sleep(age)
-                    fd = self.opened("ra")
+                    fd = self.open_record("ra")
                     if reads:
                         self.assertEqual(os.pread(fd, 10, 0), b"a" * 10)
                     self.change(self.new)
@@ -228,7 +228,7 @@ class TimeSetBack(limetest.TestCase):
 
     def test_changed_and_restored(self):
         """No process reads in between: the open record stays valid."""
-        fd = self.opened("ra")
+        fd = self.open_record("ra")
         self.assertEqual(os.pread(fd, 10, 0), b"a" * 10)
         self.change(self.new)
         self.change(self.old)
@@ -250,7 +250,7 @@ class TimeSetBack(limetest.TestCase):
 
     def test_attributes(self):
         """A change of the container's mode and names does not invalidate an open record."""
-        fd = self.opened("ra")
+        fd = self.open_record("ra")
         self.assertEqual(os.pread(fd, 10, 0), b"a" * 10)
         os.chmod(self.path, 0o640)
         os.link(self.path, self.path + "2")
@@ -271,7 +271,7 @@ class TimeSetBackBelowAWriter(TimeSetBack):
                        lambda: os.utime(self.at("rb"), (1, 1)),
                        lambda: os.rename(self.top, self.top + "2"),
                        lambda: os.rename(self.top + "2", self.top)):
-            fd = self.opened("ra") if os.path.exists(self.top) else fd
+            fd = self.open_record("ra") if os.path.exists(self.top) else fd
             self.assertEqual(os.pread(fd, 10, 0), b"a" * 10)
             if os.path.exists(self.top):
                 put(self.at("rc"), b"c" * 100)

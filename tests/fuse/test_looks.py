@@ -94,8 +94,8 @@ class Ticks(limetest.TestCase):
         self.top = writelib.SmallFs(self, "ext3", 16, features=["-I", "256"]).path
 
     def change_within_a_tick(self, make, change, check):
-        """Returns names of files that were made, checked and changed within one tick, and have kept
-        their inode number."""
+        """Returns names of files that were made, checked and changed within one tick, without a
+        change of their inode number."""
         names = []
 
         def try_once():
@@ -161,7 +161,7 @@ class DuringAWrite(limetest.TestCase):
             except OSError as error:
                 self.skipTest(f"no leases: {error}")
 
-    def mounted(self, name, data, opts=""):
+    def mount_file(self, name, data, opts=""):
         top = self.tempdir()
         os.chmod(top, 0o755)
         self.path = put(os.path.join(top, name), data)
@@ -170,11 +170,11 @@ class DuringAWrite(limetest.TestCase):
         self.addCleanup(mount.stop)
         return mount.join(name)
 
-    def change(self, at, look, values=b"12"):
-        writelib.change_in_two(self.path, at, values, look)
+    def change(self, at, check, values=b"12"):
+        writelib.change_in_two(self.path, at, values, check)
 
     def test_bytes_of_a_record(self):
-        path = os.path.join(self.mounted("c", CONTAINER), "data")
+        path = os.path.join(self.mount_file("c", CONTAINER), "data")
         self.assertEqual(read(path), b"d" * 1000)
         self.change(CONTAINER.index(b"d" * 1000), lambda: self.assertEqual(read(path)[:2], b"1d"))
         writelib.until(lambda: read(path)[:2] == b"2d")
@@ -183,7 +183,7 @@ class DuringAWrite(limetest.TestCase):
         """Root's mount notices the change for any user."""
         if os.geteuid() != 0:
             self.skipTest("needs root")
-        path = os.path.join(self.mounted("c", CONTAINER, "allow_other"), "data")
+        path = os.path.join(self.mount_file("c", CONTAINER, "allow_other"), "data")
         os.chown(self.path, 1234, 1234)
         ann = users.User(self, 2345)
         self.assertEqual(ann.call(read, path), b"d" * 1000)
@@ -194,13 +194,13 @@ class DuringAWrite(limetest.TestCase):
     def test_magic_number(self):
         """A file is not a container while its magic number is wrong."""
         wrong = bytes([CONTAINER[0] ^ 1]) + CONTAINER[1:]
-        path = self.mounted("c", wrong, "attr_timeout=0,entry_timeout=0")
+        path = self.mount_file("c", wrong, "attr_timeout=0,entry_timeout=0")
         self.change(0, lambda: self.assertTrue(stat.S_ISREG(os.lstat(path).st_mode)),
                     bytes([0, CONTAINER[0]]))
         writelib.until(lambda: stat.S_ISDIR(os.lstat(path).st_mode))
 
     def test_names_of_records(self):
-        path = self.mounted("c", CONTAINER)
+        path = self.mount_file("c", CONTAINER)
         self.assertEqual(os.listdir(path), ["001-info", "002-data"])
         self.change(CONTAINER.index(b"data\0"),
                     lambda: self.assertEqual(os.listdir(path), ["001-info", "002-1ata"]))
@@ -216,7 +216,7 @@ class DuringAWrite(limetest.TestCase):
 
         for opts in ("", "rw,"):
             with self.subTest(opts):
-                path = self.mounted("p", b"p" * 5000, f"{opts}attr_timeout=0,entry_timeout=0")
+                path = self.mount_file("p", b"p" * 5000, f"{opts}attr_timeout=0,entry_timeout=0")
                 self.assertEqual(read(path), b"p" * 5000)
                 self.change(0, check)
                 writelib.until(lambda: read(path)[:2] == b"2p")
