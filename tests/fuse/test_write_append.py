@@ -1,4 +1,4 @@
-"""Records that are appended, and the last one, which is of any length."""
+"""Appended records, and the last record, which may change its length."""
 
 import errno
 import json
@@ -26,11 +26,11 @@ class Appending(writelib.TestCase):
                               "005-x y%25", "006-plain"])
             self.assertEqual(read(mount.join("a%2Fb")), b"3")
             self.assertEqual(read(mount.join("002-plain")), b"1")
-            self.assertFalse(os.path.exists(mount.join("plain")))  # of two
+            self.assertFalse(os.path.exists(mount.join("plain")))  # ambiguous
         self.assertHoldsForAll(path, [A, ("plain", b"1"), ("numbered", b"2"), ("a/b", b"3"),
                                       ("x y%", b"4"), ("plain", b"5")])
 
-    def test_the_longest_type_and_those_that_no_header_can_hold(self):
+    def test_longest_type_and_invalid_types(self):
         long = "t" * 127
         with self.written([A]) as (path, mount):
             put(mount.join(long), b"x")
@@ -38,14 +38,14 @@ class Appending(writelib.TestCase):
                 self.assertErrno((errno.EINVAL, errno.ENAMETOOLONG), put, mount.join(name), b"")
         self.assertHolds(path, [A, (long, b"x")])
 
-    def test_an_ordinal_that_is_not_the_next(self):
+    def test_ordinal_that_is_not_the_next(self):
         with self.written([A, B]) as (path, mount):
             for name in ("001-first!", "002-x", "004-x", "000-x", "999-x", "001-second"):
                 self.assertErrno(errno.EPERM, put, mount.join(name), b"data")
             self.assertEqual(len(os.listdir(mount)), 2)
         self.assertHolds(path, [A, B])
 
-    def test_a_type_that_occurs(self):
+    def test_existing_type(self):
         with self.written([A, B, ("first", b"!")]) as (path, mount):
             self.assertErrno(errno.EEXIST, put, mount.join("first"), b"data")
             self.assertErrno(errno.EEXIST, opened, mount.join("first"), os.O_WRONLY | os.O_CREAT)
@@ -68,7 +68,7 @@ class Appending(writelib.TestCase):
             self.assertErrno(errno.EEXIST, opened, mount.join("new"), exclusive)
         self.assertHolds(path, [A, B, ("new", b"x"), ("new", b"z")])
 
-    def test_one_at_a_time(self):
+    def test_one_append_at_a_time(self):
         with self.written([A]) as (path, mount):
             with open(mount.join("b"), "wb", buffering=0) as file:
                 file.write(b"12")
@@ -76,11 +76,11 @@ class Appending(writelib.TestCase):
                     self.assertErrno(errno.EBUSY, put, mount.join(name), b"no")
                 file.write(b"34")
                 self.assertErrno(errno.EBUSY, put, mount.join("c"), b"no")
-            put(mount.join("c"), b"yes")  # at once: nothing is to be waited for
+            put(mount.join("c"), b"yes")  # at once, without waiting for a release
         self.assertHolds(path, [A, ("b", b"1234"), ("c", b"yes")])
 
-    def test_none_behind_one_that_is_to_be_filled(self):
-        """Also where it was there before, or fsync has said that it is."""
+    def test_no_append_while_the_last_record_is_open_and_empty(self):
+        """This also holds for a record that existed before, and after fsync."""
         with self.written([A, B]) as (path, mount):
             writer = writelib.Remote(self)
             for name, mode in (("second", os.O_TRUNC), ("new", os.O_CREAT)):
@@ -94,16 +94,16 @@ class Appending(writelib.TestCase):
         self.assertHolds(path, [("first", b"f" * 2000), ("second", b"abc"), ("new", b"abc"),
                                 ("other", b"x")])
 
-    def test_many_who_want_to_append(self):
-        """One gets it, the others EBUSY, and nothing is mixed."""
+    def test_concurrent_appends(self):
+        """One process appends, the others get EBUSY, and no data is mixed."""
         with self.written([A]) as (path, mount):
-            def one(i):
+            def append_records(i):
                 done, data = 0, bytes([65 + i]) * (20000 + i)
                 for j in range(20):
                     done += self.succeeds([errno.EBUSY], opened, mount.join(f"{i}.{j}"),
                                           os.O_WRONLY | os.O_CREAT | os.O_EXCL, data)
                 return done
-            done = limetest.at_once(*((one, i) for i in range(6)))
+            done = limetest.at_once(*((append_records, i) for i in range(6)))
             self.assertGreater(sum(done), 0)
         found = records(read(path))[1:]
         self.assertEqual(len(found), sum(done))
@@ -111,7 +111,7 @@ class Appending(writelib.TestCase):
             i = int(record.type.split(b".")[0])
             self.assertBytes(record.data, bytes([65 + i]) * (20000 + i), record.type)
 
-    def test_nothing_written_is_there_when_it_is_closed(self):
+    def test_empty_record_exists_after_close(self):
         with self.written([A]) as (path, mount):
             writer = writelib.Remote(self)
             for i in range(2, 30):
@@ -126,9 +126,8 @@ class Appending(writelib.TestCase):
                     self.run_ok(["sh", "-c", ': >"$1"', "sh", name])
                 self.assertBytes(read(path), limetest.container([A, *[("empty", b"")] * (i - 1)]))
 
-    def test_nothing_written_yet(self):
-        """A copy of the descriptor is closed, and by processes that were started; then it goes
-        on."""
+    def test_duplicate_closed_before_the_first_write(self):
+        """Closing a duplicate of the descriptor, here or in a child, does not commit the record."""
         with self.written([A]) as (path, mount):
             writer = writelib.Remote(self)
             fd = writer.open(mount.join("new"), os.O_WRONLY | os.O_CREAT)
@@ -139,19 +138,19 @@ class Appending(writelib.TestCase):
             writer.close(fd)
             self.assertHolds(path, [A, ("new", b"abc")])
 
-    def test_what_everybody_sees_meanwhile(self):
-        """The writer, the same mount, another mount, lime; step by step; with what is written in
-        the kernel's cache, and with it in the container."""
+    def test_readers_of_an_unfinished_record(self):
+        """The writer's mount shows uncommitted data; another mount and lime show only committed
+        records, with the data in the kernel's cache (direct=0) or in the container."""
         for direct in (0, os.O_DIRECT):
             with self.subTest(direct=direct):
-                self.everybody_sees(direct)
+                self.check_readers(direct)
 
-    def everybody_sees(self, direct):
+    def check_readers(self, direct):
         old = limetest.container([A, B])
         path = self.write("c.lime", old)
         mount, other = self.rw(path), self.mount(path)
 
-        def others_see(items):
+        def check_other_readers(items):
             data = read(path)
             found, _ = whole_records(data)
             self.assertEqual([(r.type.decode(), r.data) for r in found], items)
@@ -173,26 +172,26 @@ class Appending(writelib.TestCase):
             self.assertEqual(os.stat(mount.join("new")).st_size, n)
             self.assertEqual(read(mount.join("003-new")), b"n" * n)
             self.assertEqual(read(path)[:len(old)], old)
-            done = others_see([A, B])
+            done = check_other_readers([A, B])
             self.assertEqual((done.returncode, done.stderr != b""), (1, True), done)
         writer.fsync(fd)
-        others_see([A, B, ("new", b"n" * 70000)])
+        check_other_readers([A, B, ("new", b"n" * 70000)])
         self.assertHolds(path, [A, B, ("new", b"n" * 70000)])
         writer.pwrite(fd, b"m" * 10000, 70000)
         self.assertEqual(os.stat(mount.join("new")).st_size, 80000)
-        others_see([A, B, ("new", b"n" * 70000)])
+        check_other_readers([A, B, ("new", b"n" * 70000)])
         writer.close(fd)
-        others_see([A, B, ("new", b"n" * 70000 + b"m" * 10000)])
+        check_other_readers([A, B, ("new", b"n" * 70000 + b"m" * 10000)])
         mount.stop(), other.stop()
         self.assertHolds(path, [A, B, ("new", b"n" * 70000 + b"m" * 10000)])
 
-    def test_data_that_look_like_records(self):
-        """Containers in records: nobody takes what is not committed for records, where a header
-        may stand behind what is."""
+    def test_data_that_looks_like_records(self):
+        """Readers don't take uncommitted data that looks like a container for records, not even
+        where the next header is expected."""
         image = limetest.container([("fake", b"f" * 100), ("fake", b"e" * 8)]) * 3
         path = self.write("c.lime", limetest.container([A, ("last", b"12345678")]))
 
-        def others_see(items):
+        def check_other_readers(items):
             want = [(type.encode(), len(data)) for type, data in items]
             with limetest.Mount(path) as other:
                 self.assertEqual([os.stat(other.join(name)).st_size
@@ -208,17 +207,17 @@ class Appending(writelib.TestCase):
                 known = [*before, (name, data)] if data else before
                 for part in (image, image):
                     writer.pwrite(fd, part, len(data))
-                    others_see(known)
+                    check_other_readers(known)
                     writer.fsync(fd)
                     data += part
                     known = [*before, (name, data)]
-                    others_see(known)
+                    check_other_readers(known)
                 writer.close(fd)
-                others_see(known)
+                check_other_readers(known)
         self.assertHoldsForAll(path, known)
 
-    def test_several_programs_into_one_record(self):
-        """Each of them closes it at its end; the record goes on."""
+    def test_several_programs_write_one_record(self):
+        """Each program closes the record at its end; the next one continues it."""
         with self.written([A]) as (path, mount):
             self.run_ok(["sh", "-c", '{ echo one; echo two | cat; dd if=/dev/zero bs=8 count=1 '
                                      'status=none; cat "$2"; } >"$1"', "sh", mount.join("new"),
@@ -228,8 +227,9 @@ class Appending(writelib.TestCase):
         self.assertHolds(path, [A, ("new", b"one\ntwo\n" + bytes(8) + limetest.container([A, B])
                                     + b"moreend\n")])
 
-    def test_removed_while_it_is_open(self):
-        """As any file: who has it open goes on with it; the container does not have it."""
+    def test_removed_while_open(self):
+        """A removed record leaves the container at once, as a file its directory; its open
+        descriptor changes no other record."""
         with self.written([A]) as (path, mount):
             fd = os.open(mount.join("new"), os.O_RDWR | os.O_CREAT | os.O_DIRECT)
             write_all(fd, b"x" * 100000)
@@ -242,7 +242,7 @@ class Appending(writelib.TestCase):
             self.assertHolds(path, [A])
             gone = (errno.ESTALE, errno.ENOENT, errno.EIO)
             for call in ((os.write, fd, b"y"), (os.fsync, fd)):
-                self.succeeds(gone, *call)  # as with a file that has gone; but nowhere else
+                self.succeeds(gone, *call)  # may succeed, but must not change the container
             self.assertHolds(path, [A])
             put(mount.join("other"), b"z" * 50)
             self.assertHolds(path, [A, ("other", b"z" * 50)])
@@ -257,10 +257,10 @@ class AppendingByOneThread(Appending):
 
 @limetest.needs_fuse
 class Last(writelib.TestCase):
-    """The last record may have any length, at any time."""
+    """The last record may change to any length at any time."""
 
-    def too_far(self, fd, data, at):
-        """That is told by write, fsync or close, which closes it."""
+    def assert_too_far(self, fd, data, at):
+        """Asserts that write, fsync or close reports EFBIG or EINVAL; closes fd."""
         def steps():
             os.pwrite(fd, data, at)
             os.fsync(fd)
@@ -269,7 +269,7 @@ class Last(writelib.TestCase):
         finally:
             self.succeeds((errno.EFBIG, errno.EINVAL, errno.EIO), os.close, fd)
 
-    def test_written_anew(self):
+    def test_rewritten(self):
         with self.written([A, B]) as (path, mount):
             for new in (b"n" * len(B[1]), b"", b"short", some(MIB + 3)):
                 with self.subTest(len(new)):
@@ -282,7 +282,7 @@ class Last(writelib.TestCase):
                     self.assertBytes(read(mount.join("second")), new)
 
     def test_truncated(self):
-        """By path, by descriptor, by a program; each is there at once."""
+        """Truncation by path, by descriptor and by truncate(1) takes effect at once."""
         with self.written([A, B]) as (path, mount):
             data = B[1]
             for n in (2000, 1999, 1, 0, 7, 4096, 5000, 300000, 100):
@@ -303,11 +303,11 @@ class Last(writelib.TestCase):
                     os.fsync(file.fileno())
                     self.assertHolds(path, [A, ("second", data)])
 
-    def test_sizes_that_no_file_has(self):
+    def test_sizes_too_large_for_a_file(self):
         with self.written([A, B]) as (path, mount):
             for n in (1 << 62, (1 << 63) - 1):
                 self.assertErrno((errno.EFBIG, errno.EINVAL), os.truncate, mount.join("second"), n)
-            self.too_far(os.open(mount.join("second"), os.O_RDWR), b"x", (1 << 63) - 2)
+            self.assert_too_far(os.open(mount.join("second"), os.O_RDWR), b"x", (1 << 63) - 2)
             until(lambda: os.stat(mount.join("second")).st_size == len(B[1]))
         self.assertHolds(path, [A, B])
 
@@ -327,8 +327,8 @@ class Last(writelib.TestCase):
             put(mount.join("again"), b"y")
         self.assertHolds(path, [("again", b"y")])
 
-    def test_removed_while_it_is_read(self):
-        """No other bytes come; an inner record may become the last meanwhile."""
+    def test_removed_while_read(self):
+        """A reader of a removed record gets its old data or ESTALE, never another record's data."""
         data = b"d" * (2 * MIB)
         with self.written([A, ("data", data)]) as (path, mount):
             fd = os.open(mount.join("data"), os.O_RDONLY)
@@ -346,8 +346,8 @@ class Last(writelib.TestCase):
             self.assertBytes(read(mount.join("data")), b"n" * (2 * MIB))
         self.assertHolds(path, [A, ("data", b"n" * (2 * MIB))])
 
-    def test_becomes_an_inner_one(self):
-        """Who has it open for writing goes on, in it and behind its end."""
+    def test_becomes_an_inner_record(self):
+        """A process that has the record open continues to write in it and behind its end."""
         with self.written([A, B]) as (path, mount):
             fd = os.open(mount.join("second"), os.O_RDWR)
             os.pwrite(fd, b"1234", len(B[1]))

@@ -1,9 +1,7 @@
-"""Each call that the daemon, or a rank, makes on a container fails once, while records are
-appended, grown, cut, written in place and anew, renamed and removed: what was acknowledged is
-there, what was not has given an error, all else is what it was, and the mount goes on.
-
-Which call fails, and how, is drawn; `make stress` goes through all of them. LIMETEST_SEED=N
-repeats it.
+"""Each call that the daemon or a rank makes on a container fails once while records are appended,
+grown, cut, patched, rewritten, renamed and removed. The container then has all acknowledged data,
+each other step has returned an error, other records are unchanged, and the mount still works.
+`make check` draws which calls fail and how; `make stress` tests all; LIMETEST_SEED=N repeats a run.
 """
 
 import contextlib
@@ -35,8 +33,8 @@ SEED = int(os.environ.get("LIMETEST_SEED") or random.randrange(1 << 30))
 
 
 def read_all(path):
-    """The next close of a file, also a reader's, gets what the kernel has met when it wanted to
-    write back its times."""
+    """Ignores an error of close(): the kernel reports a failed write-back of the file's times to
+    the next close, even a reader's."""
     fd = os.open(path, os.O_RDONLY)
     try:
         return b"".join(iter(lambda: os.read(fd, 1 << 20), b""))
@@ -46,10 +44,10 @@ def read_all(path):
 
 
 class Round:
-    """One mount, with one thing that fails."""
+    """One mount with one failing call."""
 
-    def __init__(self, test, fault, who, seed):
-        self.test, self.fault, self.who, self.seed = test, fault, who, seed
+    def __init__(self, test, fault, process, seed):
+        self.test, self.fault, self.process, self.seed = test, fault, process, seed
         self.directory = test.tempdir()
         self.path = put(os.path.join(self.directory, "c.lime"), limetest.container(ITEMS))
         self.before = [(type.encode(), data) for type, data in ITEMS]
@@ -58,12 +56,12 @@ class Round:
 
     def arm(self):
         if self.fault:
-            self.faults.arm(self.who, *self.fault)
+            self.faults.arm(self.process, *self.fault)
         else:
-            self.faults.count(self.who)
+            self.faults.count(self.process)
 
     def mount(self):
-        """Or None: it was refused, with words."""
+        """Mounts the container; if the fault makes that fail with a message, mounts it again."""
         try:
             mount = self.test.start(self.path, self.faults)
         except AssertionError as error:
@@ -85,8 +83,8 @@ class Round:
         if self.log.error and not self.faults.struck:
             raise crashlog.Wrong("an error, though nothing has failed")
 
-    def goes_on(self, mount):
-        """The daemon is there, shows what it should, and can be written to."""
+    def check_mount(self, mount):
+        """The daemon still runs, shows the expected records, and accepts a new one."""
         self.faults.disarm()
         put(mount.join(AFTER[0].decode()), AFTER[1])
         found = whole_records(read(self.path))[0]
@@ -97,10 +95,10 @@ class Round:
             if i != (changed + len(found) if changed == -2 else changed):
                 self.test.assertBytes(read_all(mount.join(name)), record.data, name)
 
-    def judge(self):
-        """What is there in the end, for everybody."""
+    def check_result(self):
+        """After the unmount, the file, another mount and lime all have the expected records."""
         if not self.test.is_clean(self.path):
-            self.test.bring_back(self.path)
+            self.test.recover(self.path)
         found = [(r.type, r.data) for r in self.test.assertClean(self.path)]
         self.test.assertEqual(found[-1], AFTER)
         self.log.judge(found[:-1])
@@ -117,17 +115,17 @@ class Round:
         if not self.test.MOUNT_TOO:
             self.arm()
         self.write(mount)
-        self.goes_on(mount)
+        self.check_mount(mount)
         mount.stop()
-        self.judge()
+        self.check_result()
 
 
 class Calls:
-    """What both classes share; they are TestCases, too."""
+    """Mixin of both TestCases."""
 
-    WHO = (faults.DAEMON,)
+    PROCESSES = (faults.DAEMON,)
     STEPS = STEPS
-    MOUNT_TOO = True  # mounting may fail, too
+    MOUNT_TOO = True  # the fault may also hit the mount itself
     TIMEOUT = 60
     DRAWN = 12
 
@@ -140,30 +138,31 @@ class Calls:
             return limetest.run(["lime", "check", path]).returncode == 0
         return False
 
-    def bring_back(self, path):
+    def recover(self, path):
         if random.randrange(2):
             self.run_ok(["lime", "repair", path])
         else:
             self.rw(path).stop()
 
-    def one(self, who, fault, seed):
-        """How often each call was made, and whether the fault came about."""
-        round = Round(self, fault, who, seed)
+    def run_round(self, process, fault, seed):
+        """Returns the number of times each call was made, whether the fault struck, and the error
+        that the writer got."""
+        round = Round(self, fault, process, seed)
         try:
             round.run()
         except (AssertionError, OSError, subprocess.SubprocessError) as error:
-            words = (f"LIMETEST_SEED={SEED}: {fault} of {who}, seed {seed}: {error}; {round.log}; "
-                     f"{traceback.format_exc(limit=-1)}")
-            self.failed.append(words)
+            text = (f"LIMETEST_SEED={SEED}: {fault} of {process}, seed {seed}: {error}; "
+                    f"{round.log}; {traceback.format_exc(limit=-1)}")
+            self.failed.append(text)
             self.assertLess(len(self.failed), 20)
             if round.mounted:
                 round.mounted._give_up()
-            print(f"# {words}".replace("\n", "\n# "), flush=True)
+            print(f"# {text}".replace("\n", "\n# "), flush=True)
             return {}, 0, None
         return round.counts, round.faults.struck, round.log.error
 
-    def kinds_of(self, call, dice):
-        """What may happen to a call: (errno, how, whether it lasts)."""
+    def fault_kinds(self, call, dice):
+        """Ways in which a call can fail: (errno, how, lasts)."""
         kinds = [(dice.choice(CODES), faults.FAIL, False)]
         if limetest.STRESS:
             kinds.append((errno.EIO, faults.FAIL, True))
@@ -175,40 +174,41 @@ class Calls:
 
     def test_each_call(self):
         dice = random.Random(SEED)
-        told = silent = 0
+        reported = silent = 0
         self.failed = []
-        for who in self.WHO:
+        for process in self.PROCESSES:
             seed = f"{dice.randrange(1 << 30)}"
-            counts, _, error = self.one(who, None, seed)
+            counts, _, error = self.run_round(process, None, seed)
             self.assertIsNone(error)
             self.assertEqual(self.failed, [])
-            self.assertIn("fsync", counts, "nothing is preloaded")
+            self.assertIn("fsync", counts, "fault.so is not preloaded")
             faults_to_do = [(call, nth) for call in counts for nth in range(1, counts[call] + 1)]
-            if not limetest.STRESS:  # each call is as likely as any other, however often it is made
+            if not limetest.STRESS:  # all calls are equally likely
                 calls = [dice.choice(sorted(counts)) for _ in range(self.DRAWN)]
                 faults_to_do = [(call, dice.randrange(counts[call]) + 1) for call in calls]
             for call, nth in faults_to_do:
-                for code, how, lasts in self.kinds_of(call, dice):
+                for code, how, lasts in self.fault_kinds(call, dice):
                     fault = (call, nth, code, how, lasts)
-                    _, struck, error = self.one(who, fault, seed)
-                    told += bool(struck and error)
+                    _, struck, error = self.run_round(process, fault, seed)
+                    reported += bool(struck and error)
                     silent += bool(struck and not error)
-            print(f"# {self.id()}: {'rank %d' % (who - 1) if who else 'the daemon'}: {counts}")
-        print(f"# {self.id()}: LIMETEST_SEED={SEED}: {told} failures were told, {silent} were "
-              "made good, or did no harm")
+            name = f"rank {process - 1}" if process else "the daemon"
+            print(f"# {self.id()}: {name}: {counts}")
+        print(f"# {self.id()}: LIMETEST_SEED={SEED}: {reported} failures were reported, {silent} "
+              "were recovered from or did no harm")
         self.assertEqual(self.failed, [])
 
 
 @limetest.needs_fuse
 class Daemon(Calls, writelib.TestCase):
-    """Alone."""
+    """A daemon without a job."""
 
 
 @limetest.needs_fuse
 class Ranks(Calls, writelib.TestCase):
-    """With a job that writes for it: the daemon, or one rank."""
+    """A daemon whose job writes for it: the daemon or one rank fails."""
 
-    WHO = (1, 2, faults.DAEMON)
+    PROCESSES = (1, 2, faults.DAEMON)
     STEPS = LARGE_STEPS
     MOUNT_TOO = False
     TIMEOUT = 120

@@ -1,4 +1,4 @@
-"""What cannot be done is refused, with the errno that docs/writing.md names."""
+"""Unsupported operations fail with the errno that docs/writing.md names."""
 
 import contextlib
 import errno
@@ -14,8 +14,8 @@ from writelib import A, B, C, opened, put, read, until
 
 @limetest.needs_fuse
 class Refused(writelib.TestCase):
-    def test_mode_and_owner_of_a_new_one(self):
-        """As with the mode that is asked for when it is made, nothing comes of them."""
+    def test_mode_and_owner_of_a_new_record(self):
+        """A new record ignores a mode and owner set while it is open, as it does open()'s mode."""
         with self.written([A, B]) as (path, mount):
             os.chmod(path, 0o644)
             before = os.stat(path)
@@ -28,21 +28,21 @@ class Refused(writelib.TestCase):
                 file.write(b"new")
                 os.fsync(file.fileno())
                 self.assertErrno(errno.EPERM, os.fchmod, file.fileno(), 0o600)
-            given = self.write("given", b"given")
-            os.chmod(given, 0o600)
+            source = self.write("given", b"given")
+            os.chmod(source, 0o600)
             if os.geteuid() == 0:
-                os.chown(given, 4711, 4712)
-            self.run_ok(["cp", "-p", given, mount.join("cp-p")])
-            self.run_ok(["cp", "-a", given, mount.join("cp-a")])
-            self.run_ok(["install", "-m", "644", given, mount.join("install")])
-            self.run_ok(["install", given, mount.join("install-once-more")])
+                os.chown(source, 4711, 4712)
+            self.run_ok(["cp", "-p", source, mount.join("cp-p")])
+            self.run_ok(["cp", "-a", source, mount.join("cp-a")])
+            self.run_ok(["install", "-m", "644", source, mount.join("install")])
+            self.run_ok(["install", source, mount.join("install-once-more")])
             for field in ("st_mode", "st_uid", "st_gid"):
                 self.assertEqual(getattr(os.stat(path), field), getattr(before, field))
         self.assertHolds(path, [A, B, ("new", b"new"), ("cp-p", b"given"), ("cp-a", b"given"),
                                 ("install", b"given"), ("install-once-more", b"given")])
 
-    def test_what_it_says(self):
-        """The log has what to do instead; programs have a reason."""
+    def test_log_messages(self):
+        """The daemon logs a reason for each refusal that a program does not expect."""
         path = self.write("c.lime", limetest.container([A, B, C]))
         daemon = limetest.Foreground(path, "-o", "rw")
         first = daemon.join("first")
@@ -53,7 +53,7 @@ class Refused(writelib.TestCase):
             before = daemon.words()
             self.assertRaises(OSError, *call)
             until(lambda old=before: daemon.words() != old, 5)
-        # What programs try, and do without, is no error.
+        # cp, install and mv tolerate the refusal, so the daemon logs nothing.
         os.chmod(path, 0o644)
         before = daemon.words()
         self.run_ok(["cp", "-p", path, daemon.join("copied")])
@@ -61,17 +61,17 @@ class Refused(writelib.TestCase):
         self.run_ok(["mv", daemon.join("installed"), self.tempdir()])
         os.unlink(daemon.join("copied"))
         self.assertEqual(daemon.words(), before)
-        # Once for each record.
+        # One message for each record.
         for name, shown in (("a b\u00e4", "a b%C3%A4"), ("c\nd", "c%0Ad")):
             before = daemon.words()
             put(daemon.join(name), b"x" * 10000)
             os.truncate(daemon.join(name), 5)
             os.setxattr(daemon.join(name), "user.lime.type", b"plain")
             os.setxattr(daemon.join("plain"), "user.lime.type", b"\xff")
-            said = daemon.words()[len(before):].splitlines()
-            self.assertEqual(len(said), 2, said)
-            self.assertIn(shown, said[0])
-            self.assertIn("%FF", said[1])
+            messages = daemon.words()[len(before):].splitlines()
+            self.assertEqual(len(messages), 2, messages)
+            self.assertIn(shown, messages[0])
+            self.assertIn("%FF", messages[1])
             os.unlink(daemon.join("004-%FF"))
         self.assertEqual(daemon.end(), 0)
         self.assertHolds(path, [A, B, C])
@@ -79,7 +79,7 @@ class Refused(writelib.TestCase):
 
 @limetest.needs_fuse
 class ReadOnly(writelib.TestCase):
-    """Without rw nothing is changed, and nothing is opened so that it could be."""
+    """A mount without rw changes nothing and opens no file for writing."""
 
     def setUp(self):
         self.path = self.write("c.lime", limetest.container([A, B]))
@@ -99,8 +99,8 @@ class ReadOnly(writelib.TestCase):
             with self.subTest(str(call[0].__name__), args=call[1:]):
                 self.assertErrno(errno.EROFS, *call)
 
-    def never_written_by(self, mount):
-        """Its descriptors: none of a file below here is open for writing."""
+    def check_not_opened_for_writing(self, mount):
+        """Asserts that the daemon has no file in this directory open for writing."""
         directory = os.path.dirname(self.path)
         for fd in os.listdir(f"/proc/{mount.pid}/fd"):
             with contextlib.suppress(FileNotFoundError):
@@ -115,7 +115,7 @@ class ReadOnly(writelib.TestCase):
             with limetest.Mount(self.path, opts=opts) as mount:
                 self.assertEqual(read(mount.join("first")), A[1])
                 self.refused(mount)
-                self.never_written_by(mount)
+                self.check_not_opened_for_writing(mount)
         after = os.stat(self.path)
         self.assertEqual((after.st_mtime_ns, after.st_ctime_ns),
                          (before.st_mtime_ns, before.st_ctime_ns))
@@ -129,10 +129,10 @@ class ReadOnly(writelib.TestCase):
             self.refused(mount, "c.lime")
             self.refused(mount)
             self.assertErrno(errno.EROFS, os.rmdir, mount.join("c.lime"))
-            self.never_written_by(mount)
+            self.check_not_opened_for_writing(mount)
 
-    def test_an_unfinished_record_is_left_alone(self):
-        """A mount that only reads recovers nothing."""
+    def test_unfinished_record_is_unchanged(self):
+        """A read-only mount does not recover an unfinished record."""
         header = limetest.header("unfinished", 0, 0, 1, magic=0)
         put(self.path, header + b"data", "ab")
         before = read(self.path)
@@ -141,8 +141,8 @@ class ReadOnly(writelib.TestCase):
             self.assertIn(b"offset", os.getxattr(mount.path, "user.lime.fault"))
         self.assertEqual(read(self.path), before)
 
-    def test_the_last_one_of_ro_and_rw_counts(self):
-        """As mount(8) has it."""
+    def test_last_of_ro_and_rw_counts(self):
+        """The last of several contradicting options counts, as in mount(8)."""
         with limetest.Mount(self.path, opts="rw,ro") as mount:
             self.refused(mount)
         with limetest.Mount(self.path, opts="ro,rw") as mount:
@@ -166,7 +166,7 @@ class Locks(writelib.TestCase):
             link, hard = self.path + ".link", self.path + ".hard"
             os.symlink(self.path, link)
             os.link(self.path, hard)
-            for path in (self.path, link, hard):  # it is the file that is locked
+            for path in (self.path, link, hard):  # the lock is on the file, not on its name
                 self.refused("limefs", "-o", "rw", path, self.tempdir())
             put(mount.join("new"), b"x")
             self.refused("limefs", "-o", "rw", self.path, self.tempdir())
@@ -174,7 +174,7 @@ class Locks(writelib.TestCase):
             put(mount.join("newer"), b"y")
         self.assertHolds(self.path, [A, B, ("new", b"x"), ("newer", b"y")])
 
-    def test_the_commands(self):
+    def test_lime_commands(self):
         data = self.write("data", b"x")
         with self.rw(self.path) as mount:
             put(mount.join("new"), b"x")
@@ -187,7 +187,7 @@ class Locks(writelib.TestCase):
         self.run_ok(["lime", "repair", self.path])
 
     def test_staged_over_itself(self):
-        """A record of a mount is not copied over its container, nor the container into itself."""
+        """lime stage copies neither a record over its own container nor a container into itself."""
         directory = os.path.dirname(self.path)
         for source, opts in ((self.path, None), (self.path, "rw"), (directory, "rw")):
             with limetest.Mount(source, opts=opts) as mount:
@@ -198,14 +198,14 @@ class Locks(writelib.TestCase):
                 self.assertEqual(os.listdir(directory), ["c.lime"])
         self.assertHolds(self.path, [A, B])
 
-    def test_readers_go_on(self):
+    def test_readers_are_not_locked_out(self):
         with self.rw(self.path) as mount, limetest.Mount(self.path) as reader:
             put(mount.join("new"), b"x" * 100000)
             self.assertEqual(read(reader.join("new")), b"x" * 100000)
             self.assertEqual(self.run_ok(["lime", "cat", self.path, "new"]), b"x" * 100000)
             self.run_ok(["lime", "check", self.path])
 
-    def test_locked_by_somebody_else(self):
+    def test_locked_by_another_process(self):
         with open(self.path, "r+b") as file:
             limetest.lock(file)
             self.refused("limefs", "-o", "rw", self.path, self.tempdir())
@@ -213,7 +213,7 @@ class Locks(writelib.TestCase):
                 self.assertEqual(read(reader.join("first")), A[1])
 
     def test_a_tree(self):
-        """A container of it from the first change on; others are free."""
+        """A mounted tree locks a container at its first change, and leaves others unlocked."""
         directory = os.path.dirname(self.path)
         other = shutil.copy(self.path, os.path.join(directory, "other.lime"))
         with self.rw(directory) as tree:

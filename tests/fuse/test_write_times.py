@@ -1,5 +1,5 @@
-"""When a container was changed: what the kernel, which keeps that time of what it caches, tells
-between writes, and what a program sets."""
+"""Modification times of containers: those that the kernel caches and sends to the daemon between
+writes, and those that programs set."""
 
 import os
 import sys
@@ -20,45 +20,45 @@ class Times(writelib.TestCase):
         self.path = put(os.path.join(self.tempdir(), "c.lime"), limetest.container(ITEMS))
         self.mount = self.rw(self.path)
 
-    def written(self, name, data, flags=0):
-        """A descriptor of a record that was written to, of which the kernel has told the time."""
+    def write_and_sync(self, name, data, flags=0):
+        """Writes to a record and makes the kernel send its cached mtime; returns the descriptor."""
         fd = os.open(self.mount.join(name), os.O_RDWR | flags)
         os.pwrite(fd, data, 0)
         users.syncfs(fd)
         return fd
 
-    def shown(self, name):
+    def record_mtime(self, name):
         return os.stat(self.mount.join(name)).st_mtime_ns
 
-    def of_container(self):
+    def container_mtime(self):
         return os.stat(self.path).st_mtime_ns
 
-    def test_the_container_has_it_after_the_close(self):
-        """Also of a record that grows, whose length the close makes known afterwards, and of one
+    def test_container_has_the_time_after_close(self):
+        """This also holds for a record that grows, whose length is written at close, and for one
         that is replaced."""
         for name, data, flags in (("xlf-info", b"y", 0), ("data", b"z" * 300000, 0),
                                   ("xlf-info", b"new", os.O_TRUNC)):
             with self.subTest(name, flags=flags):
-                os.close(self.written(name, data, flags))
-                self.assertEqual(self.of_container(), self.shown(name))
-                self.assertNotEqual(self.shown(name), THEN)
+                os.close(self.write_and_sync(name, data, flags))
+                self.assertEqual(self.container_mtime(), self.record_mtime(name))
+                self.assertNotEqual(self.record_mtime(name), THEN)
 
-    def test_set_while_it_is_written(self):
-        """By the name and by the descriptor: at once, and what was told before does not replace
-        it."""
+    def test_set_while_written(self):
+        """A time set by name or by descriptor takes effect at once, and an mtime that the kernel
+        sent before does not replace it."""
         for then in (THEN, THEN + 1):
-            fd = self.written("xlf-info", b"y")
+            fd = self.write_and_sync("xlf-info", b"y")
             try:
                 os.utime(self.mount.join("xlf-info") if then == THEN else fd, ns=(then, then))
-                self.assertEqual(self.of_container(), then)
+                self.assertEqual(self.container_mtime(), then)
             finally:
                 os.close(fd)
-            self.assertEqual(self.of_container(), then)
-            self.assertEqual(self.shown("xlf-info"), then)
+            self.assertEqual(self.container_mtime(), then)
+            self.assertEqual(self.record_mtime("xlf-info"), then)
 
-    def test_what_the_kernel_knew_before(self):
-        """It tells it when an attribute of one record is set, or that is removed: what has changed
-        another one since does not look as if it had not."""
+    def test_mtime_cached_before_a_change(self):
+        """The kernel sends an old cached mtime when a record's attribute is set or the record is
+        removed; the container keeps the newer time of a write to another record."""
         for what, function, name, *args in (
                 ("type", os.setxattr, "xlf-info", "user.lime.type", b"xlf-more"),
                 ("flag", os.setxattr, "xlf-info", "user.lime.me", b"1"),
@@ -78,21 +78,21 @@ class Times(writelib.TestCase):
                     users.syncfs(file.fileno())
                 self.assertGreaterEqual(os.stat(path).st_mtime_ns, changed)
 
-    def test_set_while_it_grows(self):
-        """The close makes its length known, and the time stays."""
+    def test_set_while_growing(self):
+        """close() writes the length of the record and keeps the time that was set."""
         for flags in (os.O_CREAT, os.O_TRUNC, os.O_APPEND):
             with self.subTest(flags=flags):
                 fd = os.open(self.mount.join("new"), flags | os.O_WRONLY)
                 os.write(fd, bytes(300000))
                 os.utime(fd, ns=(THEN, THEN))
                 os.close(fd)
-                self.assertEqual(self.shown("new"), THEN)
-                self.assertEqual(self.of_container(), THEN)
+                self.assertEqual(self.record_mtime("new"), THEN)
+                self.assertEqual(self.container_mtime(), THEN)
 
     def test_set_before_the_last_write(self):
         for opts in ((), ("direct_io",)):
             path = put(os.path.join(self.tempdir(), "c.lime"),
-                       limetest.container([("data", bytes(8 << 20))]))  # a large one
+                       limetest.container([("data", bytes(8 << 20))]))  # a large record
             with self.subTest(opts), self.rw(path, *opts) as mount:
                 fd = os.open(mount.join("data"), os.O_APPEND | os.O_WRONLY)
                 os.write(fd, bytes(1 << 20))
@@ -104,9 +104,9 @@ class Times(writelib.TestCase):
 
 @limetest.needs_fuse
 class PlainTimes(writelib.TestCase):
-    def test_what_the_kernel_knew_before(self):
-        """A file of a tree that others changed since it was looked up keeps the time of that when
-        the mount changes its attributes or names."""
+    def test_mtime_cached_before_a_change(self):
+        """A plain file that another process changed after the lookup keeps the time of that change
+        when the mount changes its attributes or names."""
         top = self.tempdir()
         with self.rw(top, "attr_timeout=600", "entry_timeout=600") as mount:
             for what, change in {
@@ -117,17 +117,17 @@ class PlainTimes(writelib.TestCase):
                 with self.subTest(what):
                     path = put(os.path.join(top, what), b"old")
                     os.utime(path, ns=(THEN, THEN))
-                    kept = os.open(path, os.O_RDWR)
-                    self.addCleanup(os.close, kept)
+                    other = os.open(path, os.O_RDWR)
+                    self.addCleanup(os.close, other)
                     self.assertEqual(os.stat(mount.join(what)).st_mtime_ns, THEN)
-                    os.pwrite(kept, b"new", 0)
-                    changed = os.fstat(kept).st_mtime_ns
+                    os.pwrite(other, b"new", 0)
+                    changed = os.fstat(other).st_mtime_ns
                     self.assertNotEqual(changed, THEN)
                     change(mount.join(what))
                     directory = os.open(mount.path, os.O_RDONLY | os.O_DIRECTORY)
                     users.syncfs(directory)
                     os.close(directory)
-                    self.assertEqual(os.fstat(kept).st_mtime_ns, changed)
+                    self.assertEqual(os.fstat(other).st_mtime_ns, changed)
 
 
 if __name__ == "__main__":
