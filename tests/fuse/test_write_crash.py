@@ -1,6 +1,6 @@
-"""Daemons, ranks and whole machines that end in the middle of a change: what fsync or close has
-acknowledged is there afterwards, all other records are what they were, and the container is
-brought back to a clean state."""
+"""Daemons, ranks and whole machines that crash during a change: the container keeps all data that
+fsync or close acknowledged, other records are unchanged, and lime repair or the next mount makes
+the container clean again."""
 
 import contextlib
 import errno
@@ -30,19 +30,19 @@ KINDS = {
     "everything": ["append", "grow", "cut", "renew", "patch", "patch", "remove", "name",
                    "message"],
 }
-MORE = b"more" * 1000 + b"12345"  # behind it, a header may stand
-TIMEOUT = 30  # for what the writer does in the worst case
+MORE = b"more" * 1000 + b"12345"  # ends where the next header can begin
+TIMEOUT = 30  # seconds; the writer's longest step
 
 
 class Round:
-    """One writer on one mount, from start to crash; what the log says afterwards."""
+    """One writer on one mount, from start to crash, and its log."""
 
-    def __init__(self, test, inside, before, seed, kinds):
+    def __init__(self, test, directory, before, seed, kinds):
         self.test = test
         self.log = os.path.join(test.tempdir(), "log")
         put(self.log, b"")
         self.before = before
-        self.writer = subprocess.Popen([sys.executable, crashlog.__file__, inside, self.log,
+        self.writer = subprocess.Popen([sys.executable, crashlog.__file__, directory, self.log,
                                         str(seed), *kinds], stdin=subprocess.DEVNULL)
         test.addCleanup(self.writer.wait)
         test.addCleanup(self.writer.kill)
@@ -50,13 +50,13 @@ class Round:
     def lines(self):
         return read(self.log).count(b"\n")
 
-    def goes_on(self, lines):
-        """Waits for so many lines more; or for the writer's end."""
+    def wait_for_lines(self, lines):
+        """Waits until the log has this many more lines or the writer ends."""
         least = self.lines() + lines
         until(lambda: self.lines() >= least or self.writer.poll() is not None, TIMEOUT)
 
-    def ends(self, crashed):
-        """The log; `crashed`: before that no step may fail; None: never."""
+    def finish(self, crashed):
+        """Returns the log. No step may fail before the time `crashed`; None: no step may fail."""
         if crashed is None:
             self.writer.terminate()
         code = self.writer.wait(TIMEOUT * limetest.SLOWNESS)
@@ -68,35 +68,35 @@ class Round:
         return log
 
 
-def found_in(path):
-    """A good container's records, as crashlog has them."""
+def read_records(path):
+    """The records of a clean container, in crashlog's form."""
     return [(record.type, record.data) for record in records(read(path))]
 
 
 class Crash:
-    """What the classes of crashes share; they are TestCases, too."""
+    """Mixin of the TestCases of crashes."""
 
     ROUNDS = 2  # in `make check`
     STRESS_ROUNDS = 40
     TREE = False
     HARMS = ("daemon",)
-    SHORT = tuple(KINDS)  # what `make check` does of it
+    SHORT = tuple(KINDS)  # the kinds that `make check` tests
 
     def setUp(self):
         self.seed = random.randrange(1 << 30)
         self.dice = random.Random(self.seed)
         self.path = os.path.join(self.directory(), "c.lime")
         put(self.path, limetest.container(ITEMS))
-        os.sync()  # that it is there is not what is tested
+        os.sync()  # the container itself must survive the crash
 
     def directory(self):
-        """Where the container is to be."""
+        """The directory for the container."""
         return self.tempdir()
 
     def start(self):
         return self.rw(os.path.dirname(self.path) if self.TREE else self.path)
 
-    def inside(self, mount):
+    def records_directory(self, mount):
         return mount.join("c.lime") if self.TREE else mount.path
 
     # ---- harm ----
@@ -105,7 +105,7 @@ class Crash:
         return mount.pid
 
     def harm(self, mount, _):
-        """Whether the writer has to go on as if nothing was; HARMS says of what there is one."""
+        """Crashes a process, one of HARMS. Returns whether the writer must continue undisturbed."""
         os.kill(self.daemon(mount), signal.SIGKILL)
         return False
 
@@ -113,17 +113,17 @@ class Crash:
         mount.wait_for_end()
         mount.stop()
 
-    # ---- what must be there ----
+    # ---- checks ----
 
-    def earlier_records_are_there(self, log):
-        """Before anything is brought back, for every reader."""
+    def check_earlier_records(self, log):
+        """Readers see all acknowledged records before the container is repaired."""
         found = whole_records(read(self.path))[0]
         affected = len(log.records) - 1 if log.open else len(log.records)
         if log.open and "i" in log.open:
             affected = log.open["i"]
         for i, (want, got) in enumerate(zip(log.records[:affected], found)):
             if want != (got.type, got.data):
-                raise crashlog.Wrong(f"record {i + 1} is not what it was")
+                raise crashlog.Wrong(f"record {i + 1} has changed")
         if len(found) < affected:
             raise crashlog.Wrong(f"{len(found)} of {affected} records can be read")
         done = limetest.run(["lime", "ls", self.path])
@@ -136,59 +136,59 @@ class Crash:
             return False
         return True
 
-    def by_repair(self):
+    def recover_by_repair(self):
         done = limetest.run(["lime", "repair", self.path])
-        words = done.stdout.decode() + done.stderr.decode()
-        if "a complete record is cut: type 'inside " not in words:  # data that look like a record
+        text = done.stdout.decode() + done.stderr.decode()
+        if "a complete record is cut: type 'inside " not in text:  # data that looks like a record
             self.assertEqual(done.returncode, 0, done)
-        return words
+        return text
 
-    def by_mount(self):
+    def recover_by_mount(self):
         mount = self.start()
-        if self.TREE:  # only what is written to is brought back
-            put(os.path.join(self.inside(mount), "passing"), b"")
-            os.unlink(os.path.join(self.inside(mount), "passing"))
+        if self.TREE:  # a tree recovers a container at its first change
+            put(os.path.join(self.records_directory(mount), "passing"), b"")
+            os.unlink(os.path.join(self.records_directory(mount), "passing"))
         mount.stop()
         return mount.words
 
-    def brought_back(self):
+    def recover(self):
         clean, before = self.is_clean(), read(self.path)
-        by = self.dice.choice([self.by_repair, self.by_mount])
-        words = by()
+        method = self.dice.choice([self.recover_by_repair, self.recover_by_mount])
+        text = method()
         self.assertClean(self.path)
         if clean:
             self.assertBytes(read(self.path), before, "a clean container that was recovered")
-        elif not (self.TREE and by == self.by_mount):  # that says it to the log of the system
-            self.assertNotEqual(words, "")
+        elif not (self.TREE and method == self.recover_by_mount):  # it reports to the system log
+            self.assertNotEqual(text, "")
         for left in glob.glob(glob.escape(self.path) + ".cut-*"):
             os.unlink(left)
 
-    def nothing_else_is_left(self):
+    def check_leftover_files(self):
         left = set(os.listdir(os.path.dirname(self.path))) - {"c.lime", "lost+found"}
         self.assertLessEqual(left, {".c.lime.limefs-new"})
 
     # ---- the test ----
 
-    def one_round(self, number, kinds, harm):
-        before = found_in(self.path)
+    def run_round(self, number, kinds, harm):
+        before = read_records(self.path)
         mount = self.start()
-        round = Round(self, self.inside(mount), before, f"{self.seed}.{number}", kinds)
-        round.goes_on(self.dice.choice([1, 2, 5, 10, 30, 60]))
-        time.sleep(self.dice.random() * 0.01)  # it is a random moment that is wanted
+        round = Round(self, self.records_directory(mount), before, f"{self.seed}.{number}", kinds)
+        round.wait_for_lines(self.dice.choice([1, 2, 5, 10, 30, 60]))
+        time.sleep(self.dice.random() * 0.01)  # crash at a random moment
         crashed = time.monotonic()
         if self.harm(mount, harm):
-            round.goes_on(20)
-            self.log = round.ends(None)
+            round.wait_for_lines(20)
+            self.log = round.finish(None)
             mount.stop()
         else:
-            self.log = round.ends(crashed)
+            self.log = round.finish(crashed)
             self.after_harm(mount)
-            self.earlier_records_are_there(self.log)
-        self.brought_back()
-        self.log.judge(found_in(self.path))
-        self.nothing_else_is_left()
+            self.check_earlier_records(self.log)
+        self.recover()
+        self.log.judge(read_records(self.path))
+        self.check_leftover_files()
 
-    def crashes(self, name):
+    def run_crashes(self, name):
         if name not in self.SHORT and not limetest.STRESS:
             self.skipTest("long: make stress")
         rounds = (self.STRESS_ROUNDS if limetest.STRESS else self.ROUNDS) * len(self.HARMS)
@@ -197,16 +197,16 @@ class Crash:
             self.log = None
             harm = self.HARMS[number % len(self.HARMS)]
             try:
-                self.one_round(number, KINDS[name], harm)
+                self.run_round(number, KINDS[name], harm)
                 steps += self.log.steps
             except AssertionError as error:
-                kept = self.keep_evidence()
+                evidence = self.keep_evidence()
                 raise AssertionError(f"round {number}, seed {self.seed}, {harm}: {error}; "
-                                     f"{self.log}; {kept}") from error
+                                     f"{self.log}; {evidence}") from error
         print(f"# {self.id()}: {rounds} crashes, {steps} whole steps before them")
 
     def keep_evidence(self):
-        """What there is to be looked at, if somebody has named a directory for it."""
+        """Copies the container to the directory LIMETEST_EVIDENCE, if that is set."""
         where = os.environ.get("LIMETEST_EVIDENCE")
         if not where:
             return "LIMETEST_EVIDENCE=directory keeps the container"
@@ -216,21 +216,21 @@ class Crash:
         return name
 
     def test_appends(self):
-        self.crashes("appends")
+        self.run_crashes("appends")
 
     def test_rewrites(self):
-        self.crashes("rewrites")
+        self.run_crashes("rewrites")
 
     def test_in_place(self):
-        self.crashes("in place")
+        self.run_crashes("in place")
 
     def test_everything(self):
-        self.crashes("everything")
+        self.run_crashes("everything")
 
 
 @limetest.needs_fuse
 class Killed(Crash, writelib.TestCase):
-    """The daemon, by SIGKILL."""
+    """SIGKILL to the daemon."""
 
 
 @limetest.needs_fuse
@@ -242,7 +242,7 @@ class KilledTree(Crash, writelib.TestCase):
 
 @limetest.needs_fuse
 class PowerFails(Crash, writelib.TestCase):
-    """The file system below ends at once, with all that was not on the disk."""
+    """The file system below shuts down at once and loses all data that was not on the disk."""
 
     ROUNDS = 2
     STRESS_ROUNDS = 40
@@ -272,7 +272,7 @@ class PowerFailsXfs(PowerFails):
 
 @limetest.needs_fuse
 class KilledRanks(Crash, writelib.TestCase):
-    """A job writes for the daemon; one of them, or all, by SIGKILL."""
+    """A job writes for the daemon; SIGKILL to one of the processes or to all of them."""
 
     OPTS = ("ranks=2", "job_timeout=2", "extent=1M", "window=16M", "forward_from=1M")
     HARMS = ("limefs", "limefs-io", "mpirun", "supervisor", "everything")
@@ -291,8 +291,8 @@ class KilledRanks(Crash, writelib.TestCase):
     def daemon(self, mount):
         return test_ranks.pids_of(mount, "limefs")[0]
 
-    def by_mount(self):
-        """Without a job."""
+    def recover_by_mount(self):
+        """Recovers by a mount without a job."""
         with writelib.Mount(self.path, opts=["rw"]) as mount:
             return mount.words
 
@@ -308,13 +308,13 @@ class KilledRanks(Crash, writelib.TestCase):
         until(lambda: not mount.pids(), TIMEOUT)
 
     def test_large(self):
-        """What is worth a job's while."""
-        self.crashes("large")
+        """Steps that are large enough to be forwarded."""
+        self.run_crashes("large")
 
 
 @limetest.needs_fuse
 class PowerFailsRanks(PowerFails, KilledRanks):
-    """What the ranks have written must be on the disk, too."""
+    """Acknowledged data that the ranks wrote is on the disk after a power failure."""
 
     HARMS = ("power",)
     SHORT = ("large",)
@@ -323,10 +323,10 @@ class PowerFailsRanks(PowerFails, KilledRanks):
 
 @limetest.needs_fuse
 class AfterCrash(writelib.TestCase):
-    """What is told of it, and when."""
+    """The state of a container after a crash, and the messages about it."""
 
-    def killed(self, source, write):
-        """A mount whose daemon is killed after write(mount), which gives an open descriptor."""
+    def mount_write_and_kill(self, source, write):
+        """Mounts, calls write(mount), which returns an open descriptor, and kills the daemon."""
         mount = self.rw(source)
         fd = write(mount)
         os.kill(mount.pid, signal.SIGKILL)
@@ -351,7 +351,7 @@ class AfterCrash(writelib.TestCase):
         for write, items in ((self.unfinished, ITEMS),
                              (self.growing, [*ITEMS[:2], ("log", b"log" + MORE)])):
             path = self.write("c.lime", limetest.container(ITEMS))
-            self.killed(path, write)
+            self.mount_write_and_kill(path, write)
             with self.subTest(write.__name__), limetest.Mount(path) as mount:
                 self.assertEqual(len(os.listdir(mount)), len(items))
                 for i, (type, data) in enumerate(items, 1):
@@ -360,7 +360,7 @@ class AfterCrash(writelib.TestCase):
             done = limetest.run(["lime", "check", path])
             self.assertEqual(done.returncode, 1, done)
             copy = self.write("copy.lime", read(path))
-            # Behind "log" stand what could be whole records: repair counts them as gone.
+            # The data behind "log" looks like whole records: repair counts them as lost.
             done = limetest.run(["lime", "repair", copy])
             self.assertEqual(done.returncode, write == self.growing, done)
             self.assertRegex(done.stdout, b"cut")
@@ -370,7 +370,7 @@ class AfterCrash(writelib.TestCase):
             mount.stop()
             self.assertHolds(path, items)
 
-    def test_nothing_to_do_nothing_said(self):
+    def test_no_message_if_nothing_is_recovered(self):
         path = self.write("c.lime", limetest.container(ITEMS))
 
         def complete(mount):
@@ -380,7 +380,7 @@ class AfterCrash(writelib.TestCase):
             os.fsync(fd)
             return fd
 
-        self.killed(path, complete)
+        self.mount_write_and_kill(path, complete)
         self.assertClean(path)
         before = read(path)
         mount = self.rw(path)
@@ -388,8 +388,8 @@ class AfterCrash(writelib.TestCase):
         mount.stop()
         self.assertBytes(read(path), before)
 
-    def test_closed_without_a_byte(self):
-        """What close has acknowledged is there, right after it."""
+    def test_closed_empty_record(self):
+        """An empty record is in the container as soon as close returns."""
         for i in range(15):
             path = self.write("c.lime", limetest.container(ITEMS))
             mount = self.rw(path)
@@ -401,9 +401,9 @@ class AfterCrash(writelib.TestCase):
             self.assertHolds(path, [ITEMS[0], ("data", b""), ITEMS[2]] if i % 2
                              else [*ITEMS, ("new", b"")])
 
-    def test_never_closed(self):
-        """What is in the kernel's cache when the mount ends, or with O_DIRECT in the container, is
-        no record, nor half of one."""
+    def test_open_when_the_mount_ends(self):
+        """A record that is open when the mount ends is not committed, whether its data is in the
+        kernel's cache or, with O_DIRECT, in the container."""
         for number in (signal.SIGTERM, signal.SIGINT, None):
             for name in ("new", "data"):
                 path = self.write("c.lime", limetest.container(ITEMS))
@@ -421,13 +421,13 @@ class AfterCrash(writelib.TestCase):
                 mount.stop()
                 self.run_ok(["lime", "repair", path])
                 want = ITEMS
-                if number is None:  # its end has closed it, with all that was written
+                if number is None:  # the end of the writer closed it, so all its data is there
                     want = [*ITEMS, ("new", b"a" * 100000)] if name == "new" else \
                         [ITEMS[0], ("data", b"a" * 100000), ITEMS[2]]
                 self.assertHolds(path, want)
 
-    def test_never_closed_and_the_log(self):
-        """It names each record that is not what somebody was about to make of it."""
+    def test_log_names_uncommitted_records(self):
+        """The log names each record whose change was not committed."""
         path = self.write("c.lime", limetest.container(ITEMS))
         daemon, writer = limetest.Foreground(path, "-o", "rw"), writelib.Remote(self)
         writer.open(daemon.join("data"), os.O_WRONLY | os.O_TRUNC)
@@ -438,17 +438,17 @@ class AfterCrash(writelib.TestCase):
         self.assertIn("record 4 (new) was not finished: removing it", daemon.words())
         self.assertHolds(path, ITEMS)
 
-    def test_a_file_left_beside_goes(self):
-        """Of an earlier crash while the container was written anew."""
+    def test_leftover_temporary_file_is_removed(self):
+        """A temporary file from a crash during a rewrite of the container is removed."""
         path = self.write("c.lime", limetest.container(ITEMS))
-        beside = os.path.join(os.path.dirname(path), ".c.lime.limefs-new")
-        put(beside, b"half")
+        leftover = os.path.join(os.path.dirname(path), ".c.lime.limefs-new")
+        put(leftover, b"half")
         with self.rw(path) as mount:
             put(mount.join("xlf-info"), b"another length")
         self.assertHolds(path, [("xlf-info", b"another length"), *ITEMS[1:]])
         self.assertEqual(os.listdir(os.path.dirname(path)), ["c.lime"])
 
-    def test_writers_are_told(self):
+    def test_writers_get_an_error(self):
         path = self.write("c.lime", limetest.container(ITEMS))
         mount = self.rw(path)
         fds = [os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT),
@@ -459,7 +459,7 @@ class AfterCrash(writelib.TestCase):
         mount.wait_for_end()
         gone = (errno.ENOTCONN, errno.ECONNABORTED, errno.EIO)
         for fd in fds:
-            with contextlib.suppress(OSError):  # the kernel's cache may take it
+            with contextlib.suppress(OSError):  # the kernel's cache may accept it
                 os.pwrite(fd, b"x", 0)
             self.assertErrno(gone, os.fsync, fd)
             self.assertErrno(gone, os.close, fd)
@@ -470,12 +470,12 @@ class AfterCrash(writelib.TestCase):
 
 
 class Judge(limetest.TestCase):
-    """What the log says of a container, where it is right and where it is not."""
+    """crashlog.Log.judge() accepts right containers and rejects wrong ones."""
 
     OLD = [(b"a", b"old" * 100), (b"b", b"b" * 50)]
 
     def judge(self, lines, good, bad):
-        """After these lines, each of `good` may be there, and none of `bad`."""
+        """judge() accepts each of `good` after these lines and rejects each of `bad`."""
         path = self.write("log", b"".join(json.dumps({"time": 0, **line}).encode() + b"\n"
                                           for line in lines))
         for found in good:
