@@ -1,6 +1,6 @@
-"""What goes wrong below a mount that is written to reaches the writer, at write, fsync or close,
-and harms nothing else: full disks, quotas, limits, disks that fail, containers that are replaced,
-cut or removed by others."""
+"""Errors below a writable mount reach the writer, at write, fsync or close, and harm nothing else:
+full disks, quotas, limits, failing disks, and containers that another program replaces, cuts or
+removes."""
 
 import contextlib
 import errno
@@ -27,7 +27,7 @@ FULL = (errno.ENOSPC,)
 
 
 def failure(function, *args):
-    """The errno of what failed first, also if to close it failed then as well; None."""
+    """The errno of the first failure, even if a close failed after it; None if all succeeded."""
     try:
         function(*args)
     except OSError as error:
@@ -37,8 +37,8 @@ def failure(function, *args):
     return None
 
 
-def used(fd, *calls):
-    """Calls of the descriptor, until one fails; it is closed in any case."""
+def call_all(fd, *calls):
+    """Calls each function on the descriptor until one fails, and always closes it."""
     try:
         for function, *args in calls:
             function(fd, *args)
@@ -47,49 +47,50 @@ def used(fd, *calls):
 
 
 def attempt(path, flags, data, sync=False, at=None, block=65536):
-    """Writes data to a record; the errno of what failed first, or None."""
+    """Writes data to a record; returns the errno of the first failure, or None."""
     def write():
         parts = [(begin, data[begin:begin + block]) for begin in range(0, len(data), block)]
-        used(os.open(path, flags, 0o644),
+        call_all(os.open(path, flags, 0o644),
              *((write_all, part) if at is None else (pwrite_all, part, at + begin)
                for begin, part in parts), *[(os.fsync,)] * sync)
     return failure(write)
 
 
 APPEND = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-GO_ON = os.O_WRONLY | os.O_APPEND
-ANEW = os.O_WRONLY | os.O_TRUNC
+EXTEND = os.O_WRONLY | os.O_APPEND
+REWRITE = os.O_WRONLY | os.O_TRUNC
 
 
-def unlinks(thread):
-    """It is in the kernel's unlink or unlinkat: of x86-64, of arm64."""
+def is_in_unlink(thread):
+    """Whether the thread is in the system call unlink or unlinkat (numbers of x86-64, arm64)."""
     try:
         with open(f"/proc/self/task/{thread.native_id}/syscall", encoding="ascii") as file:
             return file.read().split()[0] in ("87", "263", "35")
-    except OSError:  # it has ended
+    except OSError:  # the thread has ended
         return True
 
 
 class Faults(writelib.TestCase):
-    def remove_behind(self, mount, count):
-        """What there may be of a record that failed: it goes by itself when it is released."""
+    def remove_records_after(self, mount, count):
+        """Removes the records after the first `count`. The release of a failed record may remove it
+        at the same time."""
         for name in sorted(os.listdir(mount))[count:]:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(mount.join(name))
 
-    def failed(self, error, codes):
+    def expect(self, error, codes):
         self.assertIn(error, codes, errno.errorcode.get(error))
 
-    def brought_back(self, path):
-        """The container as it is, or after `lime repair`; what is there then."""
+    def recover(self, path):
+        """Repairs the container if it needs that; returns its records."""
         for left in glob.glob(glob.escape(path) + ".cut-*"):
             os.unlink(left)
         if limetest.run(["lime", "check", path]).returncode != 0:
             self.run_ok(["lime", "repair", path])
         return self.assertClean(path)
 
-    def intact(self, found, items):
-        """The first records are these."""
+    def check_first_records(self, found, items):
+        """Checks that these records come first."""
         self.assertGreaterEqual(len(found), len(items))
         for (type, data), record in zip(items, found):
             self.assertEqual(record.type, type.encode())
@@ -106,9 +107,9 @@ class FullTmpfs(Faults):
         self.path = put(self.fs.join("c.lime"), limetest.container([A, B, C]))
         self.big = random.Random(1).randbytes(1 << 16) * 160  # 10 MiB
 
-    def full(self, flags, name, *, leave=100000, sync=False, data=None, at=None, items=None):
-        """A writer finds the disk full; the others' records are what they were; when there is
-        room again, all goes on. Some file systems find a little room more than they said."""
+    def check_full(self, flags, name, *, leave=100000, sync=False, data=None, at=None, items=None):
+        """A writer gets ENOSPC, other records are unchanged, and writing works again once there is
+        space. Some file systems have a little more space than they report."""
         with self.rw(self.path) as mount:
             filler = self.fs.fill(leave)
             error = attempt(mount.join(name), flags, self.big if data is None else data, sync, at)
@@ -116,46 +117,46 @@ class FullTmpfs(Faults):
                 self.assertBytes(read(mount.join(name)), data, name)
                 os.unlink(filler)
                 return
-            self.failed(error, FULL)
+            self.expect(error, FULL)
             for record, (type, data) in enumerate([A, B, C] if items is None else items, 1):
                 path = mount.join(f"{record:03d}-{type}")
-                if type == name:  # what failed goes when it is released, after close()
+                if type == name:  # the release after close() discards the failed data
                     until(lambda path=path, data=data: read(path) == data)
                 self.assertBytes(read(path), data, type)
             os.unlink(filler)
-            self.remove_behind(mount, 3)
+            self.remove_records_after(mount, 3)
             put(mount.join("after"), b"y" * 50000)
         found = self.assertClean(self.path)
-        self.intact(found, items or [A, B])
+        self.check_first_records(found, items or [A, B])
         self.assertEqual((found[-1].type, found[-1].data), (b"after", b"y" * 50000))
 
-    def test_a_new_record(self):
+    def test_new_record(self):
         for sync in (False, True):
-            self.full(APPEND, "new", sync=sync)
+            self.check_full(APPEND, "new", sync=sync)
             put(self.path, limetest.container([A, B, C]))
 
-    def test_a_new_record_and_an_unmount(self):
-        """Nobody makes room; the mount ends; another one finds it all."""
+    def test_new_record_and_unmount(self):
+        """The disk is still full when the mount ends; a later mount finds the old records."""
         with self.rw(self.path) as mount:
             self.fs.fill(50000)
-            self.failed(attempt(mount.join("new"), APPEND, self.big), FULL)
+            self.expect(attempt(mount.join("new"), APPEND, self.big), FULL)
         found, _ = whole_records(read(self.path))
-        self.intact(found, [A, B, C])
+        self.check_first_records(found, [A, B, C])
         os.unlink(self.fs.join("filler"))
-        self.intact(self.brought_back(self.path), [A, B, C])
+        self.check_first_records(self.recover(self.path), [A, B, C])
         with self.rw(self.path) as mount:
             put(mount.join("after"), b"y" * 50000)
-        self.intact(self.assertClean(self.path), [A, B, C])
+        self.check_first_records(self.assertClean(self.path), [A, B, C])
 
     def test_removed_before_its_release(self):
-        """A record that failed goes when it is released: whoever waits to remove it removes that
-        one, not the one before it, which by then is the last."""
+        """Releasing a failed record removes it. An unlink that waits for the release removes that
+        record, not the one before it, which is the last by then."""
         with self.rw(self.path) as mount:
             for _ in range(3):
                 filler = self.fs.fill(100000)
                 try:
                     fd = os.open(mount.join("new"), APPEND)
-                except OSError:  # Btrfs may have no room for a header either
+                except OSError:  # Btrfs may have no space for the header either
                     os.unlink(filler)
                     continue
                 with self.assertRaises(OSError):
@@ -168,62 +169,62 @@ class FullTmpfs(Faults):
                         os.unlink(mount.join("004-new"))
                     except OSError as error:
                         errors.append(error.errno)
-                waits = threading.Thread(target=remove)
-                waits.start()
-                until(lambda thread=waits: unlinks(thread))
+                unlinker = threading.Thread(target=remove)
+                unlinker.start()
+                until(lambda thread=unlinker: is_in_unlink(thread))
                 with contextlib.suppress(OSError):
                     os.close(fd)
-                waits.join()
+                unlinker.join()
                 self.assertIn(errors, ([], [errno.ENOENT], [errno.EBUSY]))
                 os.unlink(filler)
                 until(lambda: len(os.listdir(mount)) == 3)
-                self.intact(self.assertClean(self.path), [A, B, C])
+                self.check_first_records(self.assertClean(self.path), [A, B, C])
 
-    def test_each_byte_that_is_left(self):
-        """Wherever in a record the room ends: at its header, in its data, at its padding."""
+    def test_little_space_left(self):
+        """The disk becomes full at a record's header, in its data, or at its padding."""
         steps = 40 if limetest.STRESS else 8
         with self.rw(self.path) as mount:
-            known = [A, B, C]
+            expected = [A, B, C]
             for i in range(steps):
                 filler = self.fs.fill(4096 * (i % 3))
                 name, data = f"r{i}", bytes([i]) * (1 + i * 1111)
                 error = attempt(mount.join(name), APPEND, data, i % 2 == 0)
                 os.unlink(filler)
                 if error is None:
-                    known.append((name, data))
+                    expected.append((name, data))
                 else:
-                    self.failed(error, FULL)
+                    self.expect(error, FULL)
                     with contextlib.suppress(FileNotFoundError):
-                        os.unlink(mount.join(f"{len(known) + 1:03d}-{name}"))
+                        os.unlink(mount.join(f"{len(expected) + 1:03d}-{name}"))
                 put(mount.join("passing"), b"p")
                 os.unlink(mount.join("passing"))
-                self.intact(self.assertClean(self.path), known)
-            self.assertEqual(len(os.listdir(mount)), len(known))
-        self.assertHolds(self.path, known)
+                self.check_first_records(self.assertClean(self.path), expected)
+            self.assertEqual(len(os.listdir(mount)), len(expected))
+        self.assertHolds(self.path, expected)
 
-    def test_the_last_record(self):
-        """It goes on, or is written anew."""
-        for flags, then, kept in ((GO_ON, lambda path: os.truncate(path, 10), C[1][:10]),
-                                  (ANEW, lambda path: put(path, b"new"), b"new")):
+    def test_last_record(self):
+        """The last record is appended to or rewritten when the disk becomes full."""
+        for flags, then, kept in ((EXTEND, lambda path: os.truncate(path, 10), C[1][:10]),
+                                  (REWRITE, lambda path: put(path, b"new"), b"new")):
             put(self.path, limetest.container([A, B, C]))
             with self.rw(self.path) as mount:
                 filler = self.fs.fill(100000)
-                self.failed(attempt(mount.join("third"), flags, self.big), FULL)
+                self.expect(attempt(mount.join("third"), flags, self.big), FULL)
                 found, _ = whole_records(read(self.path))
-                self.intact(found, [A, B])
-                if flags == GO_ON:
+                self.check_first_records(found, [A, B])
+                if flags == EXTEND:
                     self.assertBytes(found[2].data[:len(C[1])], C[1])
                 os.unlink(filler)
                 then(mount.join("third"))
             self.assertHolds(self.path, [A, B, ("third", kept)])
 
-    def test_the_last_record_fills_the_disk(self):
-        """What it grew by goes at once, and makes the room that is needed to say so."""
+    def test_last_record_fills_the_disk(self):
+        """The daemon cuts the failed data at once; this frees space to commit the old length."""
         for then in ("nothing", "less", "remove"):
             put(self.path, limetest.container([A, B, C]))
             with self.rw(self.path) as mount:
-                filler = self.fs.fill(48 * MIB)  # of a large one, it may want so much itself
-                self.failed(attempt(mount.join("third"), GO_ON, self.big), FULL)
+                filler = self.fs.fill(48 * MIB)  # a large file system may use that much itself
+                self.expect(attempt(mount.join("third"), EXTEND, self.big), FULL)
                 until(lambda: os.path.getsize(self.path) < MIB)
                 if then == "less":
                     os.truncate(mount.join("third"), 10)
@@ -233,42 +234,42 @@ class FullTmpfs(Faults):
             kept = {"nothing": [C], "less": [("third", C[1][:10])], "remove": []}[then]
             self.assertHolds(self.path, [A, B, *kept])
 
-    def alone(self):
-        """Nothing is left beside the container."""
+    def check_no_temporary_file(self):
+        """Checks that no temporary file is left next to the container."""
         self.assertLessEqual(set(os.listdir(self.fs.path)), {"c.lime", "lost+found"})
 
-    def test_an_inner_record_anew(self):
-        """What is collected beside it has no room: the old one stays."""
-        for size in (len(self.big), len(B[1])):  # another length, the same
+    def test_inner_record_rewritten(self):
+        """The shadow file has no space: the record keeps its old data."""
+        for size in (len(self.big), len(B[1])):  # a new length, the same length
             for sync in (False, True):
-                self.full(ANEW, "second", sync=sync, data=self.big[:size], items=[A, B, C])
-                self.alone()
+                self.check_full(REWRITE, "second", sync=sync, data=self.big[:size], items=[A, B, C])
+                self.check_no_temporary_file()
                 put(self.path, limetest.container([A, B, C]))
 
-    def test_an_inner_record_that_grows(self):
+    def test_inner_record_grows(self):
         for sync in (False, True):
-            self.full(os.O_WRONLY, "second", sync=sync, at=len(B[1]), items=[A, B, C])
-            self.alone()
+            self.check_full(os.O_WRONLY, "second", sync=sync, at=len(B[1]), items=[A, B, C])
+            self.check_no_temporary_file()
             put(self.path, limetest.container([A, B, C]))
 
-    def test_an_inner_record_when_the_container_has_no_room_twice(self):
-        """The new data would fit, the container written anew does not."""
+    def test_no_space_for_a_second_container(self):
+        """There is space for the new data, but not for a second copy of the container."""
         data = self.big[:2 * MIB]
         items = [A, ("large", self.big[:5 * MIB // 2]), C]
         put(self.path, limetest.container(items))
         with self.rw(self.path) as mount:
             filler = self.fs.fill(MIB)
-            error = attempt(mount.join("first"), ANEW, data[:MIB // 2])
-            if error is not None:  # unless parts are shared, as btrfs and XFS can
-                self.failed(error, FULL)
+            error = attempt(mount.join("first"), REWRITE, data[:MIB // 2])
+            if error is not None:  # Btrfs and XFS can share the extents
+                self.expect(error, FULL)
                 self.assertHolds(self.path, items)
             os.unlink(filler)
             put(mount.join("first"), b"another length")
         self.assertHolds(self.path, [("first", b"another length"), *items[1:]])
-        self.alone()
+        self.check_no_temporary_file()
 
-    def test_nothing_written(self):
-        """close says whether there is room for it."""
+    def test_inner_record_emptied(self):
+        """Emptying an inner record rewrites the container; close reports ENOSPC."""
         items = [A, ("large", self.big[:5 * MIB // 2]), C]
         put(self.path, limetest.container(items))
         with self.rw(self.path) as mount:
@@ -278,9 +279,9 @@ class FullTmpfs(Faults):
                     done = limetest.run(["cp", "/dev/null", mount.join("first")])
                     error = None if done.returncode == 0 else b"No space left" in done.stderr
                 else:
-                    error = attempt(mount.join("first"), ANEW, b"")
+                    error = attempt(mount.join("first"), REWRITE, b"")
                     error = None if error is None else error in FULL
-                if error is None:  # parts are shared
+                if error is None:  # the extents are shared
                     items[0] = ("first", b"")
                 self.assertIn(error, (None, True))
                 self.assertHolds(self.path, items)
@@ -288,8 +289,8 @@ class FullTmpfs(Faults):
             put(mount.join("first"), b"another length")
         self.assertHolds(self.path, [("first", b"another length"), *items[1:]])
 
-    def test_a_new_record_of_nothing(self):
-        """Whether there is room for its header."""
+    def test_new_empty_record(self):
+        """An empty record needs space for its header only."""
         for leave in (0, 1, 4096):
             put(self.path, limetest.container([A, B, C]))
             with self.rw(self.path) as mount:
@@ -299,34 +300,33 @@ class FullTmpfs(Faults):
                     name = mount.join(f"{i:03d}-new")
                     error = attempt(name, APPEND, b"")
                     if error is not None:
-                        self.failed(error, FULL)
+                        self.expect(error, FULL)
                         break
                     made.append(("new", b""))
                     self.assertHolds(self.path, [A, B, C, *made])
                 os.unlink(filler)
-            self.intact(self.brought_back(self.path), [A, B, C, *made])
+            self.check_first_records(self.recover(self.path), [A, B, C, *made])
 
-    def test_what_needs_no_room(self):
-        """To write in place and to remove, where the file system does not write all elsewhere."""
+    def test_changes_that_need_no_space(self):
+        """Writing in place and removing need no space, except on copy-on-write file systems."""
         with self.rw(self.path) as mount:
             self.fs.fill()
-            placed = attempt(mount.join("second"), os.O_WRONLY, b"n" * len(B[1]), True, at=0)
-            for error in (placed, failure(os.unlink, mount.join("third"))):
+            in_place = attempt(mount.join("second"), os.O_WRONLY, b"n" * len(B[1]), True, at=0)
+            for error in (in_place, failure(os.unlink, mount.join("third"))):
                 if self.KIND == "btrfs" and error is not None:
-                    self.failed(error, FULL)
+                    self.expect(error, FULL)
                     return
                 self.assertIsNone(error)
             os.truncate(mount.join("second"), 1000)
         self.assertHolds(self.path, [A, ("second", b"n" * 1000)])
 
     def test_allocated(self):
-        """fallocate says at once that there is no room, leaves all as it was, and gives back what
-        it could allocate."""
+        """fallocate returns ENOSPC at once, changes nothing, and frees what it had allocated."""
         with self.rw(self.path) as mount, open(mount.join("third"), "r+b", buffering=0) as file:
             before = os.statvfs(self.fs.path).f_bavail
             self.assertErrno(FULL, os.posix_fallocate, file.fileno(), 0, 1 << 30)
-            room = os.statvfs(self.fs.path)
-            self.assertGreater(room.f_bavail, before - MIB // room.f_bsize)
+            free = os.statvfs(self.fs.path)
+            self.assertGreater(free.f_bavail, before - MIB // free.f_bsize)
             self.fs.fill(300000)
             refused = not self.succeeds(FULL, os.posix_fallocate, file.fileno(), 0, len(self.big))
             if refused:
@@ -336,7 +336,7 @@ class FullTmpfs(Faults):
             self.assertHolds(self.path, [A, B, C])
 
     def test_mapped(self):
-        """A hole that is filled by a mapping: msync, fsync or close says it."""
+        """A hole is filled through a mapping: msync, fsync or close reports ENOSPC."""
         with self.rw(self.path) as mount:
             filler = self.fs.fill(100000)
             code = ("import mmap, os, sys\n"
@@ -353,42 +353,42 @@ class FullTmpfs(Faults):
             if done.returncode != -signal.SIGBUS:
                 self.assertIn(b"No space left", done.stderr)
             os.unlink(filler)
-            self.remove_behind(mount, 3)
+            self.remove_records_after(mount, 3)
             put(mount.join("after"), b"y")
         self.assertHolds(self.path, [A, B, C, ("after", b"y")])
 
     def test_programs(self):
-        """They fail with words; no success without the bytes."""
-        given = self.write("given", self.big)
-        commands = [["cp", given, "NEW"], ["dd", f"if={given}", "of=NEW", "bs=1M", "status=none"],
-                    ["dd", f"if={given}", "of=NEW", "bs=4k", "conv=fsync", "status=none"],
-                    ["dd", f"if={given}", "of=NEW", "bs=64M", "status=none"],
-                    ["sh", "-c", f"cat {given} >NEW"], ["tee", "NEW"]]
+        """Programs fail with a message; none succeeds without writing its data."""
+        source = self.write("given", self.big)
+        commands = [["cp", source, "NEW"], ["dd", f"if={source}", "of=NEW", "bs=1M", "status=none"],
+                    ["dd", f"if={source}", "of=NEW", "bs=4k", "conv=fsync", "status=none"],
+                    ["dd", f"if={source}", "of=NEW", "bs=64M", "status=none"],
+                    ["sh", "-c", f"cat {source} >NEW"], ["tee", "NEW"]]
         with self.rw(self.path) as mount:
             for i, command in enumerate(commands):
                 filler = self.fs.fill(i * 33333)
-                words = [word.replace("NEW", mount.join("new")) for word in command]
-                done = limetest.run(words, input=self.big if command[0] == "tee" else b"")
+                args = [word.replace("NEW", mount.join("new")) for word in command]
+                done = limetest.run(args, input=self.big if command[0] == "tee" else b"")
                 self.assertNotEqual(done.returncode, 0, command)
                 self.assertIn(b"No space left", done.stderr, command)
                 os.unlink(filler)
-                self.remove_behind(mount, 3)
+                self.remove_records_after(mount, 3)
                 self.assertHolds(self.path, [A, B, C])
 
-    def test_a_plain_file_of_a_tree(self):
+    def test_plain_file_of_a_tree(self):
         with self.rw(self.fs.path) as mount:
             self.fs.fill(100000)
-            self.failed(attempt(mount.join("plain"), APPEND, self.big), FULL)
-            with contextlib.suppress(FileNotFoundError):  # not even room for an inode
+            self.expect(attempt(mount.join("plain"), APPEND, self.big), FULL)
+            with contextlib.suppress(FileNotFoundError):  # no space even for an inode
                 os.unlink(mount.join("plain"))
             os.unlink(mount.join("filler"))
             put(mount.join("c.lime/new"), b"x")
         self.assertHolds(self.path, [A, B, C, ("new", b"x")])
 
-    def test_a_new_container_of_a_tree(self):
+    def test_new_container_of_a_tree(self):
         with self.rw(self.fs.path) as mount:
             filler = self.fs.fill()
-            self.failed(failure(os.mkdir, mount.join("new.lime")) or
+            self.expect(failure(os.mkdir, mount.join("new.lime")) or
                         attempt(mount.join("new.lime/x"), APPEND, b"x" * 100000), FULL)
             os.unlink(filler)
             if os.path.exists(mount.join("new.lime")):
@@ -424,62 +424,61 @@ class Limits(Faults):
     def setUp(self):
         self.path = self.write("c.lime", limetest.container([A, B, C]))
 
-    def limited(self, mount, size):
-        """The daemon may write no file beyond that; None: as it likes."""
+    def limit_file_size(self, mount, size):
+        """Limits the size of the files that the daemon may write; None: no limit."""
         size = resource.RLIM_INFINITY if size is None else size
         resource.prlimit(mount.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
-    def test_the_greatest_file_of_the_daemon(self):
-        """EFBIG and SIGXFSZ: an error of one write, and not the daemon's end."""
+    def test_file_size_limit(self):
+        """EFBIG fails one write; SIGXFSZ does not kill the daemon."""
         data = b"n" * (5 * MIB)
         size = os.path.getsize(self.path)
         for limit in (size, size + 100, size + 144, size + 150, size + MIB + 5):
             with self.rw(self.path) as mount:
-                self.limited(mount, limit)
-                self.failed(attempt(mount.join("new"), APPEND, data), (errno.EFBIG, errno.EIO))
+                self.limit_file_size(mount, limit)
+                self.expect(attempt(mount.join("new"), APPEND, data), (errno.EFBIG, errno.EIO))
                 self.assertTrue(mount.pid, "the daemon has ended")
                 self.assertBytes(read(mount.join("second")), B[1])
-                self.limited(mount, None)
-                self.remove_behind(mount, 3)
+                self.limit_file_size(mount, None)
+                self.remove_records_after(mount, 3)
                 put(mount.join("new"), data)
                 self.assertHolds(self.path, [A, B, C, ("new", data)])
                 os.unlink(mount.join("new"))
         self.assertHolds(self.path, [A, B, C])
 
-    def test_it_in_other_places(self):
+    def test_file_size_limit_of_existing_records(self):
         with self.rw(self.path) as mount:
-            self.limited(mount, os.path.getsize(self.path) - 10000)
-            for flags, name in ((ANEW, "first"), (GO_ON, "third")):
-                self.failed(attempt(mount.join(name), flags, b"n" * MIB),
+            self.limit_file_size(mount, os.path.getsize(self.path) - 10000)
+            for flags, name in ((REWRITE, "first"), (EXTEND, "third")):
+                self.expect(attempt(mount.join(name), flags, b"n" * MIB),
                             (errno.EFBIG, errno.EIO))
-            self.failed(failure(os.truncate, mount.join("third"), MIB), (errno.EFBIG, errno.EIO))
-            self.limited(mount, None)
-            # What failed goes when it is released, after close().
+            self.expect(failure(os.truncate, mount.join("third"), MIB), (errno.EFBIG, errno.EIO))
+            self.limit_file_size(mount, None)
+            # The release after close() discards the failed data.
             until(lambda: self.succeeds((errno.EFBIG, errno.EIO), put, mount.join("third"), b"new"))
         self.assertHolds(self.path, [A, B, ("third", b"new")])
 
     def test_few_descriptors(self):
-        """EMFILE where a file is to be opened; nothing is left half-way."""
+        """EMFILE when the daemon opens a file leaves no change half done."""
         with self.rw(self.path) as mount:
             used = len(os.listdir(f"/proc/{mount.pid}/fd"))
             _, hard = resource.prlimit(mount.pid, resource.RLIMIT_NOFILE)
             resource.prlimit(mount.pid, resource.RLIMIT_NOFILE, (used, hard))
-            for flags, name in ((ANEW, "first"), (APPEND, "new")):
-                self.failed(attempt(mount.join(name), flags, b"n" * 100),
+            for flags, name in ((REWRITE, "first"), (APPEND, "new")):
+                self.expect(attempt(mount.join(name), flags, b"n" * 100),
                             (None, errno.EMFILE, errno.ENFILE, errno.EIO))
             resource.prlimit(mount.pid, resource.RLIMIT_NOFILE, (hard, hard))
             put(mount.join("third"), b"new" if len(os.listdir(mount)) == 3 else C[1])
-        self.intact(self.assertClean(self.path)[1:], [B])
+        self.check_first_records(self.assertClean(self.path)[1:], [B])
 
 
 @limetest.needs_fuse
 class Quota(Faults):
-    """Whoever has more than he may gets EDQUOT, a project ENOSPC; at close the kernel makes EIO of
-    EDQUOT."""
+    """A user over quota gets EDQUOT (at close the kernel makes it EIO), a project gets ENOSPC."""
 
     LIMIT = 4 * MIB
     PROJECT = 4711
-    relief = ()  # commands after one that has failed: more is allowed, what failed goes, and less
+    relief = ()  # after a failed command: raise the limit, discard its data, restore the limit
 
     def setUp(self):
         users.open_device(self)
@@ -491,41 +490,41 @@ class Quota(Faults):
         self.path = put(self.fs.join("c.lime"), limetest.container([A, B, C]))
 
     def as_user(self):
-        """The container is the user's, who may mount; the words that make a command his."""
-        self.where = self.tempdir()
-        for path in (self.path, self.where):
+        """Gives the container to user nobody; returns the prefix of a command that acts as nobody."""
+        self.mountpoint = self.tempdir()
+        for path in (self.path, self.mountpoint):
             os.chown(path, users.NOBODY_ID, users.NOBODY_ID)
-        for path in (self.where, self.fs.path, self.big):
+        for path in (self.mountpoint, self.fs.path, self.big):
             users.let_in(path)
         return users.AS_NOBODY
 
-    def refused(self, words, *user):
-        """Each way to write too much; then a little, which is let in."""
+    def check_quota(self, error, *user):
+        """Each way to write too much fails; a small write then succeeds."""
         program = limetest.program("limefs")
         if user:
             program = shutil.copy(program, os.path.join(os.path.dirname(self.big), "limefs"))
-        into, block = f"dd if={self.big} of={self.where}", "bs=64k status=none"
+        into, block = f"dd if={self.big} of={self.mountpoint}", "bs=64k status=none"
         commands = [f"{into}/new {block} conv=fsync", f"{into}/new bs=1M status=none oflag=direct",
-                    f"cp {self.big} {self.where}/new", f"{into}/second {block} conv=fsync",
+                    f"cp {self.big} {self.mountpoint}/new", f"{into}/second {block} conv=fsync",
                     f"{into}/third {block} oflag=append conv=notrunc,fsync",
-                    f"fallocate -l {len(read(self.big))} {self.where}/third"]
-        after = "; ".join([*self.relief[:1], f"rm -f {self.where}/new", *self.relief[1:]])
-        script = "; ".join([f"{program} -o rw {self.path} {self.where} || exit",
+                    f"fallocate -l {len(read(self.big))} {self.mountpoint}/third"]
+        after = "; ".join([*self.relief[:1], f"rm -f {self.mountpoint}/new", *self.relief[1:]])
+        script = "; ".join([f"{program} -o rw {self.path} {self.mountpoint} || exit",
                             *(f"echo '-- {command}' >&2; {command}; echo exit $?; {after}"
                               for command in commands),
-                            f"echo x >{self.where}/new; echo exit $?",
-                            f"fusermount3 -u {self.where}"])
-        self.addCleanup(writelib.unmount, self.where)
+                            f"echo x >{self.mountpoint}/new; echo exit $?",
+                            f"fusermount3 -u {self.mountpoint}"])
+        self.addCleanup(writelib.unmount, self.mountpoint)
         done = limetest.run([*user, "sh", "-c", script], env={**os.environ, "LC_ALL": "C"})
-        told = done.stderr.decode() + done.stdout.decode()
+        output = done.stderr.decode() + done.stdout.decode()
         for part in done.stderr.decode().split("-- ")[1:]:
-            command, _, said = part.partition("\n")
+            command, _, message = part.partition("\n")
             if command.startswith("cp"):
-                self.assertRegex(said, f"{words}|Input/output error", told)
+                self.assertRegex(message, f"{error}|Input/output error", output)
             else:
-                self.assertIn(words, said, told)
+                self.assertIn(error, message, output)
         exits = [line for line in done.stdout.decode().splitlines() if line.startswith("exit")]
-        self.assertEqual(exits, ["exit 1" for _ in commands] + ["exit 0"], told)
+        self.assertEqual(exits, ["exit 1" for _ in commands] + ["exit 0"], output)
         until(lambda: limetest.run(["lime", "repair", self.path]).returncode == 0)
         self.assertHolds(self.path, [A, B, C, ("new", b"x\n")])
 
@@ -538,12 +537,12 @@ class Quota(Faults):
                 self.make(kind, mib, options, features)
                 if kind != "tmpfs":
                     self.fs.limit(writelib.USER, users.NOBODY_ID, self.LIMIT)
-                self.refused("quota exceeded", *self.as_user())
+                self.check_quota("quota exceeded", *self.as_user())
 
     def test_subvolume_btrfs(self):
-        """Its quotas need nothing else from the kernel; root is not excepted. To cut a file needs
-        room there, too: what has failed is taken away by the first change after the quota is raised,
-        and until then a change gets the quota's error."""
+        """Btrfs quotas need no other kernel feature and also apply to root. Cutting a file needs
+        space, too: until the quota is raised, each change gets EDQUOT; the first change after that
+        discards the failed data."""
         self.make("btrfs", 128, "")
         directory = self.fs.join("sub")
         for command in (["subvolume", "create", directory], ["quota", "enable", self.fs.path],
@@ -552,35 +551,36 @@ class Quota(Faults):
             if done.returncode != 0:
                 self.skipTest(f"needs btrfs quotas: {done.stderr.decode().strip()}")
         self.path = shutil.copy(self.path, os.path.join(directory, "c.lime"))
-        self.where = self.tempdir()
-        # A full quota is in the way of this command, too, until what goes has gone.
+        self.mountpoint = self.tempdir()
+        # With a full quota this command fails, too, until deleted data is freed.
         limit = ("for i in 1 2 3 4 5 6 7 8 9; do "
-                 f"btrfs qgroup limit {{}} {directory} >/dev/null 2>&1 && break; sync -f {directory}; done")
-        change = f": >{self.where}/new && rm {self.where}/new || echo exit here"
+                 f"btrfs qgroup limit {{}} {directory} >/dev/null 2>&1 && break; "
+                 f"sync -f {directory}; done")
+        change = f": >{self.mountpoint}/new && rm {self.mountpoint}/new || echo exit here"
         self.relief = (limit.format("none"), f"{change}; sync -f {directory}",
                        limit.format(self.LIMIT))
-        self.refused("quota exceeded")
+        self.check_quota("quota exceeded")
 
     def test_project_xfs(self):
-        """Of a directory; root is not excepted."""
+        """A project quota limits a directory and also applies to root."""
         self.make("xfs", 300, "pquota")
         self.fs.limit(writelib.PROJECT, self.PROJECT, self.LIMIT)
         for path in (self.fs.path, self.path):
             self.fs.give_project(path, self.PROJECT)
-        self.where = self.tempdir()
-        self.refused("No space left")
+        self.mountpoint = self.tempdir()
+        self.check_quota("No space left")
 
 
 @limetest.needs_fuse
 class BadDisk(Faults):
-    """All reading and writing fails from some moment on, and for good."""
+    """All reads and writes fail permanently from some moment on."""
 
     def setUp(self):
         self.fs = writelib.SmallFs(self, "ext4", 32)
         self.path = put(self.fs.join("c.lime"), limetest.container([A, B, C]))
         os.sync()
 
-    def test_every_writer_is_told(self):
+    def test_every_writer_gets_the_error(self):
         broken = (errno.EIO, errno.EROFS)
         mount = self.rw(self.path)
         fds = {"new": os.open(mount.join("new"), os.O_RDWR | os.O_CREAT),
@@ -591,7 +591,7 @@ class BadDisk(Faults):
         self.fs.power_fails()
         for name, fd in fds.items():
             with self.subTest(name):
-                self.failed(failure(used, fd, (os.pwrite, b"y" * 5000, 0), (os.fsync,)), broken)
+                self.expect(failure(call_all, fd, (os.pwrite, b"y" * 5000, 0), (os.fsync,)), broken)
         for call in (lambda: put(mount.join("newer"), b"x"),
                      lambda: os.truncate(mount.join("second"), 10),
                      lambda: os.setxattr(mount.join("second"), "user.lime.mb", b"1")):
@@ -599,29 +599,28 @@ class BadDisk(Faults):
         self.assertTrue(mount.pid)
         mount.stop()
         self.fs.comes_back()
-        found = self.brought_back(self.path)
+        found = self.recover(self.path)
         self.assertEqual([found[0].data, found[2].data], [A[1], C[1]])
         self.assertEqual(set(found[1].data) - set(b"xyb"), set())
 
-    def test_fsync_does_not_forget(self):
-        """An error that a write has met comes out of the next fsync or close, once more is
-        allowed, silence is not."""
+    def test_fsync_reports_earlier_errors(self):
+        """The next fsync or close reports an earlier write's error; it may be reported again."""
         mount = self.rw(self.path)
         fd = os.open(mount.join("new"), os.O_RDWR | os.O_CREAT)
         os.pwrite(fd, b"x" * 100000, 0)
         self.fs.power_fails()
-        self.failed(failure(os.fsync, fd), (errno.EIO, errno.EROFS))
-        self.failed(failure(used, fd, (os.fsync,)), (errno.EIO, errno.EROFS))
+        self.expect(failure(os.fsync, fd), (errno.EIO, errno.EROFS))
+        self.expect(failure(call_all, fd, (os.fsync,)), (errno.EIO, errno.EROFS))
         mount.stop()
         self.fs.comes_back()
-        self.brought_back(self.path)
+        self.recover(self.path)
         self.assertHolds(self.path, [A, B, C])
 
 
 @limetest.needs_fuse
 class OneCall(Faults):
-    """A single call fails, and those that follow do not: what is missing is not hidden by them.
-    (test_write_calls.py goes through all calls.)"""
+    """A single call fails, and later calls, which succeed, don't hide the failure.
+    (test_write_calls.py tests all calls.)"""
 
     def setUp(self):
         directory = self.tempdir()
@@ -631,21 +630,21 @@ class OneCall(Faults):
     def mounted(self):
         return self.rw(self.path, env=self.faults.environment())
 
-    def test_an_inner_record_that_cannot_begin_to_grow(self):
+    def test_inner_record_without_shadow_file(self):
         with self.mounted() as mount:
             fd = os.open(mount.join("second"), os.O_WRONLY)
-            self.faults.arm(faults.DAEMON, "openat", 1, errno.ENOSPC)  # of the file beside it
+            self.faults.arm(faults.DAEMON, "openat", 1, errno.ENOSPC)  # of the shadow file
             for at in (len(B[1]), len(B[1]) + 100000):
-                self.failed(failure(os.pwrite, fd, b"n" * 5000, at) or failure(os.fsync, fd), FULL)
+                self.expect(failure(os.pwrite, fd, b"n" * 5000, at) or failure(os.fsync, fd), FULL)
             failure(os.close, fd)
             self.assertTrue(self.faults.struck)
             self.assertHolds(self.path, [A, B, C])
             attempt(mount.join("second"), os.O_WRONLY, b"n" * 10, at=len(B[1]))
         self.assertHolds(self.path, [A, ("second", B[1] + b"n" * 10), C])
 
-    def test_the_disk_has_lost_what_was_written(self):
-        """fsync says so once: that the next one does not is no reason to commit it."""
-        for name, flags in (("new", APPEND), ("third", GO_ON)):
+    def test_disk_loses_written_data(self):
+        """fsync reports lost data once; a later fsync that succeeds does not commit the data."""
+        for name, flags in (("new", APPEND), ("third", EXTEND)):
             for nth in (1, 2, 3):
                 with self.subTest(name, nth=nth), self.mounted() as mount:
                     fd = os.open(mount.join(name), flags, 0o644)
@@ -656,8 +655,8 @@ class OneCall(Faults):
                     os.unlink(mount.join("passing"))
                     self.assertHolds(self.path, [A, B, C])
 
-    def test_everybody_is_told(self):
-        """Whoever it is whose call makes the daemon sync, and hears of it first."""
+    def test_error_of_another_process_is_reported_too(self):
+        """fsync reports an error to its caller even after another process's call got it first."""
         with self.mounted() as mount:
             fd = os.open(mount.join("second"), os.O_WRONLY | os.O_DIRECT)
             os.write(fd, b"n" * 4096)
@@ -683,7 +682,7 @@ class ReadOnlyBelow(Faults):
         return where
 
     def test_a_tree(self):
-        """It may be mounted; what is written to it is refused."""
+        """A read-only tree can be mounted with rw; each change fails with EROFS."""
         where = self.bind("ro")
         put(self.fs.join("plain"), b"plain")
         with self.rw(where) as mount:
@@ -699,8 +698,8 @@ class ReadOnlyBelow(Faults):
         self.assertHolds(self.path, [A, B, C])
         self.assertEqual(sorted(os.listdir(self.fs.path)), ["c.lime", "plain"])
 
-    def test_it_becomes_one(self):
-        """While a tree is mounted of which nothing is open."""
+    def test_becomes_read_only(self):
+        """The directory becomes read-only while the tree is mounted; none of its files is open."""
         where = self.bind()
         with self.rw(where) as mount:
             self.assertBytes(read(mount.join("c.lime/second")), B[1])
@@ -714,10 +713,10 @@ class ReadOnlyBelow(Faults):
 
 @limetest.needs_fuse
 class Outside(Faults):
-    """Somebody does not care for locks."""
+    """Another program changes the container without locking it."""
 
     GONE = (errno.ESTALE, errno.EIO, errno.ENOENT)
-    HOW = {"new": APPEND, "third": GO_ON, "second": os.O_RDWR, "first": ANEW}
+    HOW = {"new": APPEND, "third": EXTEND, "second": os.O_RDWR, "first": REWRITE}
 
     def setUp(self):
         self.path = self.write("c.lime", limetest.container([A, B, C]))
@@ -728,38 +727,38 @@ class Outside(Faults):
         os.rename(self.path + ".new", self.path)
 
     @contextlib.contextmanager
-    def harmed(self, name, harm, tree=False, only_closed=False):
-        """A record is written to when the container is harmed, and its writer hears of that, by
-        close if nothing else is called; the directory of the records."""
+    def write_and_harm(self, name, harm, tree=False, close_only=False):
+        """Calls harm() while a record is written; its writer gets an error, from close if it calls
+        nothing else. Yields the directory of the records."""
         put(self.path, limetest.container([A, B, C]))
         with self.rw(os.path.dirname(self.path) if tree else self.path) as mount:
             inside = mount.join("c.lime") if tree else mount.path
             fd = os.open(os.path.join(inside, name), self.HOW[name], 0o644)
             write_all(fd, b"x" * 10000)
             harm()
-            calls = [] if only_closed else [(write_all, b"y" * 10000), (os.fsync,)]
-            self.failed(failure(used, fd, *calls), self.GONE)
+            calls = [] if close_only else [(write_all, b"y" * 10000), (os.fsync,)]
+            self.expect(failure(call_all, fd, *calls), self.GONE)
             yield inside
 
     def test_replaced(self):
         for name in self.HOW:
             for tree in (False, True):
                 with self.subTest(name, tree=tree):
-                    with self.harmed(name, self.replace, tree) as inside:
+                    with self.write_and_harm(name, self.replace, tree) as inside:
                         self.assertBytes(read(self.path), self.other, "the new container")
                         until(lambda i=inside: "001-other" in os.listdir(i), 5)
                         self.assertBytes(read(os.path.join(inside, "other")), b"o" * 5000)
                     self.assertBytes(read(self.path), self.other, "the new container")
 
-    def test_replaced_and_closed(self):
-        """Nothing but close tells."""
+    def test_replaced_before_close(self):
+        """close reports the replacement if the writer calls nothing else."""
         for name in ("new", "third", "first"):
             with self.subTest(name):
-                with self.harmed(name, self.replace, only_closed=True):
+                with self.write_and_harm(name, self.replace, close_only=True):
                     pass
                 self.assertBytes(read(self.path), self.other, "the new container")
 
-    def test_the_new_one_can_be_written_to(self):
+    def test_new_container_can_be_written_to(self):
         with self.rw(self.path) as mount:
             put(mount.join("new"), b"x")
             self.replace()
@@ -772,36 +771,36 @@ class Outside(Faults):
     def test_deleted(self):
         for name in self.HOW:
             with self.subTest(name):
-                with self.harmed(name, lambda: os.unlink(self.path)) as inside:
+                with self.write_and_harm(name, lambda: os.unlink(self.path)) as inside:
                     self.assertErrno((*self.GONE, errno.EBUSY), put,
                                      os.path.join(inside, "newer"), b"z")
                 self.assertEqual(os.listdir(os.path.dirname(self.path)), [])
 
     def test_cut(self):
-        """From outside, while it is written to: no more harm than that."""
+        """Another program cuts the container during a write: the records before that stay whole."""
         for name in ("new", "third", "first"):
             with self.subTest(name):
-                with self.harmed(name, lambda: os.truncate(self.path, 144 + 1000)):
+                with self.write_and_harm(name, lambda: os.truncate(self.path, 144 + 1000)):
                     pass
-                found = self.brought_back(self.path)
-                self.intact(found, [A])
+                found = self.recover(self.path)
+                self.check_first_records(found, [A])
                 self.assertEqual(len(found), 1)
 
     def test_appended_to(self):
-        """By a program that asks nobody for a lock: its record stays whole, and is shown."""
+        """A record that another program appends without a lock stays whole and is shown."""
         foreign = ("foreign", b"f" * 1000)
 
         def grow_what_is_open(mount, fd):
-            """It is not the last one any more, but grows."""
+            """Grows an open record that is no longer the last one."""
             os.pwrite(fd, b"y" * 10, len(C[1]))
             os.fsync(fd)
             self.assertBytes(read(mount.join("third")), C[1] + b"y" * 10)
 
         for how, change in {
                 "create": lambda mount, _: put(mount.join("newer"), b"y" * 10),
-                "grow": lambda mount, _: attempt(mount.join("third"), GO_ON, b"y" * 10),
+                "grow": lambda mount, _: attempt(mount.join("third"), EXTEND, b"y" * 10),
                 "grow what is open": grow_what_is_open,
-                "empty": lambda mount, _: attempt(mount.join("third"), ANEW, b""),
+                "empty": lambda mount, _: attempt(mount.join("third"), REWRITE, b""),
                 "remove": lambda mount, _: self.assertErrno(errno.EPERM, os.unlink,
                                                             mount.join("third")),
                 "rewrite": lambda mount, _: put(mount.join("first"), b"y" * 10),
@@ -816,11 +815,11 @@ class Outside(Faults):
                 until(lambda: "004-foreign" in os.listdir(mount))
                 self.assertBytes(read(mount.join("foreign")), foreign[1])
             found = self.assertClean(self.path)
-            self.intact(found[3:], [foreign])
-            self.intact(found[1:], [B])
+            self.check_first_records(found[3:], [foreign])
+            self.check_first_records(found[1:], [B])
 
     def test_garbage_is_added(self):
-        """It may be a record that is not whole yet: nothing is cut, nothing added."""
+        """Garbage may be an incomplete record: the mount neither cuts it nor appends to it."""
         with self.rw(self.path) as mount:
             put(self.path, b"garbage" * 100, "ab")
             before = read(self.path)
@@ -836,14 +835,14 @@ class Outside(Faults):
 
     def test_moved_away_and_back(self):
         with self.rw(self.path) as mount:
-            for look in (lambda: read(mount.join("third")), lambda: os.listdir(mount)):
+            for access in (lambda: read(mount.join("third")), lambda: os.listdir(mount)):
                 os.rename(self.path, self.path + ".away")
                 with contextlib.suppress(OSError):
-                    look()
+                    access()
                 os.rename(self.path + ".away", self.path)
                 until(lambda: os.listdir(mount))
                 put(mount.join("third"), b"x" * 10)
-            self.replace()  # and another is there for a while
+            self.replace()  # another container has the name for a while
             os.link(self.path, self.path + ".other")
             until(lambda: "001-other" in os.listdir(mount))
             put(self.path + ".new", limetest.container([A, B]))
@@ -856,8 +855,9 @@ class Outside(Faults):
         self.assertHolds(self.path, [("other", b"o" * 5000), ("records", b"r" * 7000),
                                      ("more", b"z")])
 
-    def test_changed_while_nobody_writes(self):
-        """A tree lets go of its lock, and then others may; what comes next is right again."""
+    def test_changed_while_unlocked(self):
+        """A tree releases an idle container's lock; it notices what others changed until it writes
+        again."""
         directory = os.path.dirname(self.path)
         with self.rw(directory) as mount:
             put(mount.join("c.lime/new"), b"x")
