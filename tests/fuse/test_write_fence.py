@@ -1,5 +1,5 @@
-"""Jobs that are given up in the middle of a write, and come back: what they had been asked to write
-never comes after what was written since."""
+"""Jobs that the daemon gives up during a write and that come back: their old writes never replace
+newer data."""
 
 import contextlib
 import errno
@@ -23,16 +23,16 @@ from writelib import MIB, put, pwrite_all, read, some, until, write_direct
 
 PAGE = 4096
 TIMEOUT = 0.5  # job_timeout
-LEASE = 4 * (TIMEOUT + MIB / 50e6)  # seconds in which ranks may write what they were asked to
+LEASE = 4 * (TIMEOUT + MIB / 50e6)  # seconds in which ranks may carry out a write
 
 
-def ranks_of(job):
-    """{rank: pid} of a foreign job, by its socket."""
+def find_ranks(job):
+    """{rank: pid} of the foreign job that serves this socket."""
     found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError, KeyError):
-            words = read(f"/proc/{pid}/cmdline").split(b"\0")
-            if os.path.basename(words[0]) != b"limefs-io" or os.fsencode(job) not in words:
+            args = read(f"/proc/{pid}/cmdline").split(b"\0")
+            if os.path.basename(args[0]) != b"limefs-io" or os.fsencode(job) not in args:
                 continue
             with open(f"/proc/{pid}/environ", "rb") as file:
                 values = dict(item.partition(b"=")[::2] for item in file.read().split(b"\0"))
@@ -44,8 +44,8 @@ def ranks_of(job):
 class TestCase(writelib.TestCase):
     OPTS = ("extent=1M", "window=16M", "forward_from=1M", f"job_timeout={TIMEOUT}")
 
-    def write_around(self, path, data, at=0):
-        """Around the kernel's cache: when it returns, it is the daemon's."""
+    def write_uncached(self, path, data, at=0):
+        """Writes with O_DIRECT: when it returns, the daemon has the data."""
         with limetest.descriptor(path, os.O_WRONLY | os.O_DIRECT) as fd:
             write_direct(fd, data, at)
 
@@ -57,16 +57,17 @@ class WithMpi(TestCase):
 
 class Stopped(WithMpi):
     def test_ranks_that_wake_up_late(self):
-        """Some of them, or all, at the beginning or in the middle; what they have in hand then is
-        written by the daemon, and other bytes after it."""
+        """Ranks stop before or during a write and wake up later; the daemon writes their data and
+        then newer data, which the ranks don't overwrite."""
         rounds = 30 if limetest.STRESS else 1
         dice = random.Random(5)
         socket = test_ranks.TestCase.foreign_job(self, 3)
-        ranks = ranks_of(socket)
+        ranks = find_ranks(socket)
         self.assertEqual(sorted(ranks), [0, 1, 2])
         path = self.write("c.lime", limetest.container([("data", bytes(24 * MIB))]))
         mount = self.rw(path, f"job={socket}", env=mpitest.environment(), timeout=60)
-        for i, victims in enumerate([[1], [0], [0, 1, 2], [1, 2], *([[1], [2], [0, 1, 2]] * rounds)]):
+        choices = [[1], [0], [0, 1, 2], [1, 2], *([[1], [2], [0, 1, 2]] * rounds)]
+        for i, victims in enumerate(choices):
             serving(mount)
             old, new = some(24 * MIB, 2 * i), some(24 * MIB, 2 * i + 1)
             moment = 0 if i < 4 else dice.random() * 0.02
@@ -77,9 +78,9 @@ class Stopped(WithMpi):
                 stop.start()
                 if not moment:
                     stop.join()
-                self.write_around(mount.join("data"), old)
+                self.write_uncached(mount.join("data"), old)
                 stop.join()
-                self.write_around(mount.join("data"), new)
+                self.write_uncached(mount.join("data"), new)
                 if not moment:
                     self.assertNotEqual(stats(mount)["job"]["state"], "serving")
             finally:
@@ -88,7 +89,7 @@ class Stopped(WithMpi):
                     os.kill(ranks[rank], signal.SIGCONT)
             if not moment:
                 until(lambda b=before: stats(mount)["job"]["connections"] > b, 60)
-            serving(mount)  # all of them have answered
+            serving(mount)  # all ranks have answered
             with open(mount.join("data"), "rb+", buffering=0) as file:
                 os.fsync(file.fileno())
             self.assertHolds(path, [("data", new)])
@@ -100,16 +101,18 @@ class Stopped(WithMpi):
 
 
 class Killed(WithMpi):
-    """A daemon, while a rank waits for its disk: what else it was to write is not written later,
-    when it may be another mount's."""
+    """A daemon is killed while a rank waits for its disk: the rank carries out no other write of
+    that daemon later, when another mount may write to the file."""
 
-    def test_what_was_asked_for_is_taken_back(self):
+    def test_pending_writes_are_revoked(self):
         directory = self.tempdir()
         faults = Faults(directory)
         self.addCleanup(faults.disarm)
-        socket = test_ranks.TestCase.foreign_job(self, 2, faults.environment(mpitest.environment()))
-        old, new = b"A" * (8 * MIB), b"B" * (8 * MIB)
-        path = put(os.path.join(directory, "c.lime"), limetest.container([("data", bytes(8 * MIB))]))
+        env = faults.environment(mpitest.environment())
+        socket = test_ranks.TestCase.foreign_job(self, 2, env)
+        path, size = os.path.join(directory, "c.lime"), 8 * MIB
+        old, new = b"A" * size, b"B" * size
+        put(path, limetest.container([("data", bytes(size))]))
         mount = serving(self.rw(path, f"job={socket}", "job_timeout=10"))
         faults.arm(1, "pwrite", 1, 0, HANG)
 
@@ -118,12 +121,12 @@ class Killed(WithMpi):
         def write():
             with contextlib.suppress(OSError):
                 for i in range(0, len(old), MIB):
-                    self.write_around(mount.join("data"), old[i:i + MIB], i)
+                    self.write_uncached(mount.join("data"), old[i:i + MIB], i)
                     written.append(i)
 
         writer = threading.Thread(target=write)
         writer.start()
-        until(lambda: faults.struck and len(written) > 4)  # (the last waits for the first)
+        until(lambda: faults.struck and len(written) > 4)  # the last write waits for the first
         os.kill(mount.pid, signal.SIGKILL)
         limetest.run(["fusermount3", "-u", "-z", mount.path])
         writer.join(60)
@@ -135,11 +138,11 @@ class Killed(WithMpi):
         self.assertHolds(path, [("data", new)])
         faults.disarm()
         with serving(self.rw(path, f"job={socket}")):  # all ranks have answered
-            self.assertLessEqual(writelib.read(path).count(b"A"), MIB)  # what hung, as in a kernel
+            self.assertLessEqual(writelib.read(path).count(b"A"), MIB)  # only the call that hung
 
 
 class Fake(TestCase):
-    """A job made of one thread, that says it is on two hosts."""
+    """A job made of one thread that can report several hosts."""
 
     def setUp(self):
         directory = self.tempdir()
@@ -152,17 +155,17 @@ class Fake(TestCase):
         job.hosts = hosts
         return serving(self.rw(self.directory, f"job={self.socket}"))
 
-    def drop(self, job, mount):
+    def drop_connection(self, job, mount):
         before = stats(mount)["job"]["connections"]
         job.drop()
         until(lambda: stats(mount)["job"]["connections"] > before)
         serving(mount)
 
-    def test_what_is_said_with_each_write(self):
+    def test_fence_lease_and_user_of_each_write(self):
         with FakeJob(self.socket) as job:
             mount = self.mounted(job, 1)
             begin = time.time()
-            self.write_around(mount.join("a/data"), self.data)
+            self.write_uncached(mount.join("a/data"), self.data)
             self.assertGreater(len(job.writes), 3)
             for _, _, fence, end, uid in job.writes:
                 self.assertEqual(uid, os.geteuid())
@@ -170,39 +173,39 @@ class Fake(TestCase):
                 self.assertLessEqual(begin + LEASE, end / 1e9 + 0.01)
                 self.assertLessEqual(end / 1e9, time.time() + LEASE)
             window, fence = job.window, job.writes[0][2]
-            self.drop(job, mount)
+            self.drop_connection(job, mount)
             self.assertEqual(struct.unpack_from("<I", window, fence)[0], 1)
             until(lambda: job.window is not window)
             mount.stop()
 
-    def test_the_lock_is_not_passed_on(self):
-        """It ends with the mount, whatever the job still has open."""
+    def test_job_does_not_hold_the_lock(self):
+        """The container's lock ends with the mount, even while the job has the file open."""
         with FakeJob(self.socket) as job:
             for turn in range(2):
                 mount = self.mounted(job, 1)
-                self.write_around(mount.join("a/data"), self.data)
+                self.write_uncached(mount.join("a/data"), self.data)
                 self.assertGreater(len(job.writes), 3 * turn)
                 mount.stop()
             self.assertGreaterEqual(len(job.files), 2)
         self.assertHolds(os.path.join(self.directory, "a"), [("data", self.data)])
 
-    def test_every_view_that_has_lost_hears_of_it(self):
-        """Once each; what is written again then is safe."""
+    def test_every_container_with_lost_data_reports_it(self):
+        """fsync of each container with lost data returns EIO once; data written again is safe."""
         with FakeJob(self.socket) as job:
             mount = self.mounted(job, 2)
             fds = [os.open(mount.join(f"{name}/data"), os.O_RDWR) for name in "ab"]
             for name in "ab":
-                self.write_around(mount.join(f"{name}/data"), self.data[:MIB], at=6 * MIB)
-            for name, fd in zip("ab", fds):  # the synced are not lost
+                self.write_uncached(mount.join(f"{name}/data"), self.data[:MIB], at=6 * MIB)
+            for name, fd in zip("ab", fds):  # synced data is not lost
                 os.fsync(fd)
             written = len(job.writes)
             with contextlib.ExitStack() as stack:
-                for name in "ab":  # O_DIRECT: they are with the daemon now
+                for name in "ab":  # O_DIRECT: the daemon has the data now
                     fd = os.open(mount.join(f"{name}/data"), os.O_RDWR | os.O_DIRECT)
                     stack.callback(os.close, fd)
                     write_direct(fd, self.data)
                 until(lambda: len(job.writes) >= written + 6)
-                self.drop(job, mount)
+                self.drop_connection(job, mount)
                 for fd in fds:
                     self.assertErrno(errno.EIO, os.fsync, fd)
                 for fd in fds:
@@ -210,7 +213,7 @@ class Fake(TestCase):
                 with contextlib.suppress(OSError):
                     stack.close()
             for fd in fds:
-                with contextlib.suppress(OSError):  # another descriptor's error, perhaps
+                with contextlib.suppress(OSError):  # may report another descriptor's error
                     os.close(fd)
             for name in "ab":
                 put(mount.join(f"{name}/data"), self.data)
@@ -218,16 +221,17 @@ class Fake(TestCase):
         for name in "ab":
             self.assertHolds(os.path.join(self.directory, name), [("data", self.data)])
 
-    def test_ranks_elsewhere_are_outlasted(self):
-        """They cannot be told; so who writes to the same bytes waits until they may not any more."""
+    def test_new_write_waits_for_the_lease(self):
+        """Ranks on other hosts can't be fenced, so a write to the same bytes waits for their lease;
+        writes to other bytes don't wait."""
         with FakeJob(self.socket) as job:
             mount = self.mounted(job, 2)
             job.silent.set()
             begin = time.monotonic()
 
             def write():
-                with contextlib.suppress(OSError):  # at close: what has been lost
-                    self.write_around(mount.join("a/data"), self.data[:4 * MIB])
+                with contextlib.suppress(OSError):  # close reports the lost data
+                    self.write_uncached(mount.join("a/data"), self.data[:4 * MIB])
 
             writer = threading.Thread(target=write)
             writer.start()
@@ -239,10 +243,10 @@ class Fake(TestCase):
                 with open(mount.join("a/data"), "rb+") as file:
                     os.fsync(file.fileno())
             after = time.monotonic()
-            self.write_around(mount.join("a/data"), self.data[:PAGE], at=7 * MIB)
-            self.write_around(mount.join("b/data"), self.data[:PAGE])
+            self.write_uncached(mount.join("a/data"), self.data[:PAGE], at=7 * MIB)
+            self.write_uncached(mount.join("b/data"), self.data[:PAGE])
             self.assertLess(time.monotonic() - after, LEASE / 2 * limetest.SLOWNESS)
-            self.write_around(mount.join("a/data"), self.data[:2 * MIB], at=MIB)
+            self.write_uncached(mount.join("a/data"), self.data[:2 * MIB], at=MIB)
             self.assertGreater(time.monotonic() - begin, LEASE)
             mount.stop()
         whole = bytearray(8 * MIB)
@@ -251,8 +255,8 @@ class Fake(TestCase):
         whole[7 * MIB:7 * MIB + PAGE] = self.data[:PAGE]
         self.assertHolds(os.path.join(self.directory, "a"), [("data", bytes(whole))])
 
-    def test_ranks_elsewhere_are_outlasted_by_who_waits_already(self):
-        """For bytes that the job has in hand when it is given up."""
+    def test_pending_write_waits_for_the_lease(self):
+        """A write that already waits for the job when it is given up waits for the lease, too."""
         want = bytearray(self.data[:4 * MIB].ljust(8 * MIB, b"\0"))
         with FakeJob(self.socket) as job:
             mount = self.mounted(job, 2)
@@ -268,13 +272,13 @@ class Fake(TestCase):
                 self.assertGreater(time.time(), lease / 1e9)
             finally:
                 job.silent.clear()
-                with contextlib.suppress(OSError):  # what has been lost
+                with contextlib.suppress(OSError):  # reports the lost data
                     os.close(fd)
             mount.stop()
         self.assertHolds(os.path.join(self.directory, "a"), [("data", bytes(want))])
 
-    def writes_back_late(self, job):
-        """Ranks elsewhere, as by NFS: what they have written is there once they have synced it."""
+    def delay_writes_until_sync(self, job):
+        """Ranks on other hosts, as with NFS: their data reaches the file only when they sync it."""
         held = []
 
         def handle(job, connection, opcode, tag, payload):
@@ -290,21 +294,21 @@ class Fake(TestCase):
         job.handle = handle
         return held
 
-    def stream(self, path, held):
-        """All of a record anew; a descriptor, not synced."""
+    def write_record(self, path, held):
+        """Overwrites the whole record; returns the descriptor, not synced."""
         fd = os.open(path, os.O_RDWR | os.O_DIRECT)
         write_direct(fd, self.data)
         until(lambda: held)
         return fd
 
-    def test_what_is_written_back_late_is_collected_with_the_rest(self):
+    def test_late_data_is_copied_with_the_rest(self):
         for size in (8 * MIB - 100, 8 * MIB + PAGE):  # cut; grown by a write
             path = put(os.path.join(self.directory, "a"),
                        limetest.container([("data", bytes(8 * MIB)), ("log", b"log")]))
             with self.subTest(size), FakeJob(self.socket) as job:
-                held = self.writes_back_late(job)
+                held = self.delay_writes_until_sync(job)
                 mount = self.mounted(job, 2)
-                fd = self.stream(mount.join("a/data"), held)
+                fd = self.write_record(mount.join("a/data"), held)
                 if size < 8 * MIB:
                     os.ftruncate(fd, size)
                 else:
@@ -314,12 +318,12 @@ class Fake(TestCase):
             whole = (self.data + self.data[:PAGE])[:size]
             self.assertHolds(path, [("data", whole), ("log", b"log")])
 
-    def test_what_is_written_back_late_is_not_where_other_records_are(self):
-        """The last record is cut, and another one appended."""
+    def test_late_data_does_not_overwrite_other_records(self):
+        """The last record is cut and another one is appended: late data does not overwrite it."""
         with FakeJob(self.socket) as job:
-            held = self.writes_back_late(job)
+            held = self.delay_writes_until_sync(job)
             mount = self.mounted(job, 2)
-            fd = self.stream(mount.join("a/data"), held)
+            fd = self.write_record(mount.join("a/data"), held)
             os.ftruncate(fd, MIB)
             put(mount.join("a/next"), b"next" * 1000)
             os.close(fd)
@@ -327,7 +331,6 @@ class Fake(TestCase):
         self.assertHolds(os.path.join(self.directory, "a"),
                          [("data", self.data[:MIB]), ("next", b"next" * 1000)])
         self.assertEqual(sorted(os.listdir(self.directory)), ["a", "b"])
-
 
 
 if __name__ == "__main__":
