@@ -1,4 +1,4 @@
-"""Records between others: in place, and anew."""
+"""Inner records: written in place, resized and rewritten."""
 
 import contextlib
 import errno
@@ -14,7 +14,7 @@ from writelib import A, B, C, MIB, put, pwrite_all, read, sizes, some, until, wr
 
 @limetest.needs_fuse
 class Inner(writelib.TestCase):
-    """A record with others behind it."""
+    """A record that has other records behind it."""
 
     def test_in_place(self):
         with self.written([A, B, C]) as (path, mount):
@@ -39,7 +39,7 @@ class Inner(writelib.TestCase):
         def allocate(file):
             os.posix_fallocate(file.fileno(), len(data) - 10, 100)
 
-        def write_around_the_cache(file):
+        def write_uncached(file):
             """Aligned writes that are not aligned in the container."""
             with limetest.descriptor(file.name, os.O_RDWR | os.O_DIRECT) as fd:
                 writelib.write_direct(fd, data[4096:2 * MIB], 4096)
@@ -51,32 +51,33 @@ class Inner(writelib.TestCase):
 
         for change, old, new in [(map_all, bytes(len(data)), data),
                                  (allocate, data, data + bytes(90)),
-                                 (write_around_the_cache, bytes(2 * MIB),
+                                 (write_uncached, bytes(2 * MIB),
                                   bytes(4096) + data[4096:2 * MIB]),
                                  (cut_and_write, data, data[:90] + b"0123456789abcdef")]:
-            with self.subTest(change.__name__), self.written([A, ("data", old), C]) as (path, mount):
+            items = [A, ("data", old), C]
+            with self.subTest(change.__name__), self.written(items) as (path, mount):
                 with open(mount.join("data"), "r+b", buffering=0) as file:
                     change(file)
                     self.assertEqual(os.fstat(file.fileno()).st_size, len(new))
                     self.assertBytes(os.pread(file.fileno(), len(new), 0), new)
             self.assertHolds(path, [A, ("data", new), C])
 
-    def test_behind_its_end(self):
-        """It grows: collected beside the container, which is written anew at close."""
+    def test_written_behind_its_end(self):
+        """Growing data is staged in a shadow file, and close rewrites the container."""
         size = len(B[1])
         with self.written([A, B, C]) as (path, mount):
             for at in (size, size + 1, size + 144, 3 * MIB, size - 3):
                 for sync in (True, False):
                     put(mount.join("second"), B[1])
                     want = (B[1][:at].ljust(at, b"\0") + b"ENDxyz").ljust(size, b"\0")
-                    self.write_there(mount.join("second"), b"ENDxyz", at, sync)
+                    self.write_at(mount.join("second"), b"ENDxyz", at, sync)
                     self.assertEqual(os.stat(mount.join("second")).st_size, len(want))
                     self.assertBytes(read(mount.join("second")), want)
                     self.assertEqual(read(mount.join("third")), C[1])
                     self.assertHolds(path, [A, ("second", want), C])
 
-    def test_behind_its_end_after_all_of_it(self):
-        """As rsync --inplace does: over what is there and on, the length at last."""
+    def test_overwritten_and_extended(self):
+        """As rsync --inplace: overwrite the record, go on behind its end, set the length last."""
         new = some(3 * MIB + 5, 4)
         for sync in (False, True):
             with self.written([A, B, C]) as (path, mount):
@@ -89,19 +90,19 @@ class Inner(writelib.TestCase):
                     os.ftruncate(file.fileno(), len(new))
             self.assertHolds(path, [A, ("second", new), C])
 
-    def test_too_far_behind_its_end(self):
-        """Farther than any file or disk goes."""
+    def test_written_too_far_behind_its_end(self):
+        """Offsets beyond the limits of any file or disk."""
         with self.written([A, B, C]) as (path, mount):
             for at in (1 << 45, 1 << 62):
                 for sync in (True, False):
                     self.assertErrno((errno.EFBIG, errno.ENOSPC, errno.EIO, errno.EINVAL),
-                                     self.write_there, mount.join("second"), b"x", at, sync)
+                                     self.write_at, mount.join("second"), b"x", at, sync)
                     until(lambda: os.stat(mount.join("second")).st_size == len(B[1]), 3)
                     self.assertEqual(read(mount.join("second")), B[1])
         self.assertHolds(path, [A, B, C])
 
     def test_appended_to(self):
-        """Refused at once: the shell's echo does not look at what close says."""
+        """open() with O_APPEND fails at once: the shell's echo ignores errors of close."""
         items = [A, ("empty", b""), C]
         with self.written(items) as (path, mount):
             for name in ("first", "empty", "001-first"):
@@ -121,9 +122,9 @@ class Inner(writelib.TestCase):
             os.write(fd, b"1")
             os.fsync(fd)
             put(mount.join("new"), b"n")
-            os.write(fd, b"more")  # what was opened before goes on, by a new container
+            os.write(fd, b"more")  # it was opened as the last record
             os.close(fd)
-            # Emptied, it is collected beside the container, and grows.
+            # An emptied record is staged in a shadow file and can grow.
             with open(mount.join("first"), "wb", buffering=0) as file:
                 file.write(b"12")
                 put(mount.join("first"), b"34", "ab")
@@ -133,7 +134,7 @@ class Inner(writelib.TestCase):
         self.assertHolds(path, [("first", b"1234"), ("empty", b"full"), ("third", C[1] + b"1more"),
                                 ("new", b"n")])
 
-    def write_there(self, path, data, at, sync):
+    def write_at(self, path, data, at, sync):
         fd = os.open(path, os.O_RDWR)
         try:
             pwrite_all(fd, data, at)
@@ -145,8 +146,8 @@ class Inner(writelib.TestCase):
             raise
         os.close(fd)
 
-    def test_written_anew(self):
-        """By a program, by a descriptor, and by one that fsync says it of."""
+    def test_rewritten(self):
+        """An inner record is rewritten by a program, by a descriptor, and with fsync."""
         old = [[A], [B, C]]
         with self.written(old) as (path, mount):
             name = mount.join("second")
@@ -175,8 +176,8 @@ class Inner(writelib.TestCase):
                         self.assertBytes(read(mount.join("001-first")), A[1])
         self.assertEqual(os.listdir(os.path.dirname(path)), ["c.lime"])
 
-    def test_emptied_and_not_yet_written(self):
-        """The container is written anew once, when the last copy of the descriptor goes."""
+    def test_emptied_before_the_first_write(self):
+        """The container is rewritten once, when the last copy of the descriptor is closed."""
         old = limetest.container([A, B, C])
         path = self.write("c.lime", old)
         for tree in (False, True):
@@ -198,7 +199,7 @@ class Inner(writelib.TestCase):
                 self.assertBytes(read(path), old)
 
     def test_emptied_and_open_twice(self):
-        """Who closes it has it done, whoever else has it open."""
+        """A close commits the record even while another process has it open."""
         with self.written([A, B, C]) as (path, mount):
             one, two = writelib.Remote(self), writelib.Remote(self)
             other = two.open(mount.join("second"), os.O_RDWR)
@@ -208,8 +209,8 @@ class Inner(writelib.TestCase):
             two.close(other)
             self.assertHolds(path, [A, ("second", b"x"), C])
 
-    def test_written_anew_twice_at_once(self):
-        """Two records, the two open at the same time."""
+    def test_two_records_rewritten_at_once(self):
+        """Two records are rewritten at the same time."""
         with self.written([A, B, C]) as (path, mount):
             with open(mount.join("first"), "wb", buffering=0) as one, \
                     open(mount.join("second"), "wb", buffering=0) as two:
@@ -221,7 +222,7 @@ class Inner(writelib.TestCase):
                                 ("second", b",".join(numbers) + b","), C])
 
     def test_resized(self):
-        """By path, by descriptor, by a program."""
+        """An inner record is resized by path, by descriptor and by a program."""
         def by_descriptor(path, n):
             with open(path, "r+b", buffering=0) as file:
                 file.truncate(n)
@@ -238,15 +239,15 @@ class Inner(writelib.TestCase):
                     with self.subTest(n, how=resize.__name__):
                         put(mount.join("second"), B[1])
                         resize(mount.join("second"), n)
-                        # Put's release, for which close() does not wait, may come after this.
+                        # The release of put()'s descriptor may come after resize().
                         items = [A, ("second", new), C]
                         until(lambda want=limetest.container(items): read(path) == want)
                         self.assertHolds(path, items)
                         self.assertBytes(read(mount.join("second")), new)
                         self.assertEqual(sizes(mount), [len(A[1]), n, len(C[1])])
 
-    def test_others_are_used_meanwhile(self):
-        """A container that is written anew leaves open files of other records what they were."""
+    def test_other_records_during_a_rewrite(self):
+        """A rewrite of the container does not affect open files of other records."""
         with self.written([A, B, C]) as (path, mount):
             with open(mount.join("third"), "r+b", buffering=0) as third, \
                     open(mount.join("first"), "rb", buffering=0) as first:
@@ -262,9 +263,9 @@ class Inner(writelib.TestCase):
         self.assertHolds(path, [A, ("second", b"another length"),
                                 ("third", b"beforeafter!" + C[1][12:])])
 
-    def test_another_mount_reads_what_is_replaced(self):
-        """The old container's bytes and times stay, and so do those who have it open."""
-        for how in ("anew", "truncated", "touched"):
+    def test_another_mount_reads_the_replaced_file(self):
+        """A rewrite leaves data and times of the old file unchanged for its open descriptors."""
+        for how in ("rewritten", "truncated", "touched"):
             path = self.write("c.lime", limetest.container([A, B, C]))
             os.utime(path, (1000000000, 1000000000))
             with self.rw(path) as mount, limetest.Mount(path) as reader, \
@@ -288,7 +289,7 @@ class Inner(writelib.TestCase):
                     self.assertGreater(os.stat(path).st_mtime, 1000000000)
             self.assertHolds(path, [("first", b"a" * 13), B, C])
 
-    def test_the_last_one_grows_meanwhile(self):
+    def test_last_record_grows_during_a_rewrite(self):
         with self.written([A, B, C]) as (path, mount):
             with open(mount.join("third"), "ab", buffering=0) as third:
                 third.write(b"one")
@@ -309,10 +310,10 @@ class Inner(writelib.TestCase):
             self.assertEqual((got.st_mode, got.st_uid, got.st_gid),
                              (want.st_mode, want.st_uid, want.st_gid))
             self.assertEqual(os.getxattr(path, "user.mine"), b"yes")
-            self.assertErrno(errno.EBUSY, self.another_writer, path)
+            self.assertErrno(errno.EBUSY, self.try_lock, path)
 
-    def another_writer(self, path):
-        """The lock is on the new file, too."""
+    def try_lock(self, path):
+        """Raises EBUSY if the new file is locked."""
         fd = os.open(path, os.O_RDWR)
         try:
             limetest.lock(fd)
@@ -321,8 +322,8 @@ class Inner(writelib.TestCase):
         finally:
             os.close(fd)
 
-    def test_anew_when_it_has_been_read_before(self):
-        """Neither pages nor attributes of the old one are shown."""
+    def test_rewritten_after_it_was_read(self):
+        """A later open shows neither cached pages nor attributes of the old record."""
         for new in (b"n" * 300000, b"n" * 200000, b"n" * 400000):
             with self.written([A, ("data", b"o" * 300000), C]) as (path, mount):
                 self.assertBytes(read(mount.join("data")), b"o" * 300000)
