@@ -1,4 +1,4 @@
-"""Mounts that are written to: begun and ended, of containers and of trees, by several users."""
+"""Mounting containers and trees with rw: recovery, refusals, users and directories."""
 
 import concurrent.futures
 import errno
@@ -17,8 +17,8 @@ from writelib import A, B, put, read, some, until
 
 @limetest.needs_fuse
 class Mounting(writelib.TestCase):
-    def test_what_a_crash_has_left(self):
-        """An unfinished record is cut, and that is said; flags come right."""
+    def test_unfinished_record_is_cut(self):
+        """The mount cuts an unfinished record with a message and corrects the message flags."""
         good = limetest.container([A, B])
         half = limetest.record("unfinished", b"u" * 1000, 0, 1, magic=0)
         for tail in (half[:144], half[:700], half[:144] + b"u" * 50000, half[:8], half):
@@ -33,11 +33,11 @@ class Mounting(writelib.TestCase):
                 with self.rw(path) as again:
                     self.assertEqual(again.words, "")
 
-    def test_foreign_damage_is_not_cut(self):
-        """What is no unfinished record of ours is somebody's data: refused, with words, or
-        mounted with all of it kept."""
+    def test_foreign_data_is_not_lost(self):
+        """Data that is not an unfinished record of limefs is never lost: the mount fails with a
+        message, or saves the data in another file."""
         good = limetest.container([A, B])
-        for tail in (b"somebody's notes" * 100, limetest.header("cut", 5000, 1, 1) + b"x" * 3000):
+        for tail in (b"a user's notes!!" * 100, limetest.header("cut", 5000, 1, 1) + b"x" * 3000):
             path = self.write("c.lime", good + tail)
             done = limetest.run(["limefs", "-o", "rw", path, where := self.tempdir()],
                                 timeout=20, stdout=subprocess.DEVNULL)
@@ -46,12 +46,12 @@ class Mounting(writelib.TestCase):
                 self.assertEqual(read(path), good + tail)
                 continue
             limetest.run(["fusermount3", "-u", where], check=True)
-            kept = b"".join(read(os.path.join(os.path.dirname(path), name))
-                            for name in os.listdir(os.path.dirname(path)))
-            self.assertIn(tail, kept)
+            saved = b"".join(read(os.path.join(os.path.dirname(path), name))
+                             for name in os.listdir(os.path.dirname(path)))
+            self.assertIn(tail, saved)
 
-    def test_what_is_kept_of_a_tail(self):
-        """Each beside those before it, as private as the container."""
+    def test_cut_tails_are_saved(self):
+        """Each cut tail is saved in a new file with the mode of the container."""
         good, tails = limetest.container([A, B]), (b"notes" * 300, b"more" * 200)
         path = self.write("c.lime", good)
         os.chmod(path, 0o640)
@@ -60,11 +60,11 @@ class Mounting(writelib.TestCase):
             with self.rw(path):
                 self.assertEqual(read(path), good)
         for i, tail in enumerate(tails):
-            kept = f"{path}.cut-{len(good)}" + (f".{i}" if i else "")
-            self.assertEqual(read(kept), tail)
-            self.assertEqual(stat.S_IMODE(os.stat(kept).st_mode), 0o640)
+            saved = f"{path}.cut-{len(good)}" + (f".{i}" if i else "")
+            self.assertEqual(read(saved), tail)
+            self.assertEqual(stat.S_IMODE(os.stat(saved).st_mode), 0o640)
 
-    def test_no_container(self):
+    def test_not_a_container(self):
         for data in (b"no container" * 100, limetest.header("t", 0, 1, 1, version=2)):
             path = self.write("c.lime", data)
             done = limetest.run(["limefs", "-o", "rw", path, self.tempdir()], timeout=20)
@@ -73,15 +73,15 @@ class Mounting(writelib.TestCase):
             self.assertEqual(read(path), data)
 
     def test_flags_that_contradict_each_other(self):
-        """The mount does what lime append does: nothing is changed, and that is said."""
-        words = "message flags contradict each other; nothing was changed, see 'lime repair -n'"
+        """The mount changes nothing and reports the flags, as lime append does."""
+        message = "message flags contradict each other; nothing was changed, see 'lime repair -n'"
         case = os.path.join(limetest.CASES, "flags-contradict.lime")
         for strange in (read(case), limetest.record(*A, 1, 0) + limetest.record(*B, 0, 0),
                         limetest.record(*A, 1, 1) + limetest.record(*B, 0, 1),
                         limetest.record(*A, 1, 0) + limetest.record(*B, 1, 1) + b"a tail"):
             tree = self.tempdir()
             path = put(os.path.join(tree, "c.lime"), strange)
-            self.fails(["limefs", "-o", "rw", path, self.tempdir()], words, timeout=60)
+            self.fails(["limefs", "-o", "rw", path, self.tempdir()], message, timeout=60)
             with self.rw(tree) as mount:
                 first = mount.join("c.lime", os.listdir(mount.join("c.lime"))[0])
                 self.assertErrno(errno.EROFS, open, first, "r+b")
@@ -92,8 +92,8 @@ class Mounting(writelib.TestCase):
             with self.rw(path) as mount:
                 put(mount.join("new"), b"x")
 
-    def test_harmless_deviations_stay(self):
-        """Mounting changes nothing that no crash of ours leaves, as lime append."""
+    def test_harmless_deviations_are_unchanged(self):
+        """Mounting changes nothing that a crash of limefs can't cause, as lime append."""
         strange = (limetest.record(*A, 1, 0, flags=0x81, reserved=3) +
                    limetest.record("odd", b"12345", 0, 0, padding=b"abc") +
                    limetest.record(*B, 0, 1))
@@ -103,8 +103,9 @@ class Mounting(writelib.TestCase):
         self.assertEqual(read(path)[:len(strange) - 2160], strange[:-2160])
         self.assertEqual(len(limetest.record(*B, 0, 1)), 2160 - 8)
 
-    def test_a_replacement_that_was_killed(self):
-        """It is completed, and that is said; without its new data nothing is changed."""
+    def test_killed_replacement_is_completed(self):
+        """The mount completes a killed lime replace with a message; if new data is missing, it
+        fails and changes nothing."""
         good = limetest.container([A, B, ("third", b"c" * 8)])
         at, target = len(good) - 152, len(good) - 8
         left = (good[:at + 7] + b"\x3d" + good[at + 8:] + bytes(8) + b"d" * 8 + b"limeredo" +
@@ -119,7 +120,7 @@ class Mounting(writelib.TestCase):
                        "part old, part new", timeout=60)
         self.assertEqual(read(path), left[:-8])
 
-    def test_a_missing_padding(self):
+    def test_missing_padding(self):
         data = limetest.container([A, ("odd", b"12345")])
         path = self.write("c.lime", data[:-3])
         with self.rw(path) as mount:
@@ -127,7 +128,7 @@ class Mounting(writelib.TestCase):
         self.assertHolds(path, [A, ("odd", b"12345"), ("new", b"x")])
 
     @writelib.as_root
-    def test_a_read_only_file_system(self):
+    def test_read_only_file_system(self):
         fs = writelib.SmallFs(self, "tmpfs", 4)
         path = put(fs.join("c.lime"), limetest.container([A]))
         self.run_ok(["mount", "-o", "remount,ro", fs.path])
@@ -139,25 +140,26 @@ class Mounting(writelib.TestCase):
 
 @limetest.needs_fuse
 class Users(writelib.TestCase):
-    """Those who are not root."""
+    """Mounts by unprivileged users."""
 
     def setUp(self):
         users.open_device(self)
         self.directory = self.tempdir()
         os.mkdir(self.directory + "/mnt")
         self.path = put(self.directory + "/c.lime", limetest.container([A, B]))
-        shutil.copy(limetest.program("limefs"), self.directory)  # where nobody may read it
+        shutil.copy(limetest.program("limefs"), self.directory)  # where user nobody may read it
         users.let_in(self.directory)
 
-    def give(self, *paths):
+    def change_owner(self, *paths):
         for path in paths or (self.directory, self.directory + "/mnt", self.path):
             os.chown(path, users.NOBODY_ID, users.NOBODY_ID)
 
     def as_nobody(self, script, **kw):
-        return limetest.run([*users.AS_NOBODY, "sh", "-c", f"cd {self.directory} && {script}"], **kw)
+        script = f"cd {self.directory} && {script}"
+        return limetest.run([*users.AS_NOBODY, "sh", "-c", script], **kw)
 
-    def test_an_ordinary_user_writes(self):
-        self.give()
+    def test_unprivileged_user_writes(self):
+        self.change_owner()
         script = ("./limefs c.lime mnt && ls mnt && fusermount3 -u mnt && "
                   "./limefs -o rw c.lime mnt && echo hello >mnt/new && cp mnt/new mnt/newer && "
                   "echo longer >>mnt/newer && echo short >mnt/first && rm mnt/newer && "
@@ -169,17 +171,17 @@ class Users(writelib.TestCase):
         self.assertHolds(self.path, [[("first", b"short\n"), B], [("new", b"hello\n")]])
         self.assertEqual(os.stat(self.path).st_uid, users.NOBODY_ID)
 
-    def test_a_container_of_somebody_else(self):
-        self.give(self.directory, self.directory + "/mnt")
+    def test_container_of_another_user(self):
+        self.change_owner(self.directory, self.directory + "/mnt")
         os.chmod(self.path, 0o644)
         done = self.as_nobody("./limefs -o rw c.lime mnt")
         self.assertNotEqual(done.returncode, 0)
         self.assertIn(b"Permission denied", done.stderr)
         self.assertHolds(self.path, [A, B])
 
-    def test_a_directory_of_somebody_else(self):
-        """In place needs no more than the file; a file beside it needs the directory."""
-        self.give(self.path, self.directory + "/mnt")
+    def test_directory_of_another_user(self):
+        """Appending needs write access only to the file, a rewrite also to the directory."""
+        self.change_owner(self.path, self.directory + "/mnt")
         script = ("./limefs -o rw c.lime mnt && echo hello >mnt/new; "
                   "echo short >mnt/first; echo $? >&2; fusermount3 -u mnt")
         done = self.as_nobody(script)
@@ -212,8 +214,8 @@ class Trees(writelib.TestCase):
             self.assertErrno(errno.EEXIST, os.mkdir, mount.join("new.lime"))
         self.assertHoldsForAll(self.under("new.lime"), [("one", b"1"), ("two", b"22")])
 
-    def test_a_container_copied(self):
-        """cp -r takes the records by their inode numbers."""
+    def test_container_copied(self):
+        """cp -r copies the records in the order of their inode numbers."""
         items = [(f"type-{i % 7}", some(1 + i * 100, i)) for i in range(60)]
         put(self.under("a.lime"), limetest.container(items))
         with self.rw(self.top) as mount:
@@ -221,7 +223,7 @@ class Trees(writelib.TestCase):
         self.assertHoldsForAll(self.under("b.lime"), items)
 
     def test_an_empty_container(self):
-        """It may be removed; after the next mount nothing in it says what it is."""
+        """An empty container can be removed; after the next mount it is a plain empty file."""
         with self.rw(self.top, "mkdir=container") as mount:
             os.mkdir(mount.join("a"))
             os.rmdir(mount.join("a"))
@@ -250,9 +252,9 @@ class Trees(writelib.TestCase):
         self.assertEqual(read(self.under("real/inner/notes")), b"plain")
         self.assertHolds(self.under("real/inner/c.lime"), [("x", b"1")])
 
-    def test_a_plain_file_becomes_a_container(self):
-        """At its last close, of which the kernel tells after close() has returned; also where it
-        was looked up before, and was plain because it was being written."""
+    def test_plain_file_becomes_a_container(self):
+        """A plain file becomes a container at its last release, after close() has returned, even if
+        it was looked up while it was written and still plain."""
         with self.rw(self.top, "entry_timeout=0", "attr_timeout=0") as mount:
             with open(mount.join("x"), "wb", buffering=0) as file:
                 file.write(limetest.container([A]))
