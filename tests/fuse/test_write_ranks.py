@@ -1,4 +1,4 @@
-"""Writing through real jobs, while all goes well and while it does not."""
+"""Writing through real jobs, with and without faults."""
 
 import contextlib
 import errno
@@ -22,7 +22,7 @@ SMALL = ("extent=4M", "window=64M", "forward_from=1M", "job_timeout=2")
 
 
 def write_record(path, data, block=MIB, flags=os.O_CREAT, each=None):
-    """As dd conv=fsync does; `each` is called after each block."""
+    """Writes and syncs as dd conv=fsync does; calls each(at) after each block."""
     with limetest.descriptor(path, os.O_WRONLY | flags) as fd:
         for at in range(0, len(data), block):
             writelib.write_all(fd, data[at:at + block])
@@ -40,35 +40,34 @@ class TestCase(writelib.TestCase):
         super().setUp()
 
     def through(self, source, *opts):
-        """A mount whose job serves."""
+        """A mount with a serving job."""
         return serving(self.rw(source, *opts, env=mpitest.environment(), timeout=60))
 
 
 class Good(TestCase):
-    OPTS = (*SMALL, "job_timeout=30")  # a busy disk may take seconds; it is no fault
+    OPTS = (*SMALL, "job_timeout=30")  # a busy disk may take seconds without a fault
 
     def test_records(self):
-        """Appended, one after the other, and in place, on some number of ranks; also where the
-        kernel caches nothing."""
+        """1 to 4 ranks append records and write in place, once with direct_io."""
         for ranks in (1, 2, 3, 4):
             with self.subTest(ranks=ranks):
                 first, second = some(37 * MIB + 13, ranks), some(16 * MIB, ranks + 10)
-                anew = some(len(first), ranks + 20)
+                new = some(len(first), ranks + 20)
                 path = self.write("c.lime", limetest.container([("info", b"x" * 77)]))
                 with self.through(path, f"ranks={ranks}", *["direct_io"] * (ranks == 3)) as mount:
                     write_record(mount.join("first"), first)
                     self.assertHolds(path, [("info", b"x" * 77), ("first", first)])
                     write_record(mount.join("second"), second, block=64 * 1024)
-                    write_record(mount.join("first"), anew, flags=0)
+                    write_record(mount.join("first"), new, flags=0)
                     found = stats(mount)
-                self.assertHolds(path, [("info", b"x" * 77), ("first", anew), ("second", second)])
+                self.assertHolds(path, [("info", b"x" * 77), ("first", new), ("second", second)])
                 total = 2 * len(first) + len(second)
                 through, locally = (found[f"{how}_written_bytes"] for how in ("forwarded", "local"))
                 self.assertEqual(through + locally, total)
                 self.assertGreater(through, total / 2)
 
     def test_two_mounts_on_one_job(self):
-        """The job's own counter says that it really was the job."""
+        """The job's own counter confirms that the job wrote the data."""
         socket = test_ranks.TestCase.foreign_job(self, 2)
         data = [some(24 * MIB + i, i) for i in range(2)]
         paths = [self.write(f"{i}.lime", b"") for i in range(2)]
@@ -84,11 +83,11 @@ class Good(TestCase):
         self.assertGreater(through, 24 * MIB)
 
     def test_requests_overtake_each_other(self):
-        """A stream whose requests come in another order is one all the same."""
+        """A stream is forwarded even if its requests arrive in another order."""
         data = some(48 * MIB, 1)
         path = self.write("c.lime", limetest.container([("data", bytes(len(data)))]))
         order = [*range(8), *(at for near in range(8, 28) for at in (near, near + 20))]
-        block = mmap.mmap(-1, MIB)  # begins at a page: the kernel makes one request of it
+        block = mmap.mmap(-1, MIB)  # page-aligned: the kernel makes one request of it
         with self.through(path, "ranks=2") as mount:
             with limetest.descriptor(mount.join("data"), os.O_WRONLY | os.O_DIRECT) as fd:
                 for at in order:
@@ -99,8 +98,8 @@ class Good(TestCase):
         self.assertHolds(path, [("data", data)])
 
     def test_written_again(self):
-        """An extent is begun in its middle, then at its beginning, and written over as a whole:
-        what was there first does not come last."""
+        """Writes begin in the middle of an extent, then at its start, then overwrite all of it: the
+        older data does not replace the newer."""
         extent, piece = 4 * MIB, 256 * 1024
         path = self.write("c.lime", limetest.container([("data", bytes(16 * MIB))]))
         want = bytearray(16 * MIB)
@@ -114,9 +113,9 @@ class Good(TestCase):
                     pwrite_all(fd, want[begin:min(begin + piece, end)], begin)
 
             with limetest.descriptor(mount.join("data"), os.O_RDWR | os.O_DIRECT) as fd:
-                for i in range(5):  # gathered from the next piece on
+                for i in range(5):  # the job gets data from the next piece on
                     write(first, first + piece, i)
-                write(first + piece, first + extent, 10)  # whole: its slot is free again
+                write(first + piece, first + extent, 10)  # full: its slot is freed
                 until(lambda: stats(mount)["forwarded_written_bytes"] >= extent - piece)
                 for i in range(5):
                     write(middle, middle + piece, 20 + i)
@@ -142,7 +141,7 @@ class Good(TestCase):
 
 
 class Job(TestCase):
-    """Records that are cut, removed and replaced while what was written to them is on its way."""
+    """Records are cut, removed and replaced while their data is on its way to the job."""
 
     OPTS = ("extent=1M", "window=16M", "forward_from=1M", "job_timeout=30", "stripe=64K")
     SIZE = 6 * MIB
@@ -160,7 +159,7 @@ class Job(TestCase):
         self.assertGreater(stats(mount)["forwarded_written_bytes"], nbytes, stats(mount))
 
     def test_streams_that_stop(self):
-        """Each in the middle of an extent: they do not keep the job from who comes next."""
+        """Streams that stop in the middle of an extent don't block the job for the next stream."""
         want, streams = bytearray(48 * MIB), 16
         path = self.write("big.lime", limetest.container([("data", bytes(want))]))
         some_bytes = some(MIB + 300000)
@@ -182,8 +181,8 @@ class Job(TestCase):
             want[at:at + 4 * MIB] = self.data[:4 * MIB]
         self.assertHolds(path, [("data", bytes(want))])
 
-    def test_cut_and_removed_while_it_is_on_its_way(self):
-        """What is gathered must not come back, or come to where something else is."""
+    def test_cut_and_removed_during_a_write(self):
+        """Buffered data of a cut record neither reappears nor overwrites another record."""
         with self.with_job() as mount:
             for i in range(10 if limetest.STRESS else 3):
                 n = 1000 + i
@@ -206,9 +205,9 @@ class Job(TestCase):
                 os.unlink(mount.join("other"))
         self.assertHolds(self.path, self.items)
 
-    def test_the_last_record_while_an_inner_one_is_replaced(self):
-        """Its bytes are on their way into a file that is no longer the container; or that is
-        refused."""
+    def test_last_record_while_an_inner_one_is_replaced(self):
+        """The last record keeps data on its way to the old file when an inner record is replaced,
+        or the replacement fails with EBUSY."""
         first, want = self.items[0][1], self.items[2][1]
         with self.with_job() as mount:
             fd = os.open(mount.join("last"), os.O_RDWR | os.O_DIRECT)
@@ -242,18 +241,18 @@ class Job(TestCase):
                          [(name, self.data) for name in ("one", "two", "three")])
         self.assertBytes(read(os.path.join(directory, "plain")), self.data)
 
-    def test_a_disk_that_is_full_by_and_by(self):
-        """Each time a little more room: wherever the end comes, the writer hears of it."""
+    def test_disk_full_at_various_places(self):
+        """The writer gets an error wherever in the data the disk becomes full."""
         fs = writelib.SmallFs(self, "tmpfs", 24)
         path = put(fs.join("c.lime"), limetest.container([A]))
         with self.with_job(source=path) as mount:
             for i in range(12 if limetest.STRESS else 4):
                 filler = fs.fill(MIB // 2 * (i % 8 + 2) + 4096 * i)
                 fd = os.open(mount.join("new"), os.O_WRONLY | os.O_CREAT | (i % 2 and os.O_DIRECT))
-                told = [self.succeeds((errno.ENOSPC, errno.EIO), *step)
-                        for step in ((pwrite_all, fd, self.data, 0),
-                                     *[(os.fsync, fd)][:i % 3], (os.close, fd))]
-                self.assertIn(False, told)
+                results = [self.succeeds((errno.ENOSPC, errno.EIO), *step)
+                           for step in ((pwrite_all, fd, self.data, 0),
+                                        *[(os.fsync, fd)][:i % 3], (os.close, fd))]
+                self.assertIn(False, results)
                 os.unlink(filler)
                 for name in sorted(os.listdir(mount))[1:]:
                     with contextlib.suppress(FileNotFoundError):
@@ -270,23 +269,23 @@ class Job(TestCase):
 
 
 class Faults(TestCase):
-    def while_written(self, harm, *opts, at=14 * MIB, nbytes=40 * MIB):
-        """A record is written, and harm(mount) done when it is half there; the container and the
-        mount, which goes on."""
+    def write_and_harm(self, harm, *opts, at=14 * MIB, nbytes=40 * MIB):
+        """Writes a record and calls harm(mount) when it is half written; returns the container, the
+        mount, which still works, and the data."""
         data = some(nbytes, 3)
         path = self.write("c.lime", limetest.container([("info", b"i")]))
         mount = self.through(path, *(opts or ["ranks=2"]))
-        # Around the kernel's cache: then the job has work at this moment.
+        # With O_DIRECT the job is working at this moment.
         write_record(mount.join("data"), data, flags=os.O_CREAT | os.O_DIRECT,
                      each=lambda done: harm(mount) if done == at else None)
         self.assertHolds(path, [("info", b"i"), ("data", data)])
         return path, mount, data
 
-    def test_a_rank_is_killed(self):
+    def test_rank_is_killed(self):
         def harm(mount):
             os.kill(random.Random(1).choice(pids_of(mount, "limefs-io")), signal.SIGKILL)
 
-        path, mount, data = self.while_written(harm)
+        path, mount, data = self.write_and_harm(harm)
         until(lambda: stats(mount)["job"]["connections"] >= 2, 60)
         serving(mount)
         before = stats(mount)["forwarded_written_bytes"]
@@ -296,8 +295,8 @@ class Faults(TestCase):
         mount.stop()
         self.assertHolds(path, [("info", b"i"), ("data", again)])
 
-    def test_the_job_stands_still(self):
-        """SIGSTOP: after job_timeout the daemon writes by itself."""
+    def test_job_is_stopped(self):
+        """After job_timeout of a job stopped by SIGSTOP the daemon writes the data itself."""
         stopped = []
 
         def harm(mount):
@@ -305,14 +304,14 @@ class Faults(TestCase):
             for pid in stopped:
                 os.kill(pid, signal.SIGSTOP)
 
-        _, mount, _ = self.while_written(harm)
+        _, mount, _ = self.write_and_harm(harm)
         for pid in stopped:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGCONT)
         mount.stop()
 
     def test_unmounted_with_a_record_open(self):
-        """SIGTERM in the middle: the container is good, the record is not there."""
+        """SIGTERM during a write leaves the container clean and without the record."""
         path = self.write("c.lime", limetest.container([("info", b"i")]))
         mount = self.through(path, "ranks=2")
         fd = os.open(mount.join("data"), os.O_WRONLY | os.O_CREAT | os.O_DIRECT)
@@ -337,8 +336,8 @@ class Faults(TestCase):
         mount.stop()
         self.assertHolds(path, [("info", b"i" * 99), ("data", data[:20 * MIB])])
 
-    def test_replaced_meanwhile(self):
-        """The ranks go on writing to the old file, the writer hears of it, the new one is whole."""
+    def test_replaced_during_a_write(self):
+        """The ranks go on with the old file, the writer gets an error, the new file is whole."""
         path = self.write("c.lime", limetest.container([("info", b"i")]))
         other = limetest.container([("other", b"o" * 1000)])
         mount = self.through(path, "ranks=2")
