@@ -1,5 +1,5 @@
-"""Large reads through the job on mounts that write: the bytes are those that were written last,
-and they do go through the job again once nobody writes there."""
+"""Large reads through the job on writable mounts: a read returns the last written data, and reads
+are forwarded again when no process writes to the record."""
 
 import contextlib
 import itertools
@@ -21,8 +21,8 @@ BLOCK = 256 * 1024
 PAGE = 4096
 
 
-def read_around(path, block=MIB):
-    """All of it, around the kernel's cache."""
+def read_uncached(path, block=MIB):
+    """Reads a whole file with O_DIRECT."""
     with limetest.descriptor(path, os.O_RDONLY | os.O_DIRECT) as fd:
         with mmap.mmap(-1, block) as buffer:
             data = b""
@@ -37,12 +37,11 @@ class TestCase(test_write_ranks.TestCase):
     def with_job(self, source, *opts, ranks=2):
         return self.through(source, f"ranks={ranks}", *opts)
 
-    def forwarded(self, mount, name, data):
-        """Reads it until most of it has come through the job: soon, as nobody writes. Each
-        time, it is right."""
+    def read_until_forwarded(self, mount, name, data):
+        """Reads the record until most of it comes through the job; the data is right each time."""
         def most():
             before = stats(mount)["forwarded_bytes"]
-            self.assertBytes(read_around(mount.join(name)), data, name)
+            self.assertBytes(read_uncached(mount.join(name)), data, name)
             return stats(mount)["forwarded_bytes"] - before > len(data) // 2
         until(most, 30)
 
@@ -57,48 +56,48 @@ class Content(TestCase):
         inner, last = some(5 * MIB + 77, 1), some(6 * MIB + 5, 2)
         path = self.write(f"{ranks}.lime", limetest.container([("inner", inner), ("last", last)]))
         with self.with_job(path, ranks=ranks) as mount:
-            self.forwarded(mount, "inner", inner)
-            self.forwarded(mount, "last", last)
+            self.read_until_forwarded(mount, "inner", inner)
+            self.read_until_forwarded(mount, "last", last)
 
             part = some(3 * MIB, 3)  # in place
             with open(mount.join("inner"), "r+b", buffering=0) as file:
                 pwrite_all(file.fileno(), part, MIB + 1)
             inner = inner[:MIB + 1] + part + inner[MIB + 1 + len(part):]
-            self.forwarded(mount, "inner", inner)
-            self.forwarded(mount, "last", last)
+            self.read_until_forwarded(mount, "inner", inner)
+            self.read_until_forwarded(mount, "last", last)
 
             new = some(7 * MIB + 3, 4)  # appended
             put(mount.join("new"), new)
-            self.forwarded(mount, "new", new)
-            self.forwarded(mount, "inner", inner)
+            self.read_until_forwarded(mount, "new", new)
+            self.read_until_forwarded(mount, "inner", inner)
 
             os.truncate(mount.join("new"), 4 * MIB + 1)  # cut
             new = new[:4 * MIB + 1]
-            self.forwarded(mount, "new", new)
-            os.truncate(mount.join("new"), 6 * MIB)  # longer again, with nothing
+            self.read_until_forwarded(mount, "new", new)
+            os.truncate(mount.join("new"), 6 * MIB)  # longer again, with zeros
             new = new.ljust(6 * MIB, b"\0")
-            self.forwarded(mount, "new", new)
+            self.read_until_forwarded(mount, "new", new)
             with open(mount.join("new"), "ab", buffering=0) as file:
                 writelib.write_all(file.fileno(), part)
             new += part
-            self.forwarded(mount, "new", new)
+            self.read_until_forwarded(mount, "new", new)
 
-            inner = some(len(inner), 5)  # anew, of the same length
+            inner = some(len(inner), 5)  # rewritten with the same length
             put(mount.join("inner"), inner)
-            self.forwarded(mount, "inner", inner)
-            inner = some(8 * MIB + 11, 6)  # of another length: another file is the container
+            self.read_until_forwarded(mount, "inner", inner)
+            inner = some(8 * MIB + 11, 6)  # with another length: the container is a new file
             put(mount.join("inner"), inner)
-            self.forwarded(mount, "inner", inner)
-            self.forwarded(mount, "last", last)
-            self.forwarded(mount, "new", new)
+            self.read_until_forwarded(mount, "inner", inner)
+            self.read_until_forwarded(mount, "last", last)
+            self.read_until_forwarded(mount, "new", new)
 
-            for flag in (b"1", b"0"):  # headers alone
+            for flag in (b"1", b"0"):  # changes headers only
                 os.setxattr(mount.join("last"), "user.lime.mb", flag)
-                self.forwarded(mount, "last", last)
+                self.read_until_forwarded(mount, "last", last)
             os.unlink(mount.join("new"))
-            other = some(5 * MIB, 7)  # in its place
+            other = some(5 * MIB, 7)  # at the place of the removed record
             put(mount.join("other"), other)
-            self.forwarded(mount, "other", other)
+            self.read_until_forwarded(mount, "other", other)
         self.assertHolds(path, [("inner", inner), ("last", last), ("other", other)])
 
     def test_through_the_page_cache(self):
@@ -116,11 +115,11 @@ class Content(TestCase):
             until(again, 30)
 
     def test_a_record_is_read_while_another_one_grows(self):
-        """The record that nobody writes to comes through the job all the time."""
+        """Reads of an unchanged record stay forwarded while another record grows."""
         data = some(12 * MIB, 1)
         path = self.write("c.lime", limetest.container([("data", data)]))
         with self.with_job(path) as mount:
-            self.forwarded(mount, "data", data)
+            self.read_until_forwarded(mount, "data", data)
             written = b""
 
             def append():
@@ -134,14 +133,14 @@ class Content(TestCase):
                 with limetest.meanwhile(append):
                     until(lambda: len(written) >= 2 * MIB, 30)
                     for _ in range(3):
-                        self.forwarded(mount, "data", data)
-            self.forwarded(mount, "new", written)
+                        self.read_until_forwarded(mount, "data", data)
+            self.read_until_forwarded(mount, "new", written)
         self.assertHolds(path, [("data", data), ("new", written)])
 
 
 class Oracle(TestCase):
-    """Each page says which write it comes from. What is read is not older than the last write to
-    that block that had ended before, and not younger than the last one that has begun since."""
+    """Each page contains the number of its write. A read returns data not older than the last write
+    of that block that ended before it, and not newer than the last one that had begun after it."""
     BLOCKS = 32
 
     def block(self, number, version):
@@ -149,7 +148,7 @@ class Oracle(TestCase):
                         for i in range(BLOCK // PAGE))
 
     def run_oracle(self, rounds, ranks, writers=1, *opts, forwarded=0):
-        """So many rounds, and more until so many bytes were forwarded."""
+        """Runs at least `rounds` rounds, and until `forwarded` bytes were forwarded."""
         first = b"".join(self.block(i, 0) for i in range(self.BLOCKS))
         path = self.write("c.lime", limetest.container([("info", b"i" * 100), ("data", first)]))
         ended, begun = [0] * self.BLOCKS, [0] * self.BLOCKS
@@ -195,7 +194,7 @@ class Oracle(TestCase):
             self.assertEqual(begun, ended)
             self.assertGreater(sum(ended), 0)
             data = b"".join(self.block(i, ended[i]) for i in range(self.BLOCKS))
-            self.forwarded(mount, "data", data)
+            self.read_until_forwarded(mount, "data", data)
 
     def test_a_writer_and_readers(self):
         for ranks in (1, 2, 3, 4):
@@ -206,7 +205,7 @@ class Oracle(TestCase):
         self.run_oracle(300 if limetest.STRESS else 20, 2, 3)
 
     def test_writers_that_pause(self):
-        """Reads are forwarded in between."""
+        """Reads are forwarded in the writers' pauses."""
         self.run_oracle(600 if limetest.STRESS else 60, 2, 1, "forward_from=256K",
                         forwarded=2 * self.BLOCKS * BLOCK)
 

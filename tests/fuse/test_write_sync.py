@@ -1,5 +1,5 @@
-"""What fsync() and close() say of bytes that were written with a job behind the mount: which are on
-the disk, and which may be lost."""
+"""fsync() and close() on a mount with a job: success means that the data is on the disk; data that
+may be lost is reported."""
 
 import concurrent.futures
 import errno
@@ -18,15 +18,15 @@ from faults import DAEMON, Faults
 from test_ranks import serving, stats
 from writelib import MIB, put, read, until, write_direct
 
-WAIT = 60 * limetest.SLOWNESS  # seconds, for what comes at once
-FIRST = 144  # where a container's first record is
+WAIT = 60 * limetest.SLOWNESS  # seconds, for events that are due at once
+FIRST = 144  # offset of the first record's data
 SECOND = FIRST + 8 * MIB + 144
 
 
 @limetest.needs_fuse
 class TestCase(writelib.TestCase):
-    """A job made of one thread, and containers of two records each: to sync the one does not keep
-    the kernel from writing to the other."""
+    """A job made of one thread, and containers of two records: while one record is synced, the
+    kernel can write to the other."""
 
     TIMEOUT = 5
     OPTS = ("extent=1M", "window=16M", "forward_from=1M")
@@ -44,15 +44,15 @@ class TestCase(writelib.TestCase):
         return serving(self.rw(self.directory, f"job={self.socket}", f"job_timeout={self.TIMEOUT}",
                                **kw))
 
-    def opened(self, mount, name):
-        """Around the kernel's cache: what is written is the daemon's then."""
+    def open_uncached(self, mount, name):
+        """Opens with O_DIRECT: when a write returns, the daemon has the data."""
         fd = os.open(mount.join(name), os.O_RDWR | os.O_DIRECT)
         self.addCleanup(os.close, fd)
         return fd
 
 
 class Held(TestCase):
-    """A job that does not answer until it may."""
+    """A job that delays its answers to HELD requests until go_on is set."""
 
     HELD = SYNC
 
@@ -69,12 +69,13 @@ class Held(TestCase):
 
 
 class Gathered(Held):
-    def test_while_somebody_else_syncs(self):
-        """He takes the mark that something was written, and does not bring that to the disk."""
+    def test_during_another_sync(self):
+        """fsync syncs data that was buffered during another fsync, which cleared the dirty flag but
+        did not sync that data."""
         faults, path = Faults(self.directory), os.path.join(self.directory, "a")
         self.job.handle = self.held
         mount = self.mounted(env=faults.environment())
-        fd, other = (self.opened(mount, f"a/{name}") for name in ("data", "other"))
+        fd, other = (self.open_uncached(mount, f"a/{name}") for name in ("data", "other"))
         write_direct(fd, self.data)
         syncer = threading.Thread(target=os.fsync, args=(other,))
         syncer.start()
@@ -82,18 +83,18 @@ class Gathered(Held):
         write_direct(fd, self.data[:MIB // 2], 4 * MIB)
         self.go_on.set()
         syncer.join()
-        self.assertEqual(read(path)[FIRST + 4 * MIB:][:MIB // 2], bytes(MIB // 2))  # gathered
+        self.assertEqual(read(path)[FIRST + 4 * MIB:][:MIB // 2], bytes(MIB // 2))  # still buffered
         faults.count(DAEMON)
         os.fsync(fd)
         self.assertEqual(faults.counts().get("fsync", 0), 1)
         self.assertEqual(read(path)[FIRST + 4 * MIB:][:MIB // 2], self.data[:MIB // 2])
         faults.count(DAEMON)
-        os.fsync(fd)  # all is there
+        os.fsync(fd)  # nothing is left to sync
         self.assertEqual(faults.counts().get("fsync", 0), 0)
 
 
 class Ending(TestCase):
-    """A job that takes no more work, and is not gone yet."""
+    """A job that is ending and accepts no more work."""
 
     def ending(self, job, connection, opcode, tag, payload):
         if opcode == SYNC:
@@ -104,17 +105,17 @@ class Ending(TestCase):
         faults, path = Faults(self.directory), os.path.join(self.directory, "a")
         self.job.handle = self.ending
         mount = self.mounted(env=faults.environment())
-        fd = self.opened(mount, "a/data")
+        fd = self.open_uncached(mount, "a/data")
         write_direct(fd, self.data)
         faults.count(DAEMON)
         os.fsync(fd)
         self.assertEqual(faults.counts().get("fsync", 0), 1)
         self.assertEqual(read(path)[FIRST:][:len(self.data)], self.data)
 
-    def test_on_other_hosts_it_is_lost(self):
+    def test_data_on_other_hosts_is_lost(self):
         self.job.hosts, self.job.handle = 2, self.ending
         mount = self.mounted()
-        fd = self.opened(mount, "a/data")
+        fd = self.open_uncached(mount, "a/data")
         write_direct(fd, self.data)
         self.assertErrno(errno.EIO, os.fsync, fd)
         os.fsync(fd)
@@ -122,15 +123,15 @@ class Ending(TestCase):
 
 class TimesOfChange(Held):
     HELD = WRITE
-    TIMEOUT = 60  # seconds, until the job is given up
-    OPTS = ("extent=1M", "window=4M", "forward_from=1M")  # two extents to be written
+    TIMEOUT = 60  # seconds until the daemon gives up the job
+    OPTS = ("extent=1M", "window=4M", "forward_from=1M")  # two extents can be in flight
 
-    def test_who_writes_is_not_waited_for(self):
-        """The kernel tells when a record was changed between writes, and sends no more of them
-        until it is answered."""
+    def test_mtime_updates_do_not_wait_for_a_write(self):
+        """The daemon answers the kernel's mtime updates while a write waits for the job; the kernel
+        sends no more writes of the record until then."""
         self.job.handle = self.held
         mount = self.mounted()
-        fd, other = self.opened(mount, "a/data"), os.open(mount.join("a/other"), os.O_RDWR)
+        fd, other = self.open_uncached(mount, "a/data"), os.open(mount.join("a/other"), os.O_RDWR)
         self.addCleanup(os.close, other)
         writer = threading.Thread(target=write_direct, args=(fd, self.data + self.data))
         writer.start()
@@ -145,8 +146,8 @@ class TimesOfChange(Held):
         writer.join()
 
 
-class Patience(TestCase):
-    """A disk may take its time for what it is to bring to its platters."""
+class SlowSync(TestCase):
+    """The daemon does not give up a job that is slow because its disk syncs data."""
 
     TIMEOUT = 0.5
     LIMIT = TIMEOUT + MIB / 50e6
@@ -158,10 +159,10 @@ class Patience(TestCase):
     def synced(self):
         return self.job.requests.count(SYNC)
 
-    def test_after_a_quiet_minute(self):
-        """Nothing was heard of the job for long, as it was asked for nothing."""
+    def test_idle_job(self):
+        """A job without requests sends nothing for a long time and is not given up."""
         mount = self.mounted()
-        fd = self.opened(mount, "a/data")
+        fd = self.open_uncached(mount, "a/data")
         write_direct(fd, self.data)
         until(lambda: self.job.writes)
         time.sleep(12 * self.LIMIT + 0.2)
@@ -174,8 +175,8 @@ class Patience(TestCase):
         self.assertGreater(len(self.job.writes), written)
         self.assertNeverGivenUp(mount)
 
-    def test_others_wait_for_it(self):
-        """For longer than any of them might take alone: to read, to write, and to open."""
+    def test_requests_during_a_long_sync(self):
+        """Reads, writes and opens wait for a sync longer than the limit of a single request."""
         syncing = threading.Event()
 
         def handle(job, connection, opcode, tag, payload):
@@ -185,10 +186,11 @@ class Patience(TestCase):
             return job.answer(connection, opcode, tag, payload)
 
         self.job.handle = handle
-        put(os.path.join(self.directory, "b"),  # more than is read ahead of who reads 4 MiB again
+        put(os.path.join(self.directory, "b"),  # more than the readahead after a read of 4 MiB
             limetest.container([("data", bytes(32 * MIB)), ("other", bytes(8 * MIB))]))
         mount = self.mounted()
-        fd, reader, writer = (self.opened(mount, name) for name in ("a/data", "b/data", "b/other"))
+        names = "a/data", "b/data", "b/other"
+        fd, reader, writer = (self.open_uncached(mount, name) for name in names)
         write_direct(fd, self.data)
         until(lambda: os.pread(reader, 4 * MIB, 0) == bytes(4 * MIB) and self.job.reads)
         with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -205,8 +207,8 @@ class Patience(TestCase):
         self.assertNeverGivenUp(mount)
 
 
-class Crowd(TestCase):
-    """A job has 64 requests in flight, and not one more: EAGAIN."""
+class RequestLimit(TestCase):
+    """A job that accepts 64 requests in flight and answers EAGAIN to any more."""
 
     RECORDS = 76  # there are 80 threads
 
@@ -216,7 +218,7 @@ class Crowd(TestCase):
         self.job.handle = self.handle
 
     def handle(self, job, connection, opcode, tag, payload):
-        """Holds each SYNC."""
+        """Delays the answer to each SYNC."""
         if len(self.held) >= 64:
             self.refused += 1
             return error(errno.EAGAIN, "too many requests in flight")
@@ -233,7 +235,8 @@ class Crowd(TestCase):
         connection.sendall(HEADER.pack(MAGIC, self.job.version, opcode, 1, len(reply), tag) + reply)
 
     def refuse_once(self, opcode):
-        """While there is something else in flight; what of this kind has come then, in a list."""
+        """Refuses the next request of this kind while another one is in flight; returns a list that
+        then has its payload."""
         came = []
 
         def handle(job, connection, code, tag, payload):
@@ -242,25 +245,25 @@ class Crowd(TestCase):
             if came:
                 return job.answer(connection, code, tag, payload)
             self.reply(connection, code, tag, error(errno.EAGAIN))
-            came.append(payload)  # the test goes on, and what it sends then comes later
+            came.append(payload)  # last, as the test goes on when it sees this
             return None
 
         self.job.handle = handle
         return came
 
-    def test_many_at_once(self):
-        """More than a job takes: they wait for each other."""
+    def test_many_concurrent_syncs(self):
+        """More syncs than the job accepts wait for each other."""
         names = [f"{i:02d}" for i in range(self.RECORDS)]
         put(os.path.join(self.directory, "many"),
             limetest.container([("data", bytes(8 * MIB)), *((name, b"small") for name in names)]))
         mount = self.mounted()
-        fds = [self.opened(mount, f"many/{name}") for name in ("data", *names)]
+        fds = [self.open_uncached(mount, f"many/{name}") for name in ("data", *names)]
         write_direct(fds[0], self.data)
         with concurrent.futures.ThreadPoolExecutor(len(names)) as pool:
             syncs = [pool.submit(os.fsync, fd) for fd in fds[1:]]
             seen, rounds = 0, 0
             until(lambda: self.held)
-            while rounds < 5000:  # of the daemon's: who could come has come
+            while rounds < 5000:  # of stats: all requests that can arrive have arrived
                 rounds = rounds + 1 if len(self.held) == seen else 0
                 seen = len(self.held)
                 stats(mount)
@@ -272,9 +275,9 @@ class Crowd(TestCase):
         self.assertEqual(self.refused, 0)
         self.assertEqual(stats(mount)["job"]["connections"], 1)
 
-    def test_a_sync_that_is_refused(self):
+    def test_refused_sync(self):
         mount = self.mounted()
-        fds = [self.opened(mount, f"{name}/data") for name in "ab"]
+        fds = [self.open_uncached(mount, f"{name}/data") for name in "ab"]
         for fd in fds:
             write_direct(fd, self.data)
         with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -290,10 +293,10 @@ class Crowd(TestCase):
                 each.result()
         self.assertEqual(stats(mount)["job"]["connections"], 1)
 
-    def test_a_close_that_is_refused(self):
-        """The job has the container open still; so it is asked once more."""
+    def test_refused_close(self):
+        """The daemon repeats a refused CLOSE, as the job still has the container open."""
         mount = self.mounted()
-        fd = self.opened(mount, "a/data")
+        fd = self.open_uncached(mount, "a/data")
         longer = os.open(mount.join("b/data"), os.O_RDWR | os.O_DIRECT)
         self.job.handle = FakeJob.answer
         for each in (fd, longer):
@@ -304,7 +307,7 @@ class Crowd(TestCase):
             first = pool.submit(os.fsync, fd)
             until(lambda: self.held)
             came = self.refuse_once(CLOSE)
-            os.ftruncate(longer, 8 * MIB - 100)  # the container is another file then
+            os.ftruncate(longer, 8 * MIB - 100)  # this makes the container a new file
             os.close(longer)
             until(lambda: came)
             self.release()
@@ -312,8 +315,8 @@ class Crowd(TestCase):
         until(lambda: struct.unpack("<I", came[0])[0] not in self.job.files)
 
 
-# In the place of mpirun: it says that its ranks are on two hosts, hangs up when there is a file,
-# and is slow to end.
+# Replaces mpirun: reports ranks on two hosts, closes the connection when the file {end} exists, and
+# ignores SIGTERM.
 MPIRUN = """#!{python}
 import os, signal, sys, time
 sys.path.insert(0, {lib!r})
@@ -331,14 +334,14 @@ signal.pause()
 
 
 class Lost(TestCase):
-    def test_while_the_job_is_being_ended(self):
-        """What it had not synced on other hosts may be lost, and who asks then hears of it."""
+    def test_job_is_ending(self):
+        """Data not synced on other hosts may be lost: fsync reports EIO once for each container."""
         end, program = (os.path.join(self.tempdir(), name) for name in ("end", "mpirun"))
         put(program, MPIRUN.format(python=sys.executable, end=end,
                                    lib=os.path.dirname(limetest.__file__)).encode())
         os.chmod(program, 0o755)
         mount = serving(self.rw(self.directory, "ranks=2", f"mpirun={program}", timeout=60))
-        synced, lost, never = (self.opened(mount, f"{name}/data") for name in "abc")
+        synced, lost, never = (self.open_uncached(mount, f"{name}/data") for name in "abc")
         for fd in (synced, lost):
             write_direct(fd, self.data)
         os.fsync(synced)
