@@ -1,17 +1,16 @@
 /*
- * fault.c - one call of the daemon, of a rank, or of lime, fails as a test asks for
- * (tests/lib/faults.py)
+ * fault.c - make one call of the daemon, a rank or lime fail in tests (tests/lib/faults.py)
  *
- * Preloaded (LD_PRELOAD) into all processes of a mount. Calls count whose file, or a directory
- * or path that they are given, lies in FAULT_FOLDER: those on the container and what is made
- * beside it; so nothing of libfuse's, MPI's or the window's. FAULT_CONTROL is a file of struct
- * control that the test and these processes have mapped.
+ * Preloaded (LD_PRELOAD) into all processes of a mount. Only calls on files and paths inside
+ * FAULT_FOLDER count: those on the container and its temporary files, but none of libfuse, MPI
+ * or the window. FAULT_CONTROL is a file with a struct control, which the test and these
+ * processes map.
  *
- * FAULT_LATER: by how many seconds their clock is ahead. FAULT_NO_LINKS, if set: their file
- * system has no hard links.
+ * FAULT_LATER: seconds by which the clock of the processes is ahead. FAULT_NO_LINKS, if set:
+ * the file system has no hard links.
  *
- * What does not pass through libc can't be failed here: io_submit() and io_uring, which nothing
- * of ours uses, and the inside of glibc, as its aio_write() is.
+ * Calls that bypass libc can't fail here: io_submit() and io_uring, which limefs does not use,
+ * and calls inside glibc, such as those of aio_write().
  */
 #undef _FILE_OFFSET_BITS /* both names of each function are defined here */
 #define _GNU_SOURCE
@@ -89,26 +88,26 @@ static const char *const names[] = {
 };
 
 enum how {
-    HOW_FAIL,   /* nothing is done */
-    HOW_SHORT,  /* half of it is done, which is no error */
-    HOW_TORN,   /* half of it is done, and that is an error */
-    HOW_HANG,   /* nothing is done until the test disarms it; then all of it is */
-    HOW_RENAME, /* two names change places, or one is given; then all of it is done */
-    HOW_CHANGE, /* a byte of a file is changed; then all of it is done */
+    HOW_FAIL,   /* does nothing and fails */
+    HOW_SHORT,  /* does half of the bytes and returns their number */
+    HOW_TORN,   /* does half of the bytes and fails */
+    HOW_HANG,   /* waits until the test disarms the fault, then does the call */
+    HOW_RENAME, /* renames or exchanges two names, then does the call */
+    HOW_CHANGE, /* changes a byte of a file, then does the call */
 };
 
-#define WHO_ANY (-2)
+#define PROCESS_ANY (-2)
 
-/* As tests/lib/faults.py has it. */
+/* tests/lib/faults.py has the same layout. */
 struct control {
-    char call[24]; /* that is to fail; "*": each */
-    int32_t who;  /* 0: the daemon, 1 + r: rank r, -1: lime, -2: any; only theirs are counted */
-    int32_t code; /* errno */
+    char call[24];   /* the failing call; "*": any */
+    int32_t process; /* 0: the daemon, 1 + r: rank r, -1: lime, -2: any */
+    int32_t code;    /* errno */
     int32_t how;
-    int32_t lasts;   /* so do all that follow */
-    uint64_t nth;    /* from 1; 0: none */
-    uint64_t struck; /* so often */
-    uint64_t total;  /* calls of all kinds */
+    int32_t lasts;   /* later calls fail, too */
+    uint64_t nth;    /* number of the failing call, from 1; 0: none */
+    uint64_t struck; /* number of faults so far */
+    uint64_t total;  /* number of calls of all kinds */
     struct {
         char names[2][512];
         int64_t flags; /* of renameat2() */
@@ -122,18 +121,18 @@ struct control {
 static struct control *control;
 static const char *directory;
 static size_t directory_len;
-static int32_t self;
+static int32_t this_process;
 
-/* The daemon is called limefs, and so is its supervisor, which touches no container. */
-static bool is_one(int32_t *who)
+/* The supervisor is called limefs, too, but accesses no container. */
+static bool is_counted_program(int32_t *process)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     if (strcmp(program_invocation_short_name, "limefs") == 0)
-        *who = 0;
+        *process = 0;
     else if (rank && strcmp(program_invocation_short_name, "limefs-io") == 0)
-        *who = 1 + atoi(rank);
+        *process = 1 + atoi(rank);
     else if (strcmp(program_invocation_short_name, "lime") == 0)
-        *who = -1;
+        *process = -1;
     else
         return false;
     return true;
@@ -143,7 +142,7 @@ __attribute__((constructor)) static void begin(void)
 {
     const char *path = getenv("FAULT_CONTROL");
     directory = getenv("FAULT_FOLDER");
-    if (!path || !directory || !is_one(&self))
+    if (!path || !directory || !is_counted_program(&this_process))
         return;
     directory_len = strlen(directory);
     long fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CLOEXEC);
@@ -151,7 +150,7 @@ __attribute__((constructor)) static void begin(void)
         fd < 0 ? MAP_FAILED
                : mmap(NULL, sizeof *control, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
     if (map == MAP_FAILED)
-        abort(); /* a test that tests nothing */
+        abort(); /* without faults the test would test nothing */
     syscall(SYS_close, fd);
     struct control *found = map;
     for (int i = 0; i < CALL_COUNT; i++)
@@ -159,15 +158,15 @@ __attribute__((constructor)) static void begin(void)
     control = found;
 }
 
-/* ---- whose file is it? ---- */
+/* ---- which files count ---- */
 
-static bool lies_inside(const char *path)
+static bool is_inside(const char *path)
 {
     return strncmp(path, directory, directory_len) == 0 &&
            (path[directory_len] == '/' || path[directory_len] == '\0');
 }
 
-static bool is_ours(int fd)
+static bool counts(int fd)
 {
     char link[64], path[PATH_MAX];
     if (!control || fd < 0)
@@ -179,23 +178,23 @@ static bool is_ours(int fd)
     if (n < 0)
         return false;
     path[n] = '\0';
-    return lies_inside(path);
+    return is_inside(path);
 }
 
-static bool is_our_path(int dir, const char *path)
+static bool path_counts(int dir, const char *path)
 {
     int fd;
     if (!control)
         return false;
     if (sscanf(path, "/proc/self/fd/%d", &fd) == 1)
-        return is_ours(fd);
-    return path[0] == '/' ? lies_inside(path) : is_ours(dir);
+        return counts(fd);
+    return path[0] == '/' ? is_inside(path) : counts(dir);
 }
 
-/* ---- is it the one? ---- */
+/* ---- faults ---- */
 
-/* Renames as root, whoever this thread acts for: back, every other time. Two threads may do it
- * in the other order: what is renamed back replaces nothing. */
+/* Renames as root, whatever the thread's fsuid is, and renames back every other time. Two
+ * threads can do this in the wrong order, so renaming back never replaces a file. */
 static void rename_once(void)
 {
     int before = errno;
@@ -210,7 +209,7 @@ static void rename_once(void)
     errno = before;
 }
 
-/* The byte at 1000, of the first name. */
+/* Changes the byte at offset 1000 of the first file. */
 static void change_once(void)
 {
     static const char *const bytes = "ab";
@@ -222,11 +221,11 @@ static void change_once(void)
     errno = before;
 }
 
-/* True: the call fails, and errno says how. *n, where something can be done by half, is what is
- * to be done of it all the same; 0: nothing. */
-static bool strikes(enum call call, bool ours, size_t *n)
+/* Returns whether the call fails, with errno set. For calls that transfer bytes, sets *n to
+ * the number of bytes to transfer anyway. */
+static bool strike(enum call call, bool counted, size_t *n)
 {
-    if (!ours || (control->who != self && control->who != WHO_ANY))
+    if (!counted || (control->process != this_process && control->process != PROCESS_ANY))
         return false;
     uint64_t count = __atomic_add_fetch(&control->calls[call].count, 1, __ATOMIC_SEQ_CST);
     uint64_t total = __atomic_add_fetch(&control->total, 1, __ATOMIC_SEQ_CST);
@@ -251,7 +250,7 @@ static bool strikes(enum call call, bool ours, size_t *n)
         return false;
     }
     if (control->how != HOW_FAIL && (!n || *n < 2))
-        return false; /* nothing to be done by half */
+        return false; /* the call can't be done by half */
     __atomic_add_fetch(&control->struck, 1, __ATOMIC_SEQ_CST);
     if (n)
         *n = control->how == HOW_FAIL ? 0 : *n / 2;
@@ -259,37 +258,36 @@ static bool strikes(enum call call, bool ours, size_t *n)
     return control->how != HOW_SHORT;
 }
 
-/* One function, under both of its names. */
+/* Defines the function's second name. */
 #define TWIN(name) __attribute__((alias(#name)))
 
-static int failed(enum call call, bool ours)
+static int failed(enum call call, bool counted)
 {
-    return strikes(call, ours, NULL) ? -1 : 0;
+    return strike(call, counted, NULL) ? -1 : 0;
 }
 
-/* A function that does all or nothing, and one whose bytes, n, can be done by half. */
-#define WRAP(type, name, ours, parameters, arguments)                 \
-    type name parameters                                              \
-    {                                                                 \
-        REAL(name);                                                   \
-        return failed(CALL_##name, ours) ? (type)-1 : real arguments; \
+/* WRAP is for a call that does all or nothing, WRAP_PART for one that can do less than n. */
+#define WRAP(type, name, counted, parameters, arguments)                 \
+    type name parameters                                                 \
+    {                                                                    \
+        REAL(name);                                                      \
+        return failed(CALL_##name, counted) ? (type)-1 : real arguments; \
     }
-#define WRAP_PART(type, name, ours, parameters, arguments)                 \
-    type name parameters                                                   \
-    {                                                                      \
-        REAL(name);                                                        \
-        return strikes(CALL_##name, ours, &n) ? (type)-1 : real arguments; \
+#define WRAP_PART(type, name, counted, parameters, arguments)                \
+    type name parameters                                                     \
+    {                                                                        \
+        REAL(name);                                                          \
+        return strike(CALL_##name, counted, &n) ? (type)-1 : real arguments; \
     }
 
 /* ---- bytes ---- */
 
-WRAP_PART(ssize_t, pread, is_ours(fd), (int fd, void *buf, size_t n, off_t at),
-          (fd, buf, n, at))
+WRAP_PART(ssize_t, pread, counts(fd), (int fd, void *buf, size_t n, off_t at), (fd, buf, n, at))
 
 ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
 {
     REAL(pwrite);
-    if (!strikes(CALL_pwrite, is_ours(fd), &n))
+    if (!strike(CALL_pwrite, counts(fd), &n))
         return real(fd, buf, n, at);
     int code = errno;
     if (n)
@@ -298,37 +296,37 @@ ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
     return -1;
 }
 
-WRAP(ssize_t, preadv, is_ours(fd), (int fd, const struct iovec *parts, int count, off_t at),
+WRAP(ssize_t, preadv, counts(fd), (int fd, const struct iovec *parts, int count, off_t at),
      (fd, parts, count, at))
-WRAP(ssize_t, pwritev, is_ours(fd), (int fd, const struct iovec *parts, int count, off_t at),
+WRAP(ssize_t, pwritev, counts(fd), (int fd, const struct iovec *parts, int count, off_t at),
      (fd, parts, count, at))
-WRAP_PART(ssize_t, read, is_ours(fd), (int fd, void *buf, size_t n), (fd, buf, n))
-WRAP_PART(ssize_t, write, is_ours(fd), (int fd, const void *buf, size_t n), (fd, buf, n))
-WRAP(int, fsync, is_ours(fd), (int fd), (fd))
-WRAP(int, fdatasync, is_ours(fd), (int fd), (fd))
-WRAP(int, sync_file_range, is_ours(fd), (int fd, off64_t from, off64_t to, unsigned flags),
+WRAP_PART(ssize_t, read, counts(fd), (int fd, void *buf, size_t n), (fd, buf, n))
+WRAP_PART(ssize_t, write, counts(fd), (int fd, const void *buf, size_t n), (fd, buf, n))
+WRAP(int, fsync, counts(fd), (int fd), (fd))
+WRAP(int, fdatasync, counts(fd), (int fd), (fd))
+WRAP(int, sync_file_range, counts(fd), (int fd, off64_t from, off64_t to, unsigned flags),
      (fd, from, to, flags))
-WRAP(int, ftruncate, is_ours(fd), (int fd, off_t size), (fd, size))
-WRAP(int, futimens, is_ours(fd), (int fd, const struct timespec times[2]), (fd, times))
-WRAP(int, fallocate, is_ours(fd), (int fd, int mode, off_t at, off_t n), (fd, mode, at, n))
-WRAP_PART(ssize_t, copy_file_range, is_ours(to),
+WRAP(int, ftruncate, counts(fd), (int fd, off_t size), (fd, size))
+WRAP(int, futimens, counts(fd), (int fd, const struct timespec times[2]), (fd, times))
+WRAP(int, fallocate, counts(fd), (int fd, int mode, off_t at, off_t n), (fd, mode, at, n))
+WRAP_PART(ssize_t, copy_file_range, counts(to),
           (int from, off64_t *from_at, int to, off64_t *to_at, size_t n, unsigned flags),
           (from, from_at, to, to_at, n, flags))
 
 struct dirent *readdir(DIR *stream)
 {
     REAL(readdir);
-    return failed(CALL_readdir, is_ours(dirfd(stream))) ? NULL : real(stream);
+    return failed(CALL_readdir, counts(dirfd(stream))) ? NULL : real(stream);
 }
 
 struct dirent64 *readdir64(DIR *stream)
 {
-    return (struct dirent64 *)readdir(stream); /* one structure by two names */
+    return (struct dirent64 *)readdir(stream); /* the two structures are the same */
 }
 
 /* ---- names ---- */
 
-static mode_t mode_of(int flags, va_list *args)
+static mode_t get_mode(int flags, va_list *args)
 {
     return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(*args, mode_t) : 0;
 }
@@ -338,9 +336,9 @@ int open(const char *path, int flags, ...)
     REAL(open);
     va_list args;
     va_start(args, flags);
-    mode_t mode = mode_of(flags, &args);
+    mode_t mode = get_mode(flags, &args);
     va_end(args);
-    return failed(CALL_open, is_our_path(-1, path)) ? -1 : real(path, flags, mode);
+    return failed(CALL_open, path_counts(-1, path)) ? -1 : real(path, flags, mode);
 }
 
 int openat(int dir, const char *path, int flags, ...)
@@ -348,74 +346,74 @@ int openat(int dir, const char *path, int flags, ...)
     REAL(openat);
     va_list args;
     va_start(args, flags);
-    mode_t mode = mode_of(flags, &args);
+    mode_t mode = get_mode(flags, &args);
     va_end(args);
-    return failed(CALL_openat, is_our_path(dir, path)) ? -1 : real(dir, path, flags, mode);
+    return failed(CALL_openat, path_counts(dir, path)) ? -1 : real(dir, path, flags, mode);
 }
 
-WRAP(int, mkostemp, is_our_path(-1, path), (char *path, int flags), (path, flags))
+WRAP(int, mkostemp, path_counts(-1, path), (char *path, int flags), (path, flags))
 int linkat(int from, const char *old, int to, const char *new, int flags)
 {
     REAL(linkat);
-    bool ours = is_our_path(to, new);
-    if (ours && getenv("FAULT_NO_LINKS")) {
+    bool counted = path_counts(to, new);
+    if (counted && getenv("FAULT_NO_LINKS")) {
         errno = EPERM;
         return -1;
     }
-    return failed(CALL_linkat, ours) ? -1 : real(from, old, to, new, flags);
+    return failed(CALL_linkat, counted) ? -1 : real(from, old, to, new, flags);
 }
 
-WRAP(int, renameat, is_our_path(to, new), (int from, const char *old, int to, const char *new),
+WRAP(int, renameat, path_counts(to, new), (int from, const char *old, int to, const char *new),
      (from, old, to, new))
-WRAP(int, renameat2, is_our_path(to, new),
+WRAP(int, renameat2, path_counts(to, new),
      (int from, const char *old, int to, const char *new, unsigned flags),
      (from, old, to, new, flags))
-WRAP(int, unlink, is_our_path(-1, path), (const char *path), (path))
-WRAP(int, unlinkat, is_our_path(dir, path), (int dir, const char *path, int flags),
+WRAP(int, unlink, path_counts(-1, path), (const char *path), (path))
+WRAP(int, unlinkat, path_counts(dir, path), (int dir, const char *path, int flags),
      (dir, path, flags))
 
-/* ---- what belongs to a file ---- */
+/* ---- attributes ---- */
 
-WRAP(int, fchmod, is_ours(fd), (int fd, mode_t mode), (fd, mode))
-WRAP(int, fchown, is_ours(fd), (int fd, uid_t uid, gid_t gid), (fd, uid, gid))
-WRAP(int, fchownat, is_our_path(dir, path),
+WRAP(int, fchmod, counts(fd), (int fd, mode_t mode), (fd, mode))
+WRAP(int, fchown, counts(fd), (int fd, uid_t uid, gid_t gid), (fd, uid, gid))
+WRAP(int, fchownat, path_counts(dir, path),
      (int dir, const char *path, uid_t uid, gid_t gid, int flags), (dir, path, uid, gid, flags))
-WRAP(ssize_t, flistxattr, is_ours(fd), (int fd, char *list, size_t n), (fd, list, n))
-WRAP(ssize_t, fgetxattr, is_ours(fd), (int fd, const char *name, void *value, size_t n),
+WRAP(ssize_t, flistxattr, counts(fd), (int fd, char *list, size_t n), (fd, list, n))
+WRAP(ssize_t, fgetxattr, counts(fd), (int fd, const char *name, void *value, size_t n),
      (fd, name, value, n))
-WRAP(int, fsetxattr, is_ours(fd),
+WRAP(int, fsetxattr, counts(fd),
      (int fd, const char *name, const void *value, size_t n, int flags),
      (fd, name, value, n, flags))
-WRAP(int, stat, is_our_path(-1, path), (const char *path, struct stat *st), (path, st))
-WRAP(int, fstat, is_ours(fd), (int fd, struct stat *st), (fd, st))
-WRAP(int, fstatat, is_our_path(dir, path),
+WRAP(int, stat, path_counts(-1, path), (const char *path, struct stat *st), (path, st))
+WRAP(int, fstat, counts(fd), (int fd, struct stat *st), (fd, st))
+WRAP(int, fstatat, path_counts(dir, path),
      (int dir, const char *path, struct stat *st, int flags), (dir, path, st, flags))
-WRAP(int, statx, is_our_path(dir, path),
+WRAP(int, statx, path_counts(dir, path),
      (int dir, const char *path, int flags, unsigned mask, struct statx *st),
      (dir, path, flags, mask, st))
 
 /* ---- descriptors ---- */
 
-/* The locks alone. */
+/* Only locks can fail. */
 int fcntl(int fd, int command, ...)
 {
     REAL(fcntl);
     va_list args;
     va_start(args, command);
-    void *arg = va_arg(args, void *); /* or an int, in the same place */
+    void *arg = va_arg(args, void *); /* an int argument has the same place */
     va_end(args);
     bool locks = command == F_OFD_SETLK;
-    return locks && failed(CALL_lock, is_ours(fd)) ? -1 : real(fd, command, arg);
+    return locks && failed(CALL_lock, counts(fd)) ? -1 : real(fd, command, arg);
 }
 
-/* dup2() and dup3() onto a descriptor that is open have nothing to fail of. */
-WRAP(int, dup, is_ours(fd), (int fd), (fd))
+/* dup2() and dup3() onto an open descriptor never fail. */
+WRAP(int, dup, counts(fd), (int fd), (fd))
 
-/* It is closed all the same. */
+/* Closes the descriptor even if it returns an error. */
 int close(int fd)
 {
     REAL(close);
-    int failure = failed(CALL_close, is_ours(fd)), code = errno;
+    int failure = failed(CALL_close, counts(fd)), code = errno;
     int err = real(fd);
     if (failure)
         errno = code;
@@ -426,9 +424,9 @@ long syscall(long number, ...)
 {
     REAL(syscall);
     SYSCALL_ARGUMENTS(number);
-    if (number == SYS_openat2 && failed(CALL_openat2, is_our_path((int)a, (const char *)b)))
+    if (number == SYS_openat2 && failed(CALL_openat2, path_counts((int)a, (const char *)b)))
         return -1;
-    if (number == 451 && failed(CALL_cachestat, is_ours((int)a)))
+    if (number == 451 && failed(CALL_cachestat, counts((int)a)))
         return -1;
     return real(number, a, b, c, d, e, f);
 }
@@ -444,7 +442,7 @@ int openat64(int, const char *, int, ...) TWIN(openat);
 int mkostemp64(char *, int) TWIN(mkostemp);
 int fcntl64(int, int, ...) TWIN(fcntl);
 
-/* struct stat and struct stat64 are one. */
+/* struct stat and struct stat64 are the same. */
 int stat64(const char *path, struct stat64 *st)
 {
     return stat(path, (struct stat *)st);

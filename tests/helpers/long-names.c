@@ -1,10 +1,10 @@
 /*
- * long-names.c - a file system that has names longer than others allow
+ * long-names.c - a file system with names longer than the kernel's limit
  *
  * usage: long-names [OPTION...] MOUNTPOINT
  *
- * A directory of files "short-00" ..., and as many whose names have 1000 bytes, in turn: the
- * kernel lists them, but looks none of these up.
+ * Its directory lists files "short-00" ... in turn with files whose names have 1000 bytes; the
+ * kernel lists the long names but never looks them up.
  */
 #define FUSE_USE_VERSION 312
 

@@ -1,5 +1,5 @@
 /*
- * real.h - for helpers that stand before functions of the C library: the library's own
+ * real.h - call the C library's function from a helper that replaces it
  */
 #ifndef LIMEFS_TESTS_REAL_H
 #define LIMEFS_TESTS_REAL_H
@@ -12,7 +12,7 @@
     if (!real)                     \
     real = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
-/* Of syscall(long number, ...): as many as there may be. */
+/* Declares the six possible arguments of syscall(long number, ...). */
 #define SYSCALL_ARGUMENTS(number)                                           \
     long a, b, c, d, e, f;                                                  \
     va_list args;                                                           \

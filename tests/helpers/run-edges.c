@@ -1,6 +1,6 @@
 /*
- * run-edges.c - run-edges RECORD: prints what calls at the edges return and set, so that two
- * runs can be compared, with limefs-run and without (tests/fuse/test_run.py)
+ * run-edges.c - run-edges RECORD: print the results of calls with unusual arguments, to compare
+ * a run with limefs-run to one without it (tests/fuse/test_run.py)
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum {
-    ROOM = 1 << 20,
+    BUFFER = 1 << 20,
     PAGE = 4096,
     MANY = IOV_MAX + 1,
     VECTOR = 8, /* bytes of each part */
@@ -32,7 +32,7 @@ enum {
 
 extern char **environ;
 
-static char *room; /* ROOM bytes, and then a page that is none */
+static char *buffer; /* BUFFER bytes, followed by an unmapped page */
 static off_t size;
 
 static uint64_t digest(const void *bytes, ssize_t n)
@@ -43,17 +43,17 @@ static uint64_t digest(const void *bytes, ssize_t n)
     return sum;
 }
 
-static void tell(const char *what, long result, int fd)
+static void show(const char *what, long result, int fd)
 {
     int error = result < 0 ? errno : 0;
     printf("%s: %ld %s, at %ld, %016lx\n", what, result, error ? strerrorname_np(error) : "",
-           (long)lseek(fd, 0, SEEK_CUR), (unsigned long)digest(room, ROOM));
-    memset(room, 0, ROOM);
+           (long)lseek(fd, 0, SEEK_CUR), (unsigned long)digest(buffer, BUFFER));
+    memset(buffer, 0, BUFFER);
 }
 
-#define TELL(call) (errno = 0, tell(#call, (long)(call), fd))
+#define SHOW(call) (errno = 0, show(#call, (long)(call), fd))
 
-static int opened(const char *record, int flags)
+static int open_record(const char *record, int flags)
 {
     int fd = open(record, flags, 0600);
     printf("open %x: %s\n", (unsigned)flags, fd < 0 ? strerrorname_np(errno) : "good");
@@ -64,97 +64,97 @@ static int opened(const char *record, int flags)
 
 static void addresses(int fd)
 {
-    char *end = room + ROOM;
+    char *end = buffer + BUFFER;
     void *volatile nowhere = (void *)(uintptr_t)8, *volatile kernel = (void *)UINTPTR_MAX;
     volatile size_t all = SIZE_MAX, most = SSIZE_MAX;
-    TELL(read(fd, nowhere, 100));
-    TELL(read(fd, kernel, 100));
-    TELL(read(fd, NULL, 0));
-    TELL(read(fd, end - 100, 200)); /* a part of it */
-    TELL(read(fd, end - 70000, 100000));
-    TELL(read(fd, room, all));
-    TELL(read(fd, room, most));
-    TELL(pread(fd, end - 100, 200, 5000));
-    TELL(pread(fd, room, 100, -1));
-    TELL(pread(fd, room, 100, INT64_MAX));
-    TELL(pread(fd, room, 100, INT64_MIN));
-    TELL(pread(fd, room, 1000, size - 10));
-    TELL(pread(fd, room, 1000, size));
-    TELL(pread(fd, room, 1000, size + 1));
-    TELL(pread(fd, nowhere, 1000, size));
-    TELL(pread(fd, kernel, 1000, size));
-    TELL(pread(fd, room, 0, size));
+    SHOW(read(fd, nowhere, 100));
+    SHOW(read(fd, kernel, 100));
+    SHOW(read(fd, NULL, 0));
+    SHOW(read(fd, end - 100, 200)); /* partly unmapped */
+    SHOW(read(fd, end - 70000, 100000));
+    SHOW(read(fd, buffer, all));
+    SHOW(read(fd, buffer, most));
+    SHOW(pread(fd, end - 100, 200, 5000));
+    SHOW(pread(fd, buffer, 100, -1));
+    SHOW(pread(fd, buffer, 100, INT64_MAX));
+    SHOW(pread(fd, buffer, 100, INT64_MIN));
+    SHOW(pread(fd, buffer, 1000, size - 10));
+    SHOW(pread(fd, buffer, 1000, size));
+    SHOW(pread(fd, buffer, 1000, size + 1));
+    SHOW(pread(fd, nowhere, 1000, size));
+    SHOW(pread(fd, kernel, 1000, size));
+    SHOW(pread(fd, buffer, 0, size));
 }
 
 static void vectors(int fd)
 {
-    struct iovec many[MANY], bad[3] = {{room, 10}, {NULL, 10}, {room + 10, 10}};
+    struct iovec many[MANY], bad[3] = {{buffer, 10}, {NULL, 10}, {buffer + 10, 10}};
     const struct iovec *volatile nowhere = (const void *)(uintptr_t)64;
     const struct iovec *volatile null = NULL;
     volatile int negative = -1;
-    struct iovec holes[3] = {{room, 10}, {NULL, 0}, {room + 10, 10}};
-    struct iovec too_much[2] = {{room, SSIZE_MAX}, {room, SSIZE_MAX}};
+    struct iovec holes[3] = {{buffer, 10}, {NULL, 0}, {buffer + 10, 10}};
+    struct iovec too_much[2] = {{buffer, SSIZE_MAX}, {buffer, SSIZE_MAX}};
     for (int i = 0; i < MANY; i++)
-        many[i] = (struct iovec){room + (MANY - 1 - i) * VECTOR, VECTOR};
-    TELL(readv(fd, many, IOV_MAX));
-    TELL(readv(fd, many, MANY));
-    TELL(readv(fd, many, negative));
-    TELL(readv(fd, many, 0));
-    TELL(readv(fd, nowhere, 2));
-    TELL(readv(fd, null, 1));
-    TELL(readv(fd, null, 0));
-    TELL(readv(fd, bad, 3));
-    TELL(readv(fd, holes, 3));
-    TELL(readv(fd, too_much, 2));
-    TELL(preadv(fd, many, IOV_MAX, size - 1000));
-    TELL(preadv(fd, many, 20, size - 100));
-    TELL(preadv(fd, many, 20, size));
-    TELL(preadv(fd, many, 20, -1));
-    TELL(preadv(fd, null, 3, 100));
-    TELL(preadv(fd, bad, 3, 100));
-    TELL(preadv(fd, bad, 3, size - 5));
-    TELL(preadv2(fd, many, 5, -1, 0));
-    TELL(preadv2(fd, many, 5, -2, 0));
-    TELL(preadv2(fd, many, 5, 100, 0x40000000));
+        many[i] = (struct iovec){buffer + (MANY - 1 - i) * VECTOR, VECTOR};
+    SHOW(readv(fd, many, IOV_MAX));
+    SHOW(readv(fd, many, MANY));
+    SHOW(readv(fd, many, negative));
+    SHOW(readv(fd, many, 0));
+    SHOW(readv(fd, nowhere, 2));
+    SHOW(readv(fd, null, 1));
+    SHOW(readv(fd, null, 0));
+    SHOW(readv(fd, bad, 3));
+    SHOW(readv(fd, holes, 3));
+    SHOW(readv(fd, too_much, 2));
+    SHOW(preadv(fd, many, IOV_MAX, size - 1000));
+    SHOW(preadv(fd, many, 20, size - 100));
+    SHOW(preadv(fd, many, 20, size));
+    SHOW(preadv(fd, many, 20, -1));
+    SHOW(preadv(fd, null, 3, 100));
+    SHOW(preadv(fd, bad, 3, 100));
+    SHOW(preadv(fd, bad, 3, size - 5));
+    SHOW(preadv2(fd, many, 5, -1, 0));
+    SHOW(preadv2(fd, many, 5, -2, 0));
+    SHOW(preadv2(fd, many, 5, 100, 0x40000000));
 }
 
 static void positions(int fd)
 {
-    TELL(lseek(fd, 0, SEEK_END));
-    TELL(read(fd, room, 100));
-    TELL(lseek(fd, 0, SEEK_DATA));
-    TELL(lseek(fd, 0, SEEK_HOLE));
-    TELL(lseek(fd, size, SEEK_DATA));
-    TELL(lseek(fd, size + 5, SEEK_SET));
-    TELL(read(fd, room, 100));
-    TELL(lseek(fd, INT64_MAX, SEEK_SET));
-    TELL(read(fd, room, 100));
-    TELL(lseek(fd, -1, SEEK_SET));
-    TELL(lseek(fd, -100, SEEK_END));
-    TELL(read(fd, room, ROOM));
-    TELL(read(fd, room, ROOM));
-    TELL(lseek(fd, 0, SEEK_SET));
+    SHOW(lseek(fd, 0, SEEK_END));
+    SHOW(read(fd, buffer, 100));
+    SHOW(lseek(fd, 0, SEEK_DATA));
+    SHOW(lseek(fd, 0, SEEK_HOLE));
+    SHOW(lseek(fd, size, SEEK_DATA));
+    SHOW(lseek(fd, size + 5, SEEK_SET));
+    SHOW(read(fd, buffer, 100));
+    SHOW(lseek(fd, INT64_MAX, SEEK_SET));
+    SHOW(read(fd, buffer, 100));
+    SHOW(lseek(fd, -1, SEEK_SET));
+    SHOW(lseek(fd, -100, SEEK_END));
+    SHOW(read(fd, buffer, BUFFER));
+    SHOW(read(fd, buffer, BUFFER));
+    SHOW(lseek(fd, 0, SEEK_SET));
 }
 
 static void flags(int fd)
 {
-    TELL(fcntl(fd, F_GETFL));
-    TELL(fcntl(fd, F_SETFL, O_NONBLOCK));
-    TELL(read(fd, room, 1000));
+    SHOW(fcntl(fd, F_GETFL));
+    SHOW(fcntl(fd, F_SETFL, O_NONBLOCK));
+    SHOW(read(fd, buffer, 1000));
     int two = dup(fd);
-    TELL(fcntl(fd, F_SETFL, O_APPEND));
-    TELL(read(two, room, 1000));
-    TELL(ftruncate(fd, 5));
-    TELL(write(fd, room, 5));
-    TELL(fsync(fd));
-    TELL(fchmod(fd, 0600));
-    TELL(fcntl(two, F_GETFL));
-    TELL(close(two));
-    TELL(close(two));
-    TELL(read(two, room, 10));
-    TELL(dup2(1000000, fd));
-    TELL(dup3(fd, fd, 0));
-    TELL(read(fd, room, 1000));
+    SHOW(fcntl(fd, F_SETFL, O_APPEND));
+    SHOW(read(two, buffer, 1000));
+    SHOW(ftruncate(fd, 5));
+    SHOW(write(fd, buffer, 5));
+    SHOW(fsync(fd));
+    SHOW(fchmod(fd, 0600));
+    SHOW(fcntl(two, F_GETFL));
+    SHOW(close(two));
+    SHOW(close(two));
+    SHOW(read(two, buffer, 10));
+    SHOW(dup2(1000000, fd));
+    SHOW(dup3(fd, fd, 0));
+    SHOW(read(fd, buffer, 1000));
 }
 
 static void other_flags(const char *record)
@@ -163,11 +163,11 @@ static void other_flags(const char *record)
                        O_CREAT | O_EXCL, O_TRUNC,  O_DIRECTORY, O_NOFOLLOW,
                        O_NOATIME,        O_APPEND, O_SYNC,      O_NONBLOCK};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        int fd = opened(record, all[i]);
-        char *aligned = (char *)(((uintptr_t)room + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
-        TELL(read(fd, aligned, PAGE));
-        TELL(pread(fd, aligned, PAGE, PAGE));
-        TELL(close(fd));
+        int fd = open_record(record, all[i]);
+        char *aligned = (char *)(((uintptr_t)buffer + PAGE - 1) & ~(uintptr_t)(PAGE - 1));
+        SHOW(read(fd, aligned, PAGE));
+        SHOW(pread(fd, aligned, PAGE, PAGE));
+        SHOW(close(fd));
     }
 }
 
@@ -175,7 +175,7 @@ static void other_flags(const char *record)
 
 static int shared;
 
-static void *read_for_ever(void *unused)
+static void *read_forever(void *unused)
 {
     (void)unused;
     static _Thread_local char buf[100];
@@ -190,7 +190,7 @@ static void cancelled(const char *record)
     void *how;
     for (int i = 0; i < 200; i++) {
         shared = open(record, O_RDONLY);
-        pthread_create(&thread, NULL, read_for_ever, NULL);
+        pthread_create(&thread, NULL, read_forever, NULL);
         pthread_cancel(thread);
         pthread_join(thread, &how);
         if (how != PTHREAD_CANCELED || close(shared) != 0)
@@ -217,23 +217,23 @@ __attribute__((unused)) static void jumps(const char *record)
         if (sigsetjmp(back, 1) == 0) {
             setitimer(ITIMER_REAL, &soon, NULL);
             for (;;)
-                if (pread(fd, room, 100000, 0) != 100000)
+                if (pread(fd, buffer, 100000, 0) != 100000)
                     printf("jumps: wrong\n");
         }
         close(fd);
     }
     int fd = open(record, O_RDONLY);
-    memset(room, 0, ROOM);
-    TELL(read(fd, room, 100000));
-    TELL(close(fd));
+    memset(buffer, 0, BUFFER);
+    SHOW(read(fd, buffer, 100000));
+    SHOW(close(fd));
 }
 
-/* A child that shares this memory closes all it has, as subprocess of Python does. */
+/* A child that shares this memory closes all its descriptors, as Python's subprocess does. */
 static void vforked(const char *record)
 {
     static volatile int fd;
     fd = open(record, O_RDONLY);
-    pid_t pid = vfork(); /* NOLINT: what such a child does is what this is about */
+    pid_t pid = vfork(); /* NOLINT: tests what such a child does */
     if (pid == 0) {
         for (int i = 500; i < 1000; i++)
             dup2(0, i);
@@ -243,8 +243,8 @@ static void vforked(const char *record)
     }
     int status = -1;
     waitpid(pid, &status, 0);
-    TELL(status);
-    TELL(read(fd, room, 100000));
+    SHOW(status);
+    SHOW(read(fd, buffer, 100000));
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fd, 0);
@@ -253,12 +253,12 @@ static void vforked(const char *record)
     char *args[] = {"cksum", NULL};
     posix_spawnp(&pid, "cksum", &actions, NULL, args, environ);
     waitpid(pid, &status, 0);
-    TELL(status); /* and the position is at the end */
+    SHOW(status); /* prints the position, too: at the end */
     posix_spawn_file_actions_destroy(&actions);
-    TELL(close(fd));
+    SHOW(close(fd));
 }
 
-/* As many descriptors as there may be, but for some. */
+/* Opens nearly as many descriptors as the limit allows. */
 static void limits(const char *record)
 {
     const struct rlimit small = {256, 256};
@@ -267,13 +267,13 @@ static void limits(const char *record)
     while (count < 200 && (fd = open(record, O_RDONLY)) >= 0)
         fds[count++] = fd;
     fd = fds[0];
-    TELL(count);
+    SHOW(count);
     for (int i = 0; i < count; i++) {
         fd = fds[i];
-        if (pread(fd, room, 1000, 1000 * i) != 1000)
-            TELL(-i);
+        if (pread(fd, buffer, 1000, 1000 * i) != 1000)
+            SHOW(-i);
     }
-    tell("limits", count, fd);
+    show("limits", count, fd);
     while (count-- > 0)
         close(fds[count]);
 }
@@ -284,18 +284,19 @@ int main(int argc, char **argv)
     if (argc != 2 || stat(argv[1], &st) != 0)
         return 2;
     size = st.st_size;
-    room = mmap(NULL, ROOM + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED || munmap(room + ROOM, PAGE) != 0)
+    buffer =
+        mmap(NULL, BUFFER + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (buffer == MAP_FAILED || munmap(buffer + BUFFER, PAGE) != 0)
         return 2;
     void (*const all[])(int) = {addresses, vectors, positions, flags};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
-        int fd = opened(argv[1], O_RDONLY);
+        int fd = open_record(argv[1], O_RDONLY);
         all[i](fd);
         close(fd);
     }
     other_flags(argv[1]);
     cancelled(argv[1]);
-#ifndef __SANITIZE_THREAD__ /* a handler that jumps away is its last one */
+#ifndef __SANITIZE_THREAD__ /* it supports no jump out of a handler */
     jumps(argv[1]);
 #endif
     vforked(argv[1]);

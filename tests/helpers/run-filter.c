@@ -1,5 +1,5 @@
-/* run-filter.c - a program that forbids itself all system calls but those that limefs-run(1)
- * lists, by a filter that ends it otherwise (seccomp(2)). */
+/* run-filter.c - read a record with a seccomp(2) filter that kills the program at any system
+ * call that limefs-run(1) does not list. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -39,7 +39,7 @@ static int forbid(void)
         ALLOW(preadv),
         ALLOW(lseek),
         ALLOW(fstat),
-        ALLOW(newfstatat), /* fstat(2) of older C libraries' programs */
+        ALLOW(newfstatat), /* fstat(2) in programs of older C libraries */
         ALLOW(statx),
         ALLOW(fcntl),
         ALLOW(rt_sigprocmask),
@@ -70,7 +70,7 @@ static void *wait(void *unused)
     return unused;
 }
 
-/* What: nothing, or "threads". */
+/* Arguments: the record, and "threads" to run a second thread. */
 int main(int argc, char **argv)
 {
     pthread_t thread;

@@ -1,8 +1,8 @@
 /*
- * run-races.c - run-races WHAT RECORD SAME: something comes in between any two system calls of
- * a read under limefs-run (tests/fuse/test_run.py)
+ * run-races.c - run-races WHAT RECORD SAME: run code between any two system calls of a read
+ * under limefs-run (tests/fuse/test_run.py)
  *
- * The library calls these functions of libc by their names, so ours come first.
+ * The library calls these libc functions by name, so the program's definitions replace them.
  */
 #define _GNU_SOURCE
 #include "real.h"
@@ -17,19 +17,19 @@ enum {
     PIECE = 4096,
     PIECES = 20,
     MUCH = 64 * 1024,
-    PLACE = 1 << 20, /* where the record is read */
-    MOST = 100,      /* system calls of a read */
+    PLACE = 1 << 20, /* offset of the read */
+    MOST = 100,      /* more system calls than a read makes */
 };
 
-static __thread bool counts; /* this thread's, from now on */
-static int calls, wanted;    /* those made; after, or before, which something comes */
-static void (*comes)(void);
+static __thread bool counts;        /* this thread's system calls are counted */
+static int calls, interrupted_call; /* twice a call, before and after; 1: the first */
+static void (*interrupt)(void);
 
-static void look(void)
+static void count_call(void)
 {
-    if (counts && ++calls == wanted) {
+    if (counts && ++calls == interrupted_call) {
         counts = false;
-        comes();
+        interrupt();
         counts = true;
     }
 }
@@ -38,13 +38,13 @@ long syscall(long number, ...)
 {
     REAL(syscall);
     SYSCALL_ARGUMENTS(number);
-    look();
+    count_call();
     long result = real(number, a, b, c, d, e, f);
-    look();
+    count_call();
     return result;
 }
 
-/* By the name that the library has for it. */
+/* Defined with the name that the library calls. */
 off_t seek(int, off_t, int) __asm__("lseek");
 
 off_t seek(int fd, off_t at, int whence)
@@ -58,16 +58,16 @@ int statx(int dir, const char *restrict path, int flags, unsigned mask,
     return (int)syscall(SYS_statx, dir, path, flags, mask, st);
 }
 
-/* ---- another thread makes the descriptor another file ---- */
+/* ---- another thread replaces the descriptor's file ---- */
 
 static int shared;
-static sem_t in_between, goes_on;
+static sem_t interrupted, resume;
 static char got[MUCH];
 static ssize_t got_bytes;
 
 static void wait_for_other(void)
 {
-    MUST(sem_post(&in_between) == 0 && sem_wait(&goes_on) == 0);
+    MUST(sem_post(&interrupted) == 0 && sem_wait(&resume) == 0);
 }
 
 static void *read_once(void *unused)
@@ -76,63 +76,63 @@ static void *read_once(void *unused)
     counts = true;
     got_bytes = read(shared, got, sizeof got);
     counts = false;
-    MUST(sem_post(&in_between) == 0);
+    MUST(sem_post(&interrupted) == 0);
     return NULL;
 }
 
-/* All of the other file comes to who reads it, and so does the record. */
+/* Each read returns data of either the record or the other file, and none of it is lost. */
 static void replace_in_between(void)
 {
     char buf[PIECE];
     pthread_t thread;
-    shared = opened();
+    shared = open_record();
     int other = open(same, O_RDONLY), left = dup(shared);
     MUST(other >= 0 && left >= 0 && lseek(shared, PLACE, SEEK_SET) == PLACE);
     calls = 0;
-    MUST(pthread_create(&thread, NULL, read_once, NULL) == 0 && sem_wait(&in_between) == 0);
+    MUST(pthread_create(&thread, NULL, read_once, NULL) == 0 && sem_wait(&interrupted) == 0);
     MUST(dup2(other, shared) == shared);
     for (size_t i = 0; i < PIECES; i++)
         MUST(read(shared, buf, PIECE) == PIECE && memcmp(buf, bytes + i * PIECE, PIECE) == 0);
-    MUST(sem_post(&goes_on) == 0);
+    MUST(sem_post(&resume) == 0);
     MUST(pthread_join(thread, NULL) == 0 && got_bytes == MUCH);
     bool of_record = memcmp(got, bytes + PLACE, MUCH) == 0;
     MUST(of_record || memcmp(got, bytes + PIECES * PIECE, MUCH) == 0);
     MUST(lseek(other, 0, SEEK_CUR) == PIECES * PIECE + (of_record ? 0 : MUCH));
     MUST(lseek(left, 0, SEEK_CUR) == PLACE + (of_record ? MUCH : 0));
     MUST(close(shared) == 0 && close(other) == 0 && close(left) == 0);
-    while (sem_trywait(&in_between) == 0 || sem_trywait(&goes_on) == 0)
+    while (sem_trywait(&interrupted) == 0 || sem_trywait(&resume) == 0)
         ;
 }
 
 static void replaced(void)
 {
-    MUST(sem_init(&in_between, 0, 0) == 0 && sem_init(&goes_on, 0, 0) == 0);
-    comes = wait_for_other;
-    wanted = calls = 0;
+    MUST(sem_init(&interrupted, 0, 0) == 0 && sem_init(&resume, 0, 0) == 0);
+    interrupt = wait_for_other;
+    interrupted_call = calls = 0;
     do {
-        wanted++;
+        interrupted_call++;
         replace_in_between();
-    } while (calls >= wanted && wanted < MOST);
-    MUST(wanted < MOST && (wanted > 8 || !getenv("LD_PRELOAD")));
+    } while (calls >= interrupted_call && interrupted_call < MOST);
+    MUST(interrupted_call < MOST && (interrupted_call > 8 || !getenv("LD_PRELOAD")));
 }
 
 static void *wait_for_end(void *unused)
 {
     (void)unused;
-    MUST(sem_wait(&goes_on) == 0);
+    MUST(sem_wait(&resume) == 0);
     return NULL;
 }
 
-/* Beside another thread. All numbers at which the library may have a descriptor become another
- * file's, unseen or not: that is not moved. */
+/* Another thread runs. All numbers at which the library can have a descriptor are taken by
+ * another file, seen by the library or not: its position does not change. */
 static void taken(void)
 {
     char buf[PIECE];
     pthread_t thread;
-    MUST(sem_init(&goes_on, 0, 0) == 0);
+    MUST(sem_init(&resume, 0, 0) == 0);
     MUST(pthread_create(&thread, NULL, wait_for_end, NULL) == 0);
     for (int way = 0; way < 3; way++) {
-        int fd = opened(), other = open(same, O_RDONLY), two = dup(fd);
+        int fd = open_record(), other = open(same, O_RDONLY), two = dup(fd);
         size_t at = 0;
         for (int turn = 0; turn < 3; turn++) {
             for (int i = 0; i < PIECES; i++, at += PIECE)
@@ -146,7 +146,7 @@ static void taken(void)
         MUST(lseek(fd, 0, SEEK_CUR) == (off_t)at && lseek(other, 0, SEEK_CUR) == 0);
         MUST(close(fd) == 0 && close(two) == 0 && close(other) == 0);
     }
-    MUST(sem_post(&goes_on) == 0 && pthread_join(thread, NULL) == 0);
+    MUST(sem_post(&resume) == 0 && pthread_join(thread, NULL) == 0);
 }
 
 static int descriptors(void)
@@ -157,16 +157,16 @@ static int descriptors(void)
     return n;
 }
 
-/* What the library has is there as long as the record is open, and in a child, too. */
+/* The library closes its descriptors with the record, in a child, too. */
 static void closed(void)
 {
     char buf[PIECE];
     pthread_t thread;
     int before = descriptors();
-    MUST(sem_init(&goes_on, 0, 0) == 0);
+    MUST(sem_init(&resume, 0, 0) == 0);
     MUST(pthread_create(&thread, NULL, wait_for_end, NULL) == 0);
     for (size_t i = 0; i < PIECES; i++) {
-        int fd = opened();
+        int fd = open_record();
         MUST(lseek(fd, (off_t)dice(size - PIECE), SEEK_SET) >= 0 &&
              read(fd, buf, PIECE) == PIECE);
         pid_t pid = fork();
@@ -174,11 +174,11 @@ static void closed(void)
             MUST(read(fd, buf, PIECE) >= 0 && close(fd) == 0 && descriptors() == before);
             _exit(0);
         }
-        ends_well(pid);
+        must_exit_well(pid);
         MUST(close(fd) == 0);
     }
     MUST(descriptors() == before);
-    MUST(sem_post(&goes_on) == 0 && pthread_join(thread, NULL) == 0);
+    MUST(sem_post(&resume) == 0 && pthread_join(thread, NULL) == 0);
 }
 
 int main(int argc, char **argv)
@@ -189,6 +189,6 @@ int main(int argc, char **argv)
         return 2;
     record = argv[2];
     same = argv[3];
-    take_same(open(same, O_RDONLY));
+    map_same(open(same, O_RDONLY));
     return run_step(argv[1], all, sizeof all / sizeof all[0]);
 }

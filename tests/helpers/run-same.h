@@ -1,8 +1,8 @@
 /*
- * run-same.h - what programs share that read a record under limefs-run, and compare it with a
- * plain file of the same bytes: PROGRAM WHAT RECORD SAME
+ * run-same.h - common code of programs that read a record under limefs-run and compare it with
+ * a plain file of the same bytes: PROGRAM WHAT RECORD SAME
  *
- * They exit with 1, and say where, at the first difference. _GNU_SOURCE is defined.
+ * They print the first difference and exit with 1. Include it with _GNU_SOURCE defined.
  */
 #ifndef RUN_SAME_H
 #define RUN_SAME_H
@@ -28,7 +28,7 @@
     } while (0)
 
 static const char *record, *same;
-static unsigned char *bytes; /* what the record has to be */
+static unsigned char *bytes; /* the expected contents of the record */
 static size_t size;
 
 static size_t dice(size_t sides)
@@ -40,22 +40,22 @@ static size_t dice(size_t sides)
     return (size_t)(state % sides);
 }
 
-static int opened(void)
+static int open_record(void)
 {
     int fd = open(record, O_RDONLY);
     MUST(fd >= 0);
     return fd;
 }
 
-static void ends_well(pid_t pid)
+static void must_exit_well(pid_t pid)
 {
     int status;
     MUST(waitpid(pid, &status, 0) == pid);
     MUST(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-/* The plain file is open as fd, and is closed. */
-static void take_same(int fd)
+/* Maps the plain file and closes its descriptor, fd. */
+static void map_same(int fd)
 {
     struct stat st;
     MUST(fd >= 0 && fstat(fd, &st) == 0);

@@ -1,6 +1,6 @@
 /*
- * run-speed.c - run-speed FILE OFFSET: seconds to read 20,000 pieces of 4 KiB of it behind that
- * offset at random (scripts/bench run)
+ * run-speed.c - run-speed FILE OFFSET: print the seconds to read 20,000 random blocks of 4 KiB
+ * behind OFFSET (scripts/bench run)
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -12,24 +12,24 @@
 #include <unistd.h>
 
 enum {
-    SMALL = 4096,
+    BLOCK = 4096,
     COUNT = 20000,
 };
 
 static int at_random(const char *path, off_t offset)
 {
-    char buf[SMALL];
+    char buf[BLOCK];
     struct stat st;
     uint64_t state = 88172645463325252;
     int fd = open(path, O_RDONLY);
     if (fd < 0 || fstat(fd, &st) != 0)
         return -1;
-    uint64_t pieces = (uint64_t)(st.st_size - offset) / SMALL;
-    for (int i = 0; i < COUNT && pieces; i++) {
+    uint64_t blocks = (uint64_t)(st.st_size - offset) / BLOCK;
+    for (int i = 0; i < COUNT && blocks; i++) {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
-        if (pread(fd, buf, SMALL, offset + (off_t)(state % pieces * SMALL)) != SMALL)
+        if (pread(fd, buf, BLOCK, offset + (off_t)(state % blocks * BLOCK)) != BLOCK)
             return -1;
     }
     return close(fd);

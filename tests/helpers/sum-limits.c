@@ -1,10 +1,10 @@
 /*
- * sum-limits.c - what bounds the sum of a file that is in memory, for scripts/bench
+ * sum-limits.c - measure the limits of checksumming a file in memory, for scripts/bench
  *
  * usage: sum-limits FILE ROUNDS
  *
- * Prints, for each round, the seconds that all processors together take for reading the file,
- * and for the CRC-32 (isa-l) of its bytes from memory that is theirs.
+ * Prints, for each round, the seconds that all processors together take to read the file, and
+ * to compute the CRC-32 (isa-l) of a copy of it in memory.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -26,10 +26,10 @@ enum {
 
 struct job {
     int fd;
-    unsigned char *memory; /* NULL: read; else its bytes are summed */
+    unsigned char *memory; /* NULL: read the file; else checksum this copy */
     size_t size;
     _Atomic size_t next;
-    atomic_uint sum; /* so that nothing is left out */
+    atomic_uint sum; /* keeps the compiler from removing the work */
     atomic_bool failed;
 };
 
@@ -96,8 +96,8 @@ int main(int argc, char **argv)
             fail("pread");
         at += (size_t)got;
     }
-    /* The kernel has filled it by an address of its own: on some virtual machines a page costs
-     * the first who looks at it here more than its CRC. */
+    /* The kernel filled the memory through another mapping: on some virtual machines the first
+     * access through this one takes longer than the CRC of the page. */
     volatile unsigned char byte;
     for (size_t at = 0; at < size; at += 4096)
         byte = memory[at];

@@ -1,6 +1,6 @@
 /*
- * waits.c - linked into a daemon that is built with LOCKS=1: system calls that may wait for a
- * file system, each of which asks src/fuse/base/lock.c whether it may, now.
+ * waits.c - wrap system calls that can block on a file system, for a daemon built with LOCKS=1;
+ * src/fuse/base/lock.c checks before each of them that no lock forbids blocking
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
