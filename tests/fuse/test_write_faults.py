@@ -490,7 +490,7 @@ class Quota(Faults):
         self.path = put(self.fs.join("c.lime"), limetest.container([A, B, C]))
 
     def as_user(self):
-        """Gives the container to user nobody; returns the prefix of a command that acts as nobody."""
+        """Gives the container to user nobody; returns the prefix of a command run as nobody."""
         self.mountpoint = self.tempdir()
         for path in (self.path, self.mountpoint):
             os.chown(path, users.NOBODY_ID, users.NOBODY_ID)

@@ -1,5 +1,4 @@
-"""Jobs that the daemon gives up during a write and that come back: their old writes never replace
-newer data."""
+"""Jobs that the daemon gives up during a write and that return: old writes don't replace new."""
 
 import contextlib
 import errno
@@ -57,8 +56,7 @@ class WithMpi(TestCase):
 
 class Stopped(WithMpi):
     def test_ranks_that_wake_up_late(self):
-        """Ranks stop before or during a write and wake up later; the daemon writes their data and
-        then newer data, which the ranks don't overwrite."""
+        """Ranks that stop at a write and wake up later don't overwrite newer data of the daemon."""
         rounds = 30 if limetest.STRESS else 1
         dice = random.Random(5)
         socket = test_ranks.TestCase.foreign_job(self, 3)
@@ -222,8 +220,7 @@ class Fake(TestCase):
             self.assertHolds(os.path.join(self.directory, name), [("data", self.data)])
 
     def test_new_write_waits_for_the_lease(self):
-        """Ranks on other hosts can't be fenced, so a write to the same bytes waits for their lease;
-        writes to other bytes don't wait."""
+        """Ranks on other hosts can't be fenced: a write to the same bytes waits for their lease."""
         with FakeJob(self.socket) as job:
             mount = self.mounted(job, 2)
             job.silent.set()

@@ -34,8 +34,7 @@ class Mounting(writelib.TestCase):
                     self.assertEqual(again.words, "")
 
     def test_foreign_data_is_not_lost(self):
-        """Data that is not an unfinished record of limefs is never lost: the mount fails with a
-        message, or saves the data in another file."""
+        """Foreign data behind the records is not lost: the mount fails, or saves it in a file."""
         good = limetest.container([A, B])
         for tail in (b"a user's notes!!" * 100, limetest.header("cut", 5000, 1, 1) + b"x" * 3000):
             path = self.write("c.lime", good + tail)
@@ -104,8 +103,7 @@ class Mounting(writelib.TestCase):
         self.assertEqual(len(limetest.record(*B, 0, 1)), 2160 - 8)
 
     def test_killed_replacement_is_completed(self):
-        """The mount completes a killed lime replace with a message; if new data is missing, it
-        fails and changes nothing."""
+        """The mount completes a killed lime replace, or fails if its new data is missing."""
         good = limetest.container([A, B, ("third", b"c" * 8)])
         at, target = len(good) - 152, len(good) - 8
         left = (good[:at + 7] + b"\x3d" + good[at + 8:] + bytes(8) + b"d" * 8 + b"limeredo" +

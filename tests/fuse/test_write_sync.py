@@ -70,8 +70,7 @@ class Held(TestCase):
 
 class Gathered(Held):
     def test_during_another_sync(self):
-        """fsync syncs data that was buffered during another fsync, which cleared the dirty flag but
-        did not sync that data."""
+        """fsync syncs data buffered during another fsync, which cleared the dirty flag before."""
         faults, path = Faults(self.directory), os.path.join(self.directory, "a")
         self.job.handle = self.held
         mount = self.mounted(env=faults.environment())
@@ -127,8 +126,7 @@ class TimesOfChange(Held):
     OPTS = ("extent=1M", "window=4M", "forward_from=1M")  # two extents can be in flight
 
     def test_mtime_updates_do_not_wait_for_a_write(self):
-        """The daemon answers the kernel's mtime updates while a write waits for the job; the kernel
-        sends no more writes of the record until then."""
+        """The daemon answers the kernel's mtime updates while a write waits for the job."""
         self.job.handle = self.held
         mount = self.mounted()
         fd, other = self.open_uncached(mount, "a/data"), os.open(mount.join("a/other"), os.O_RDWR)
@@ -235,8 +233,7 @@ class RequestLimit(TestCase):
         connection.sendall(HEADER.pack(MAGIC, self.job.version, opcode, 1, len(reply), tag) + reply)
 
     def refuse_once(self, opcode):
-        """Refuses the next request of this kind while another one is in flight; returns a list that
-        then has its payload."""
+        """Refuses one request while others are in flight; returns a list that gets its payload."""
         came = []
 
         def handle(job, connection, code, tag, payload):
