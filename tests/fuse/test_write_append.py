@@ -228,8 +228,8 @@ class Appending(writelib.TestCase):
                                     + b"moreend\n")])
 
     def test_removed_while_open(self):
-        """A removed record leaves the container at once, as a file its directory; its open
-        descriptor changes no other record."""
+        """unlink of an open record removes it at once or returns EBUSY; its descriptor then changes
+        no other record."""
         with self.written([A]) as (path, mount):
             fd = os.open(mount.join("new"), os.O_RDWR | os.O_CREAT | os.O_DIRECT)
             write_all(fd, b"x" * 100000)

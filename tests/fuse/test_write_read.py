@@ -139,8 +139,8 @@ class Content(TestCase):
 
 
 class Oracle(TestCase):
-    """Each page contains the number of its write. A read returns data not older than the last write
-    of that block that ended before it, and not newer than the last one that had begun after it."""
+    """Each page contains the number of its write. A read returns data no older than the last write
+    that ended before the read, and no newer than the last one that began before the read's end."""
     BLOCKS = 32
 
     def block(self, number, version):
