@@ -204,8 +204,8 @@ class FullTmpfs(Faults):
 
     def test_last_record(self):
         """The last record is appended to or rewritten when the disk becomes full."""
-        for flags, then, kept in ((EXTEND, lambda path: os.truncate(path, 10), C[1][:10]),
-                                  (REWRITE, lambda path: put(path, b"new"), b"new")):
+        for flags, then, expected in ((EXTEND, lambda path: os.truncate(path, 10), C[1][:10]),
+                                      (REWRITE, lambda path: put(path, b"new"), b"new")):
             put(self.path, limetest.container([A, B, C]))
             with self.rw(self.path) as mount:
                 filler = self.fs.fill(100000)
@@ -216,7 +216,7 @@ class FullTmpfs(Faults):
                     self.assertBytes(found[2].data[:len(C[1])], C[1])
                 os.unlink(filler)
                 then(mount.join("third"))
-            self.assertHolds(self.path, [A, B, ("third", kept)])
+            self.assertHolds(self.path, [A, B, ("third", expected)])
 
     def test_last_record_fills_the_disk(self):
         """The daemon cuts the failed data at once; this frees space to commit the old length."""
@@ -231,8 +231,8 @@ class FullTmpfs(Faults):
                 elif then == "remove":
                     os.unlink(mount.join("third"))
             os.unlink(filler)
-            kept = {"nothing": [C], "less": [("third", C[1][:10])], "remove": []}[then]
-            self.assertHolds(self.path, [A, B, *kept])
+            expected = {"nothing": [C], "less": [("third", C[1][:10])], "remove": []}[then]
+            self.assertHolds(self.path, [A, B, *expected])
 
     def check_no_temporary_file(self):
         """Checks that no temporary file is left next to the container."""

@@ -92,7 +92,7 @@ class Mounting(writelib.TestCase):
                 put(mount.join("new"), b"x")
 
     def test_harmless_deviations_are_unchanged(self):
-        """Mounting changes nothing that a crash of limefs can't cause, as lime append."""
+        """Mounting, as lime append, repairs only what a crash of limefs can leave."""
         strange = (limetest.record(*A, 1, 0, flags=0x81, reserved=3) +
                    limetest.record("odd", b"12345", 0, 0, padding=b"abc") +
                    limetest.record(*B, 0, 1))
