@@ -80,6 +80,8 @@ static bool is_export(const struct mounted *m, uint64_t ordinal)
     return ordinal && m->count && ordinal <= m->records[m->count - 1].ordinal;
 }
 
+/* Adds a directory entry to the list. A name without an ordinal gets ordinal 0, for which
+ * compute_offsets() fails. Returns 0 or -ENOMEM. */
 static int add_record_name(void *context, const char *name)
 {
     struct mounted *m = context;
@@ -101,6 +103,8 @@ static int compare_ordinals(const void *a, const void *b)
     return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
 }
 
+/* Fills m->records from the names in m->dirfd, sorted by ordinal. Returns 0 or -errno; the list
+ * is freed by mounted_close(), also after an error. */
 static int list_records(struct mounted *m)
 {
     int err = directory_each(m->dirfd, ".", 0, add_record_name, m);
@@ -152,6 +156,7 @@ int mounted_read_attribute(const struct mounted *m, uint64_t ordinal, const char
     return len < 0 ? -errno : (int)len;
 }
 
+/* Returns 1 or 0 for the attribute of record i (from 0), or -errno. */
 static int read_flag(const struct mounted *m, size_t i, const char *name)
 {
     char value[MOUNTED_VALUE_MAX];
