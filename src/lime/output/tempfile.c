@@ -206,7 +206,7 @@ static char *read_mounted_identity(const char *path)
     return NULL;
 }
 
-char *limefile_format_file_id(int fd, bool only_mounted)
+char *limefile_output_file_id(int fd, bool only_mounted)
 {
     struct stat st;
     char path[LIMEFILE_FD_PATH_MAX], *text;
@@ -224,8 +224,8 @@ char *limefile_format_file_id(int fd, bool only_mounted)
 
 bool limefile_output_same_file(int fd, int other)
 {
-    char *one = limefile_format_file_id(fd, false),
-         *two = limefile_format_file_id(other, false);
+    char *one = limefile_output_file_id(fd, false),
+         *two = limefile_output_file_id(other, false);
     bool same = one && two && strcmp(one, two) == 0;
     free(one);
     free(two);

@@ -13,6 +13,6 @@ int limefile_tempfile_create(int dir_fd, const char *target, mode_t mode, char *
 /* Returns a text that identifies the file that fd, perhaps O_PATH, has open: "DEVICE:INODE";
  * for a file in a limefs mount, that of the file that the mount shows. only_mounted: returns ""
  * for a file that is not in a limefs mount. The caller frees the text. NULL: an error. */
-char *limefile_format_file_id(int fd, bool only_mounted);
+char *limefile_output_file_id(int fd, bool only_mounted);
 
 #endif
