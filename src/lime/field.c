@@ -68,8 +68,7 @@ bool limefile_gaugename_parse(const char *field, struct limefile_gaugename *out)
 }
 
 /* Returns the real numbers of a site: four links of N x N complex numbers. Returns 0 for
- * names other than SU(N): the ILDG documents that we know give no layout for the others or
- * variants. */
+ * names other than SU(N): the known ILDG documents define no layout for others or variants. */
 static uint64_t gauge_reals(const char *field)
 {
     struct limefile_gaugename gauge;

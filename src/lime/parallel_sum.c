@@ -67,8 +67,7 @@ struct sum_thread;
 
 struct sum_work {
     const struct limefile_field *field;
-    /* Adds sites [first, first + sites) to the sum of a thread. Each site is added once, in any
-     * order. */
+    /* Adds sites [first, first + sites) to a thread's sum: each site once, in any order. */
     void (*add)(struct sum_thread *, const void *data, uint64_t first, uint64_t sites);
     const struct cksum_powers *powers; /* of a cksum; otherwise NULL */
     struct limefile_source *source;

@@ -4,7 +4,10 @@
 
 #include <string.h>
 
-enum { SITE_COUNT_BITS = 55, COLOURS = 3 };
+enum {
+    SITE_COUNT_BITS = 55, /* limit of a lattice, as in limesites.h */
+    COLOURS = 3,
+};
 
 static int read_field_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
@@ -16,7 +19,9 @@ static int read_field_sites(void *context, uint64_t first, uint64_t count, void 
 
 /* ---- which fields are configurations ---- */
 
-static bool is_su3_name(const char *name)
+/* Returns false if the datatype names another gauge group, or a variant of SU(3). A name that
+ * is not an ILDG gauge name may be SU(3). */
+static bool may_be_su3(const char *name)
 {
     struct limefile_gaugename gauge;
     if (!limefile_gaugename_parse(name, &gauge))
@@ -30,7 +35,7 @@ static const char *why_unreadable(const struct limefile_field *f)
     struct limefile_siteshape site;
     limefile_siteshape_find(f, &site);
     bool links = limefile_siteshape_is_links(&site);
-    if (!is_su3_name(f->name) || (links && site.extent[1] != COLOURS))
+    if (!may_be_su3(f->name) || (links && site.extent[1] != COLOURS))
         return "a gauge field, but not of SU(3)";
     if (f->disputed)
         return "its descriptions contradict each other";
@@ -51,13 +56,15 @@ static const char *why_unreadable(const struct limefile_field *f)
     return NULL;
 }
 
-/* Returns true if the metadata or the record's length give a site the bytes of four matrices,
- * but the metadata do not describe four matrices: the precision, or the size or number of the
- * data, is missing or wrong, or ILDG does not define such a field. */
+/* Returns true if a site has as many bytes as four matrices, according to the metadata or to
+ * the record's length, although the metadata do not describe four matrices. The field may then
+ * be a configuration whose metadata are wrong: in precision, typesize or datacount, or in the
+ * name of the field. */
 static bool has_bytes_of_links(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
-    const uint64_t single = 4 * COLOURS * COLOURS * 8, reals = COLOURS * COLOURS * 2;
+    const uint64_t single = 4 * COLOURS * COLOURS * 8; /* four matrices in single precision */
+    const uint64_t reals = COLOURS * COLOURS * 2;      /* real numbers in one matrix */
     if (f->kind == LIMEFILE_KIND_SCIDAC && f->by_format &&
         strcmp(f->record.type, "ildg-binary-data") == 0)
         return f->site_bytes == single * f->precision / 32;

@@ -168,7 +168,7 @@ static void init_record(struct limefs_run_record *record, const struct limefs_ru
     record->offset = found->offset;
     record->bytes = found->bytes;
     record->head = found->head;
-    record->tail = found->tail;
+    record->has_tail = found->has_tail;
     atomic_store(&record->changed, false);
     atomic_store(&record->position_fd, LIMEFS_RUN_NO_POSITION);
     atomic_store(&record->container_fd, container);

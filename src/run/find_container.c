@@ -212,7 +212,7 @@ static void examine_file(int fd, int flags)
     if (plain && mount == LIMEFS_RUN_TRUSTED && stx.stx_size >= min_bytes)
         container = find_container(fd, &record);
     bool same = container >= 0 && record.head + record.bytes <= stx.stx_size;
-    record.tail = record.head + record.bytes < stx.stx_size;
+    record.has_tail = record.head + record.bytes < stx.stx_size;
     if (container >= 0 && !same)
         limefs_run_libc()->close(container);
     limefs_run_insert(fd, same ? &record : NULL, same ? container : -1);

@@ -1,5 +1,4 @@
-/* libc_functions.c - find the functions that the library overrides, in libc or another library
- */
+/* libc_functions.c - find the functions that the library overrides, in libc or elsewhere */
 #define _GNU_SOURCE
 #include "run.h"
 

@@ -20,7 +20,7 @@
 
 enum {
     PARTS_MAX = 64,        /* at most, of a vector that is cut */
-    READ_MAX = 0x7ffff000, /* bytes that the kernel reads at once, at most */
+    READ_MAX = 0x7ffff000, /* bytes: the kernel cuts longer requests */
     NO_POSITION = LIMEFS_RUN_NO_POSITION,
     PENDING = NO_POSITION - 1, /* a thread is creating the descriptor */
 };
@@ -97,7 +97,7 @@ static bool read_payload(struct limefs_run_record *record, struct dest to, uint6
 {
     struct iovec parts[PARTS_MAX];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
-    if (to.n > left && (to.n == READ_MAX || record->tail || at >= BEHIND_END))
+    if (to.n > left && (to.n == READ_MAX || record->has_tail || at >= BEHIND_END))
         return false; /* the kernel also checks addresses behind the end */
     if (left == 0) {  /* the kernel still checks the addresses */
         to.n = 0;
@@ -192,15 +192,18 @@ static int get_position_fd(int fd, struct limefs_run_record *record)
                                                                                         : -1;
 }
 
-/* Returns how many of `total` bytes at the position are in the record; 0: use the mount. */
-static size_t get_bytes_left(int fd, const struct limefs_run_record *record, size_t total)
+/* Returns how many of the `total` bytes that are requested at fd's position the library may
+ * read itself: all, or those before the end of the data. Returns 0 if the mount must read them,
+ * because it has bytes behind the data (has_tail), or because the request, which may have been
+ * cut to READ_MAX, goes beyond the end. Does not move the position. */
+static size_t get_direct_bytes(int fd, const struct limefs_run_record *record, size_t total)
 {
     uint64_t end = record->head + record->bytes;
     off_t at = lseek(fd, 0, SEEK_CUR);
     uint64_t left = at >= 0 && (uint64_t)at < end ? end - (uint64_t)at : 0;
     if (total <= left)
         return total;
-    return total == READ_MAX || record->tail ? 0 : (size_t)left;
+    return total == READ_MAX || record->has_tail ? 0 : (size_t)left;
 }
 
 /* The descriptor that moves the position: fd is the record while it has this entry. Entry 0: it
@@ -219,8 +222,7 @@ static off_t advance_position(const struct pos *pos, size_t n)
 }
 
 /* Moves the position back by the bytes that were reserved at `at` and not read. If fd is
- * another file by now (!is_record), it does so only if advance_position() moved that file's
- * position. */
+ * now another file (!is_record), it does so only if advance_position() moved its position. */
 static void restore_position(const struct pos *pos, bool is_record, size_t reserved, off_t at,
                              ssize_t result)
 {
@@ -246,7 +248,7 @@ static bool read_at_position(int fd, const struct pos *pos, struct limefs_run_re
                              struct dest to, struct limefs_run_result *result)
 {
     struct iovec parts[PARTS_MAX];
-    size_t left = get_bytes_left(pos->fd, record, to.n);
+    size_t left = get_direct_bytes(pos->fd, record, to.n);
     if (left < to.n)
         to = limit_dest(&to, left, parts);
     off_t at = to.count > 0 && left > 0 ? advance_position(pos, left) : -1;

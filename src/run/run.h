@@ -72,7 +72,7 @@ struct limefs_run_record {
     struct limefile_identity identity; /* the container must keep it */
     uint64_t offset, bytes;            /* of the data in the container */
     uint64_t head;                     /* bytes before the data that only the mount has */
-    bool tail;                         /* the mount has bytes behind the data, too */
+    bool has_tail;                     /* the mount has bytes behind the data, too */
     atomic_int container_fd;           /* the library's descriptor; -1: the program took it */
     atomic_int position_fd; /* the library's descriptor of the open file (read_record.c) */
     atomic_bool changed;    /* read only through the mount from now on */

@@ -424,7 +424,7 @@ static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_
     bool was_there = recorder.tried >= how->fail_at;
     recorder.fail_at = 0;
     assert_true(err == 0 || err == how->code);
-    if (err && redo.is_valid) {
+    if (err && redo.is_committed) {
         assert_int_equal(limefile_recover(&recorder.source, NULL, NULL, NULL), 0);
     } else if (err) { /* the editor goes on */
         assert_int_equal(recorder.memory.size, b.n);
@@ -432,10 +432,10 @@ static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_
     }
     assert_true(is_good(&recorder.memory));
     const unsigned char *now = recorder.memory.data + record.data_offset;
-    assert_true(
-        (n && memcmp(now, data.at, n) == 0) ||
-        (err && redo.is_valid && memcmp(now, b.at + record.data_offset, record.bytes) == 0) ||
-        (n == 0 && recorder.memory.size == record.data_offset));
+    assert_true((n && memcmp(now, data.at, n) == 0) ||
+                (err && redo.is_committed &&
+                 memcmp(now, b.at + record.data_offset, record.bytes) == 0) ||
+                (n == 0 && recorder.memory.size == record.data_offset));
     close_it(NULL);
     limefile_index_free(index);
     bytes_free(&data);

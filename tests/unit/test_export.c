@@ -185,17 +185,17 @@ static void order_of(const struct limefile_field *f, bool even_odd, uint64_t *or
 
 /* What the data of such a numpy file must be; *n: their length. */
 static unsigned char *expected_of(const struct limefile_field *f, const struct store *s,
-                                  const struct limefile_export_spec *name, size_t *n)
+                                  const struct limefile_export_spec *spec, size_t *n)
 {
     unsigned from = f->precision ? f->precision / 8 : 1;
-    unsigned to = name->precision ? name->precision / 8 : from;
+    unsigned to = spec->precision ? spec->precision / 8 : from;
     uint64_t numbers = f->site_bytes / from, *order = calloc(f->sites, sizeof *order);
     unsigned char *out = malloc(f->sites * numbers * to + 1), *at = out;
     assert_true(order && out);
-    order_of(f, name->even_odd, order);
+    order_of(f, spec->even_odd, order);
     for (uint64_t i = 0; i < f->sites; i++)
         for (uint64_t k = 0; k < numbers; k++, at += to)
-            number_as(s->at + order[i] * f->site_bytes + k * from, from, at, to, name->little);
+            number_as(s->at + order[i] * f->site_bytes + k * from, from, at, to, spec->little);
     free(order);
     *n = (size_t)(at - out);
     return out;
@@ -253,19 +253,19 @@ static size_t size_of(const struct limefile_export *face, uint64_t number)
     return (size_t)entry.bytes;
 }
 
-static void assert_npy(const struct limefile_field *f, const struct limefile_export_spec *name,
+static void assert_npy(const struct limefile_field *f, const struct limefile_export_spec *spec,
                        bool all)
 {
     struct limefile_export *face;
     struct store s = store_of(f);
     size_t n, data;
-    assert_int_equal(limefile_export_open(f, name, &face), 0);
+    assert_int_equal(limefile_export_open(f, spec, &face), 0);
     assert_int_equal(limefile_export_entry_count(face), 1);
     n = size_of(face, 0);
     unsigned char *whole = malloc(n);
     assert_non_null(whole);
     assert_int_equal(limefile_export_read(face, 0, whole, n, 0, store_read, &s), n);
-    unsigned char *expected = expected_of(f, &s, name, &data);
+    unsigned char *expected = expected_of(f, &s, spec, &data);
     assert_int_equal(n, header_bytes(whole) + data);
     assert_memory_equal(whole + n - data, expected, data);
     if (all) {

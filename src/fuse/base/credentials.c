@@ -183,7 +183,7 @@ static bool has_id(const char *status, const char *line, unsigned id)
            fs == id;
 }
 
-/* Returns the number of groups. */
+/* Stores the groups in the text of /proc/TID/status, at most `most`. Returns their number. */
 static size_t parse_groups(const char *status, gid_t *groups, size_t most)
 {
     static const char line[] = "\nGroups:";

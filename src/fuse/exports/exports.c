@@ -20,7 +20,7 @@ struct limefs_export {
     struct limefs_snapshot *snap; /* kept by a lookup that the export holds */
     uint64_t ordinal, generation; /* of the record */
     uint64_t digest;              /* of the record's description */
-    struct limefile_export_spec name;
+    struct limefile_export_spec spec;
     atomic_bool is_ready; /* its files can be read */
 
     /* Guarded by fs->lock. */
@@ -153,11 +153,11 @@ void limefs_exports_release(struct limefs *fs)
 }
 
 /* Returns a different number, below 256, for each name that an export can have. */
-static unsigned name_code(const struct limefile_export_spec *name)
+static unsigned name_code(const struct limefile_export_spec *spec)
 {
-    unsigned precision = name->precision == 32 ? 1 : name->precision == 64 ? 2 : 0;
-    return (unsigned)name->kind | (name->even_odd ? 1u : 0) << 4 | precision << 5 |
-           (name->little ? 1u : 0) << 7;
+    unsigned precision = spec->precision == 32 ? 1 : spec->precision == 64 ? 2 : 0;
+    return (unsigned)spec->kind | (spec->even_odd ? 1u : 0) << 4 | precision << 5 |
+           (spec->little ? 1u : 0) << 7;
 }
 
 /* ---- the hash table: all with fs->lock held ---- */
@@ -171,11 +171,11 @@ static struct limefs_export **find_bucket(const struct limefs_exports *exports, 
 
 static struct limefs_export *find_export(struct limefs *fs, const struct limefs_snapshot *snap,
                                          uint64_t ordinal,
-                                         const struct limefile_export_spec *name)
+                                         const struct limefile_export_spec *spec)
 {
     struct limefs_export *export = *find_bucket(fs->exports, snap->slot, ordinal);
     while (export && (export->snap != snap || export->ordinal != ordinal ||
-                      name_code(&export->name) != name_code(name)))
+                      name_code(&export->spec) != name_code(spec)))
         export = export->next;
     return export;
 }
@@ -340,10 +340,10 @@ static int find_same_field(struct limefs *fs, const struct limefs_export *export
 /* Returns LIMEFILE_E_NO_RECORD if the field has no such export, or if that has more files than
  * there are ordinals. */
 static int open_export_files(const struct limefile_field *field,
-                             const struct limefile_export_spec *name,
+                             const struct limefile_export_spec *spec,
                              struct limefile_export **files)
 {
-    int err = limefile_export_open(field, name, files);
+    int err = limefile_export_open(field, spec, files);
     if (!err && limefile_export_entry_count(*files) >= UINT32_MAX) {
         limefile_export_close(*files);
         err = LIMEFILE_E_STATE;
@@ -377,7 +377,7 @@ static void drop_user(struct limefs *fs, struct limefs_export *export)
 {
     struct limefile_export *files = NULL;
     limefs_lock(&fs->lock);
-    if (--export->user_count == 0 && !limefile_export_is_whole_file(&export->name)) {
+    if (--export->user_count == 0 && !limefile_export_is_whole_file(&export->spec)) {
         files = export->files;
         export->files = NULL;
     }
@@ -396,7 +396,7 @@ static int reopen_files(struct limefs *fs, struct limefs_export *export)
     struct limefile_export *files = NULL;
     int err = find_same_field(fs, export, &fields, &field);
     if (!err)
-        err = open_export_files(&field, &export->name, &files);
+        err = open_export_files(&field, &export->spec, &files);
     limefs_fields_release(fields);
     if (err)
         return err == LIMEFILE_E_NO_RECORD ? -ESTALE : err;
@@ -481,7 +481,7 @@ uint64_t limefs_export_record(const struct limefs_export *export)
 bool limefs_export_get_entry(const struct limefs_export *export, uint64_t ordinal,
                              struct limefile_export_entry *entry)
 {
-    bool directory = limefile_export_is_directory(&export->name);
+    bool directory = limefile_export_is_directory(&export->spec);
     if (ordinal == 0 && directory) {
         *entry = (struct limefile_export_entry){.is_dir = true};
         return true;
@@ -496,7 +496,7 @@ ino_t limefs_export_visible_ino(struct limefs *fs, const struct limefs_export *e
                                 uint64_t ordinal)
 {
     struct stat st = limefs_snapshot_stat(fs, export->snap);
-    return limefs_visible_export_ino(fs, &st, export->ordinal, name_code(&export->name),
+    return limefs_visible_export_ino(fs, &st, export->ordinal, name_code(&export->spec),
                                      ordinal);
 }
 
@@ -507,7 +507,7 @@ static void fill_attributes(struct limefs *fs, const struct limefs_export *expor
                             struct stat *st)
 {
     st->st_ino =
-        limefs_visible_export_ino(fs, st, export->ordinal, name_code(&export->name), ordinal);
+        limefs_visible_export_ino(fs, st, export->ordinal, name_code(&export->spec), ordinal);
     st->st_mode = entry->is_dir ? S_IFDIR | (st->st_mode & 0444) | (st->st_mode & 0444) >> 2
                                 : S_IFREG | (st->st_mode & 0444);
     st->st_nlink = entry->is_dir ? 2 : 1;
@@ -580,7 +580,7 @@ static bool is_configuration(const struct limefile_field *field)
  * Takes ownership of the files, also on error. */
 static int find_or_create(struct limefs *fs, struct limefs_snapshot *snap,
                           const struct limefile_field *field,
-                          const struct limefile_export_spec *name,
+                          const struct limefile_export_spec *spec,
                           struct limefile_export *files, struct limefs_export **out)
 {
     struct limefs_export *export = calloc(1, sizeof *export), *other;
@@ -593,13 +593,13 @@ static int find_or_create(struct limefs *fs, struct limefs_snapshot *snap,
         .ordinal = field->record.ordinal,
         .generation = limefs_snapshot_generation(fs, snap, field->record.ordinal),
         .digest = hash_field(field),
-        .name = *name,
+        .spec = *spec,
         .user_count = 1,
         .files = files};
     atomic_init(&export->is_ready, limefile_export_is_ready(files));
     limefs_snapshot_add_lookups(fs, snap, 1);
     limefs_lock(&fs->lock);
-    other = find_export(fs, snap, export->ordinal, name);
+    other = find_export(fs, snap, export->ordinal, spec);
     bool known =
         other && other->digest == export->digest && other->generation == export->generation;
     if (known && !other->files) {
@@ -620,16 +620,16 @@ static int find_or_create(struct limefs *fs, struct limefs_snapshot *snap,
 
 /* Gets the export of a record of a pinned snapshot, in use. */
 static int get_export(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
-                      const struct limefile_export_spec *name, struct limefs_export **export)
+                      const struct limefile_export_spec *spec, struct limefs_export **export)
 {
     struct limefs_fields *fields;
     struct limefile_field field;
     struct limefile_export *files;
     int err = find_field(fs, snap, ordinal, &fields, &field);
     if (!err)
-        err = open_export_files(&field, name, &files);
+        err = open_export_files(&field, spec, &files);
     if (!err)
-        err = find_or_create(fs, snap, &field, name, files, export);
+        err = find_or_create(fs, snap, &field, spec, files, export);
     limefs_fields_release(fields);
     return err;
 }
@@ -708,7 +708,7 @@ int limefs_export_lookup(struct limefs *fs, struct limefs_node *container, const
     int err = pin_named_export(fs, container, name, &snap, &export);
     if (err)
         return err;
-    uint64_t ordinal = limefile_export_is_directory(&export->name) ? 0 : 1;
+    uint64_t ordinal = limefile_export_is_directory(&export->spec) ? 0 : 1;
     if (limefs_export_get_entry(export, ordinal, &entry))
         limefs_export_add_lookup(fs, export, ordinal, &entry, out);
     else
@@ -774,6 +774,8 @@ static int read_record_sites(void *context, uint64_t first, uint64_t count, void
                                reader->data_offset + first * reader->site_bytes);
 }
 
+/* Progress callback: returns false, which ends the pass over the sites, after a request to
+ * stop. Any thread may call it. */
 static bool is_not_stopped(void *context, uint64_t sites_more)
 {
     const struct site_reader *reader = context;
@@ -805,7 +807,7 @@ bool limefs_export_is_ready(const struct limefs_export *export)
 
 bool limefs_export_is_reordered(const struct limefs_export *export)
 {
-    return export->name.kind == LIMEFILE_EXPORT_OPENQCD;
+    return export->spec.kind == LIMEFILE_EXPORT_OPENQCD;
 }
 
 int limefs_export_prepare(struct limefs *fs, struct limefs_export *export, atomic_bool *stop)

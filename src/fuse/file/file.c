@@ -117,9 +117,11 @@ static int open_export_file(struct limefs *fs, struct limefs_export *export, uin
     return 0;
 }
 
-/* Opens with the caller's rights. A file opened for writing only is reopened for reading, too,
- * with the daemon's rights: a kernel with a write-back cache reads pages that are written in
- * part, and shows them only to processes that may read the file. */
+/* Opens the file of path_fd with the access mode in flags and the caller's rights. A file for
+ * writing only is then reopened with the daemon's rights for reading, too, if these permit it:
+ * to write a part of a page, a kernel with a write-back cache first reads the whole page. This
+ * shows no process the bytes, because the kernel checks the rights of those that read. Returns
+ * a descriptor that the caller closes, or -errno. */
 static int open_plain_fd(int path_fd, int flags)
 {
     int fd = limefile_reopen(path_fd, (flags & O_ACCMODE) | O_NONBLOCK);

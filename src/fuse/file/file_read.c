@@ -78,7 +78,8 @@ static ssize_t set_result(struct limefs_file_result *result, const char *bytes, 
     return n;
 }
 
-/* Returns true if the window or the blocks read ahead have the bytes. */
+/* Returns true if the window or the blocks read ahead have the bytes; result then holds them.
+ */
 static bool read_prefetched(struct limefs *fs, struct limefs_file *file,
                             const struct limefs_read_range *range,
                             struct limefs_file_result *result)
@@ -97,6 +98,8 @@ static void count_local_bytes(struct limefs *fs, ssize_t bytes)
     atomic_fetch_add_explicit(&fs->stats.local_bytes, (uint64_t)bytes, memory_order_relaxed);
 }
 
+/* Reads bytes at offset `at` of the container, from memory if they were prefetched, else into
+ * buf. Returns n, fewer at the end of the file, or -errno; result points to the bytes. */
 static ssize_t read_from_container(struct limefs *fs, struct limefs_file *file, char *buf,
                                    size_t n, uint64_t at, struct limefs_file_result *result)
 {
@@ -117,8 +120,13 @@ static ssize_t read_from_container(struct limefs *fs, struct limefs_file *file, 
     return got;
 }
 
-/* Checks the container after the read: only then the bytes are known to be the record's. */
-static ssize_t read_unchanged_record(struct limefs *fs, struct limefs_file *file, char *buf,
+/* Reads bytes of the record, then checks the container: if it has not changed since the last
+ * check, the bytes are the record's. If it has, even in its times only, but the record is in
+ * its place, they are read again, READ_TRIES times in all. The bytes of the last try are
+ * returned even if the container has changed once more, because check_record() has found the
+ * record in its place. Returns the bytes, 0 at the end, or -errno: -ESTALE if it may be another
+ * record, -EIO if the last read was short or its slots are stale. */
+static ssize_t read_and_check_record(struct limefs *fs, struct limefs_file *file, char *buf,
                                      size_t n, uint64_t offset,
                                      struct limefs_file_result *result)
 {
@@ -237,7 +245,7 @@ static ssize_t read_any_record(struct limefs *fs, struct limefs_file *file, char
     limefs_verify_read_begin(&file->reader);
     ssize_t got = -ESTALE;
     if (!has_writer(file))
-        got = read_unchanged_record(fs, file, buf, n, offset, result);
+        got = read_and_check_record(fs, file, buf, n, offset, result);
     if (has_writer(file)) { /* also if that began during the read: the record may have moved */
         limefs_file_result_release(fs, result);
         got = read_writable_record(fs, file, buf, n, offset, result);

@@ -1,5 +1,4 @@
-/* connection.c - the thread that starts or finds a job, serves its connection, and reconnects
- */
+/* connection.c - the thread that starts or finds a job, serves its connection, reconnects */
 #define _GNU_SOURCE
 #include "job_internal.h"
 

@@ -1,5 +1,4 @@
-/* job_changes.c - track changes by this mount in containers that a job reads or may still write
- */
+/* job_changes.c - track this mount's changes of containers that a job reads or may write */
 #include "job_internal.h"
 
 #include <string.h>

@@ -60,8 +60,7 @@ static inline bool limefs_job_file_is_closing(const struct limefs_job_file *file
     return file->state == LIMEFS_JOB_FILE_TO_CLOSE || file->state == LIMEFS_JOB_FILE_CLOSING;
 }
 
-/* A write buffer (write_buffers.c): a slot in the second half of the window, for one container.
- */
+/* A write buffer (write_buffers.c): a slot in the window's second half, for one container. */
 enum limefs_write_buffer_state {
     LIMEFS_BUFFER_EMPTY,
     LIMEFS_BUFFER_FILLING,

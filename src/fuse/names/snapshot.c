@@ -1,5 +1,4 @@
-/* snapshot.c - make, open, evict and replace snapshots of containers (struct limefs_snapshot)
- */
+/* snapshot.c - create, open, evict and replace snapshots of containers (limefs_snapshot) */
 #define _GNU_SOURCE
 #include "snapshot_file.h"
 #include "credentials.h"
@@ -109,7 +108,8 @@ static bool evict_snapshot(struct limefs *fs, struct limefs_snapshot *snap)
     return true;
 }
 
-/* Releases fs->lock after anything that may have evicted snapshots, and closes their files. */
+/* Releases fs->lock and then closes the files of the snapshots that were evicted under it. Use
+ * it instead of limefs_unlock() after anything that may evict. */
 static void unlock_and_close(struct limefs *fs)
 {
     struct limefs_container_file closing[LIMEFS_CLOSING_MAX];

@@ -181,7 +181,8 @@ static int set_record_attrs(struct limefs *fs, struct limefs_snapshot *snap, uin
     return err;
 }
 
-/* True if the name leads to another file by now, perhaps one that this mount has made of it. */
+/* Returns true if the node's name belongs to another file than fd, such as the copy with which
+ * this mount replaces a container when it rewrites it. False if the name cannot be examined. */
 static bool was_replaced(struct limefs *fs, struct limefs_node *node, int fd)
 {
     struct stat before, named;

@@ -279,7 +279,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     (void)ino;
     struct limefs *fs = get_fs(req);
     ssize_t written = limefs_file_write(fs, get_file(fi), buf, size, (uint64_t)offset);
-    /* If the kernel caches the file, it sends an fsync request itself. */
+    /* If the kernel caches the file, it sends an fsync request itself. If the sync fails, so
+     * does the write: the program must not take its bytes for safe. */
     bool is_sync = fi->flags & O_DSYNC && get_file(fi)->uncached;
     int err = written > 0 && is_sync ? limefs_file_sync(fs, get_file(fi), false) : 0;
     if (err)

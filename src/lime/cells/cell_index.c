@@ -135,6 +135,8 @@ const char *limefile_cells_decode_length(const unsigned char *raw, uint64_t *hea
     return NULL;
 }
 
+/* Decodes the description of a field from LIMECELLS_FIELD_BYTES bytes. Returns NULL, or the
+ * reason why it is invalid (static). limefile_cells_check() checks type, count and offset. */
 static const char *decode_field(const unsigned char *raw, struct limecells_field *f)
 {
     memcpy(f->name, raw, sizeof f->name);

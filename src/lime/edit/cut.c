@@ -76,7 +76,8 @@ static void undo_mark(struct limefile_source *source, const struct first_word *b
     source->ops->sync(source);
 }
 
-static int truncate_file(struct limefile_source *source, uint64_t end)
+/* Sets the size of the file to `end`, unless it has it already. Returns 0 or an error code. */
+static int set_file_size(struct limefile_source *source, uint64_t end)
 {
     uint64_t size;
     int err = source->ops->size(source, &size);
@@ -117,7 +118,7 @@ int limefile_cut(struct limefile_source *source, struct limefile_cut *cut)
         err = 0;
     }
     if (!err)
-        err = truncate_file(source, cut->end);
+        err = set_file_size(source, cut->end);
     if (err) {
         undo_mark(source, &before, &last);
         return err;

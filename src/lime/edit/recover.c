@@ -399,7 +399,7 @@ static int create_private(int dir_fd, const char *name, int container)
     int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    limefile_owner_copy(container, fd); /* it stays private if this fails */
+    limefile_attributes_copy(container, fd); /* it stays private if this fails */
     return fd;
 }
 

@@ -1,13 +1,15 @@
 /*
  * redo.c - replace a record's data in place: a crash leaves all old data or all new data
  *
- * The new data are written behind the last record: first 8 zero bytes, so that no reader takes
- * the data for a record, then the data, padded, and a trailer at the end of the file: a magic
- * word, the offset of the record's data, and the new length. While the last record has
- * MARK_RESIZING this is an uncommitted tail. MARK_REPLACING makes it valid: from then on the
- * copy into the record can be repeated until it is complete. The last record gets MARK_RESIZING
- * again before the cut, because a file system may zero some of the cut bytes before the new
- * size is on the disk.
+ * The new data are written behind the last record. First come 8 zero bytes, a hole in the file,
+ * so that no reader takes the data for a record. Then come the data, padded, and at the end of
+ * the file a trailer: a magic word, the offset of the record's data, and the new length.
+ *
+ * The mark of the last record states what a crash leaves. MARK_RESIZING: the bytes behind the
+ * last record are not committed, and recovery cuts them. MARK_REPLACING: they are valid, and
+ * recovery repeats the copy into the record. Before the cut the mark becomes MARK_RESIZING
+ * again: a file system may zero some of the cut bytes before the new size is on the disk, and
+ * recovery must not copy such zeros.
  */
 #include "redo.h"
 #include "header_bytes.h"
@@ -58,12 +60,14 @@ static int write_last_end(struct limefile_source *source, uint64_t last, uint64_
     return err ? err : limefile_write_full(source, word, sizeof word, last + AT_BYTES);
 }
 
-static int sync_mark(struct limefile_source *source, uint64_t last, int mark)
+/* Sets the mark of the last record and syncs the file. */
+static int set_mark_and_sync(struct limefile_source *source, uint64_t last, int mark)
 {
     int err = limefile_set_mark(source, last, mark);
     return err ? err : limefile_sync(source);
 }
 
+/* Cuts the file after the last record's padding and syncs it. */
 static int cut_after(struct limefile_source *source, uint64_t last)
 {
     struct limefile_header header;
@@ -85,17 +89,18 @@ int limefile_redo_apply(struct limefile_source *source, uint64_t last,
     if (!err)
         err = limefile_sync(source);
     if (!err)
-        err = sync_mark(source, last, MARK_RESIZING);
+        err = set_mark_and_sync(source, last, MARK_RESIZING);
     if (!err)
         err = cut_after(source, last);
-    /* Clearing the mark needs no sync: a mark that survives a crash has no bytes behind it. */
+    /* Clearing the mark needs no sync: if a crash restores it, there are no bytes to cut. */
     return err ? err : limefile_set_mark(source, last, 0);
 }
 
 /* ---- find ---- */
 
-/* Returns true if the target is a record with a matching header, and the new data are where
- * limefile_redo_begin() puts them, or further behind: the last record may be shorter now. */
+/* Returns true if redo->target is the data of a record whose header has a matching length, and
+ * the new data do not begin before the offset that limefile_redo_begin() chooses. They may
+ * begin after it, because a repeated copy may already have made the last record shorter. */
 static bool is_valid_redo(struct limefile_source *source, uint64_t last,
                           const struct limefile_redo *redo)
 {
@@ -129,7 +134,7 @@ int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t s
     *out = (struct limefile_redo){
         .target = get_be64(raw + LIMEFILE_WORD),
         .bytes = get_be64(raw + 2 * LIMEFILE_WORD),
-        .is_valid = true,
+        .is_committed = true,
     };
     if (memcmp(raw, trailer_magic, sizeof trailer_magic) != 0 || out->bytes > size ||
         padded_length(out->bytes) > size - TRAILER)
@@ -163,6 +168,7 @@ int limefile_redo_begin(struct limefile_editor *editor, const struct limefile_re
     return limefile_growth_begin(editor);
 }
 
+/* Writes the padding of the new data and the trailer, ends the file there, and syncs it. */
 static int write_trailer(struct limefile_source *source, const struct limefile_redo *redo)
 {
     unsigned char raw[LIMEFILE_ALIGN + TRAILER] = {0};
@@ -185,8 +191,8 @@ int limefile_redo_commit(struct limefile_editor *editor, struct limefile_redo *r
         limefile_redo_abandon(editor);
         return err;
     }
-    redo->is_valid = true;
-    err = sync_mark(editor->source, last->header_offset, MARK_REPLACING);
+    redo->is_committed = true;
+    err = set_mark_and_sync(editor->source, last->header_offset, MARK_REPLACING);
     if (!err)
         err = limefile_redo_apply(editor->source, last->header_offset, redo);
     if (err)
@@ -197,6 +203,7 @@ int limefile_redo_commit(struct limefile_editor *editor, struct limefile_redo *r
     return 0;
 }
 
+/* Committing the old length cuts the bytes after the last record and clears its mark. */
 int limefile_redo_abandon(struct limefile_editor *editor)
 {
     return limefile_commit(editor, editor->last.bytes);

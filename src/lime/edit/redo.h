@@ -5,12 +5,14 @@
 #include "limeedit.h"
 
 /* Finds the new data behind the last record, whose header is at `last`, in a file of `size`
- * bytes. Returns 1 and fills `out`; 0 if no data match, or an error code. */
+ * bytes and whose mark is MARK_REPLACING. Returns 1 and fills `out`; 0 if there are no valid
+ * new data, or an error code: `out` is not to be used then. */
 int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t size,
                        struct limefile_redo *out);
 
-/* Copies the new data into their record, cuts the file behind the last record and clears its
- * mark. The caller may repeat it after a crash or an error. */
+/* Copies the new data into the record at redo->target. Then cuts the file behind the last
+ * record, whose header is at `last`, and clears the mark of the last record. The caller may
+ * repeat it after a crash or an error. Returns 0 or an error code. */
 int limefile_redo_apply(struct limefile_source *source, uint64_t last,
                         const struct limefile_redo *redo);
 

@@ -85,7 +85,7 @@ static int write_zeros(struct rewrite *r, uint64_t n)
 
 /* ---- the container ---- */
 
-/* Computes the data length of the record that is changed or inserted. */
+/* Computes the data length of the record that is changed or inserted; 0 for a removal. */
 static int new_length(const struct limefile_rewrite *plan, uint64_t *bytes)
 {
     *bytes = plan->insert ? plan->insert->bytes : 0;
@@ -267,7 +267,7 @@ static int copy_owner(const struct rewrite *r)
     for (int i = 0; i < OWNER_TRIES && !err; i++) {
         if (fstat(r->plan->fd, &before) != 0)
             return -errno;
-        err = limefile_owner_copy(r->plan->fd, r->new_fd);
+        err = limefile_attributes_copy(r->plan->fd, r->new_fd);
         if (!err && (fsync(r->new_fd) != 0 || fstat(r->plan->fd, &after) != 0))
             err = -errno;
         if (!err && before.st_ctim.tv_sec == after.st_ctim.tv_sec &&
@@ -296,7 +296,8 @@ static int replace_container(struct rewrite *r)
     return err;
 }
 
-static void discard_file(struct rewrite *r)
+/* Removes the temporary name of the new file, if it has one, and closes the file. */
+static void discard_new_file(struct rewrite *r)
 {
     if (r->has_name)
         unlinkat(r->plan->dir_fd, r->temporary, 0);
@@ -330,7 +331,7 @@ int limefile_rewrite(const struct limefile_rewrite *plan, int *new_fd)
     if (!err)
         err = replace_container(&r);
     if (err) {
-        discard_file(&r);
+        discard_new_file(&r);
         return err;
     }
     *new_fd = r.new_fd;

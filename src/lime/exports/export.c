@@ -34,12 +34,12 @@ static const struct {
     {".zattrs", ZARR_DIRECTORY + 1, 4},
 };
 
-/* A file: bytes that the export owns, then data, then again bytes that the export owns. */
+/* The parts of a file in order: the export's own bytes, data, own bytes; any may be empty. */
 struct file_parts {
-    struct export_text head, tail;
-    enum limefile_export_source what;
-    uint64_t at; /* STORED: offset of the data in the record */
-    uint64_t bytes;
+    struct export_text head, tail; /* own bytes before and after the data */
+    enum limefile_export_source source;
+    uint64_t at;    /* STORED: offset of the data in the record */
+    uint64_t bytes; /* of the data */
 };
 
 /* ---- opening ---- */
@@ -64,35 +64,35 @@ static int open_hdf5(struct limefile_export *export, const struct limefile_field
 {
     struct h5_file h5 = {0};
     int err = h5_build(field, &export->layout, &h5);
-    export->own = h5.bytes;
+    export->own_bytes = h5.bytes;
     export->text[0].bytes = h5.before;
     export->text[1] = (struct export_text){h5.before, h5.after};
     return err;
 }
 
 int limefile_export_open(const struct limefile_field *field,
-                         const struct limefile_export_spec *name, struct limefile_export **out)
+                         const struct limefile_export_spec *spec, struct limefile_export **out)
 {
     struct export_layout layout;
     int err = export_layout_of(field, &layout);
     *out = NULL;
-    if (!err && !export_layout_has(&layout.array, name))
+    if (!err && !export_supports_array(&layout.array, spec))
         err = LIMEFILE_E_STATE;
     if (err)
         return err;
     struct limefile_export *export = calloc(1, sizeof *export);
     if (!export)
         return -ENOMEM;
-    export->name = *name;
+    export->spec = *spec;
     export->layout = layout;
     init_slices(export);
-    if (name->kind == LIMEFILE_EXPORT_NPY)
+    if (spec->kind == LIMEFILE_EXPORT_NPY)
         err = export_npy_open(export);
-    else if (name->kind == LIMEFILE_EXPORT_H5)
+    else if (spec->kind == LIMEFILE_EXPORT_H5)
         err = open_hdf5(export, field);
-    else if (name->kind == LIMEFILE_EXPORT_ZARR)
+    else if (spec->kind == LIMEFILE_EXPORT_ZARR)
         err = export_zarr_open(export, field);
-    else if (limefile_export_is_whole_file(name))
+    else if (limefile_export_is_whole_file(spec))
         err = export_gauge_open(export, field);
     if (err)
         limefile_export_close(export);
@@ -105,7 +105,7 @@ void limefile_export_close(struct limefile_export *export)
 {
     if (export) {
         limefile_gauge_image_free(export->image);
-        free(export->own);
+        free(export->own_bytes);
     }
     free(export);
 }
@@ -160,10 +160,10 @@ static bool zarr_find(const struct limefile_export *export, uint64_t parent, con
 static bool find_file_parts(const struct limefile_export *export, uint64_t number,
                             struct file_parts *out)
 {
-    *out = (struct file_parts){.what = LIMEFILE_EXPORT_STORED};
+    *out = (struct file_parts){.source = LIMEFILE_EXPORT_STORED};
     if (number >= limefile_export_entry_count(export))
         return false;
-    switch (export->name.kind) {
+    switch (export->spec.kind) {
     case LIMEFILE_EXPORT_SLICES:
         out->at = number * export->slice_bytes;
         out->bytes = export->slice_bytes;
@@ -180,7 +180,7 @@ static bool find_file_parts(const struct limefile_export *export, uint64_t numbe
         break;
     }
     if (export->image) {
-        out->what = LIMEFILE_EXPORT_COMPUTED;
+        out->source = LIMEFILE_EXPORT_COMPUTED;
         out->bytes = limefile_gauge_image_size(export->image);
         return true;
     }
@@ -188,7 +188,7 @@ static bool find_file_parts(const struct limefile_export *export, uint64_t numbe
     out->tail = export->text[1];
     out->bytes = export->computed ? export->compute.bytes : export->layout.array.bytes;
     if (export->computed)
-        out->what = LIMEFILE_EXPORT_COMPUTED;
+        out->source = LIMEFILE_EXPORT_COMPUTED;
     return true;
 }
 
@@ -199,8 +199,8 @@ static uint64_t file_size(const struct file_parts *file)
 
 uint64_t limefile_export_entry_count(const struct limefile_export *export)
 {
-    return export->name.kind == LIMEFILE_EXPORT_ZARR     ? ZARR_CHUNKS + export->slices
-           : export->name.kind == LIMEFILE_EXPORT_SLICES ? export->slices
+    return export->spec.kind == LIMEFILE_EXPORT_ZARR     ? ZARR_CHUNKS + export->slices
+           : export->spec.kind == LIMEFILE_EXPORT_SLICES ? export->slices
                                                          : 1;
 }
 
@@ -211,9 +211,9 @@ void limefile_export_entry(const struct limefile_export *export, uint64_t number
     *out = (struct limefile_export_entry){.parent = 0};
     if (!find_file_parts(export, number, &file))
         return;
-    if (export->name.kind == LIMEFILE_EXPORT_ZARR)
+    if (export->spec.kind == LIMEFILE_EXPORT_ZARR)
         zarr_entry(export, number, out);
-    else if (export->name.kind == LIMEFILE_EXPORT_SLICES)
+    else if (export->spec.kind == LIMEFILE_EXPORT_SLICES)
         snprintf(out->name, sizeof out->name, "%0*" PRIu64, (int)export->digits, number);
     if (!out->is_dir)
         out->bytes = file_size(&file);
@@ -224,7 +224,7 @@ bool limefile_export_find(const struct limefile_export *export, uint64_t parent,
 {
     size_t len = strlen(name);
     *number = 0;
-    switch (export->name.kind) {
+    switch (export->spec.kind) {
     case LIMEFILE_EXPORT_ZARR:
         return zarr_find(export, parent, name, number);
     case LIMEFILE_EXPORT_SLICES:
@@ -237,18 +237,19 @@ bool limefile_export_find(const struct limefile_export *export, uint64_t parent,
 
 /* ---- reading files ---- */
 
+/* Finds the bytes from `offset` to the end of its part of the file; 0 bytes: end of file. */
 static void find_piece(const struct limefile_export *export, const struct file_parts *file,
                        uint64_t offset, struct limefile_export_range *out)
 {
     *out = (struct limefile_export_range){.source = LIMEFILE_EXPORT_OWN};
     if (offset < file->head.bytes) {
         out->bytes = file->head.bytes - offset;
-        out->own = export->own + file->head.at + offset;
+        out->own = export->own_bytes + file->head.at + offset;
         return;
     }
     offset -= file->head.bytes;
     if (offset < file->bytes) {
-        out->source = file->what;
+        out->source = file->source;
         out->bytes = file->bytes - offset;
         out->at = file->at + offset;
         return;
@@ -256,7 +257,7 @@ static void find_piece(const struct limefile_export *export, const struct file_p
     offset -= file->bytes;
     if (offset < file->tail.bytes) {
         out->bytes = file->tail.bytes - offset;
-        out->own = export->own + file->tail.at + offset;
+        out->own = export->own_bytes + file->tail.at + offset;
     }
 }
 
@@ -269,7 +270,7 @@ void limefile_export_range(const struct limefile_export *export, uint64_t number
 }
 
 ssize_t limefile_export_read(const struct limefile_export *export, uint64_t number, void *buf,
-                             size_t n, uint64_t offset, limefile_export_read_fn *lend,
+                             size_t n, uint64_t offset, limefile_export_read_fn *read_record,
                              void *context)
 {
     struct file_parts file;
@@ -278,7 +279,7 @@ ssize_t limefile_export_read(const struct limefile_export *export, uint64_t numb
     size_t done = 0;
     int err = 0;
     if (export->image)
-        return export_gauge_read(export, buf, n, offset, lend, context);
+        return export_gauge_read(export, buf, n, offset, read_record, context);
     find_file_parts(export, number, &file);
     while (done < n && !err) {
         find_piece(export, &file, offset + done, &piece);
@@ -288,10 +289,10 @@ ssize_t limefile_export_read(const struct limefile_export *export, uint64_t numb
         if (piece.source == LIMEFILE_EXPORT_OWN)
             memcpy(out + done, piece.own, part);
         else if (piece.source == LIMEFILE_EXPORT_STORED)
-            err = export_read_raw(out + done, part, piece.at, lend, context);
+            err = export_read_raw(out + done, part, piece.at, read_record, context);
         else
             err = compute_read(&export->compute, out + done, part,
-                               offset + done - file.head.bytes, lend, context);
+                               offset + done - file.head.bytes, read_record, context);
         done += part;
     }
     return err ? err : (ssize_t)done;

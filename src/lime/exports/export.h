@@ -5,8 +5,7 @@
 #include "limeexport.h"
 #include "limegauge.h"
 
-/* ---- export_array.c: a field as an array, and the names of its dimensions ------------------
- */
+/* ---- export_array.c: a field as an array, and the names of its dimensions ---- */
 
 struct export_layout {
     struct limefile_array array;
@@ -14,7 +13,7 @@ struct export_layout {
     unsigned origin; /* parity of the first site's coordinates in the whole lattice */
 };
 
-/* The same as limefile_array_from_field(). */
+/* Fills out->array as limefile_array_from_field() does, and the rest. LIMEFILE_E_STATE. */
 int export_layout_of(const struct limefile_field *, struct export_layout *out);
 
 /* Writes the type of an element as numpy does, without quotes ('>c16'). `precision`: bits of a
@@ -25,27 +24,28 @@ void export_layout_dtype(const struct limefile_array *, unsigned precision, bool
 
 /* ---- export_spec.c ---- */
 
-/* Returns true if the array supports the export. */
-bool export_layout_has(const struct limefile_array *, const struct limefile_export_spec *);
+/* Returns true if the array can be exported in this format: it has real numbers, a lattice or
+ * the shape that the format requires. */
+bool export_supports_array(const struct limefile_array *, const struct limefile_export_spec *);
 
 /* ---- export_compute.c: data in another order, precision or byte order ----
  *
  * Sites with even x+y+z+t are before the odd ones; each half has the record's order. */
 
 struct export_evenodd {
-    uint64_t sites, evens;
-    uint64_t pairs;  /* pairs of sites in a block, in which parity alternates */
-    unsigned origin; /* parity of the first site */
-    unsigned above;  /* number of dimensions above a block */
-    uint64_t extent[LIMEFILE_DIMS_MAX]; /* of these dimensions, fastest first */
+    uint64_t sites, even_sites; /* of the whole array */
+    uint64_t pairs;             /* pairs of sites in a block, in which parity alternates */
+    unsigned origin;            /* parity of the first site */
+    unsigned slower_dims;       /* number of dimensions that are slower than those of a block */
+    uint64_t extent[LIMEFILE_DIMS_MAX]; /* of the slower dimensions, the fastest first */
 };
 
 struct export_compute {
-    unsigned from, to;   /* bytes of a number */
-    uint64_t site_bytes; /* bytes of a site in the record */
-    uint64_t out_bytes;  /* bytes of a computed site */
-    uint64_t bytes;      /* bytes of all computed data */
-    limefile_reals_fn *kernel;
+    unsigned from, to;          /* bytes of a number */
+    uint64_t site_bytes;        /* bytes of a site in the record */
+    uint64_t out_bytes;         /* bytes of a computed site */
+    uint64_t bytes;             /* bytes of all computed data */
+    limefile_reals_fn *convert; /* converts numbers, or copies bytes */
     bool even_odd;
     struct export_evenodd order;
 };
@@ -54,11 +54,12 @@ struct export_compute {
 int compute_init(struct export_compute *, const struct export_layout *,
                  const struct limefile_export_spec *);
 
-/* Reads n existing bytes at `offset` of the computed data. 0, -errno, LIMEFILE_E_SHRUNK. */
+/* Reads n bytes at `offset` of the computed data, which must not end before. read_record()
+ * reads the record (limefile_export_read_fn). Returns 0, -errno or LIMEFILE_E_SHRUNK. */
 int compute_read(const struct export_compute *, unsigned char *out, size_t n, uint64_t offset,
-                 limefile_export_read_fn *lend, void *context);
+                 limefile_export_read_fn *read_record, void *context);
 
-/* Reads n bytes at `at` of the record's data. 0, LIMEFILE_E_SHRUNK or an error of lend(). */
+/* Reads n bytes at `at` of the record's data. 0, LIMEFILE_E_SHRUNK or the callback's error. */
 int export_read_raw(void *buf, size_t n, uint64_t at, limefile_export_read_fn *, void *context);
 
 /* ---- export_hdf5.c: the HDF5 file around a dataset, created by the HDF5 library ---- */
@@ -80,32 +81,34 @@ int h5_build(const struct limefile_field *, const struct export_layout *, struct
 enum { EXPORT_TEXTS = 5 };
 
 struct export_text {
-    size_t at, bytes; /* offset in `own` */
+    size_t at, bytes; /* offset in `own_bytes` */
 };
 
 struct limefile_export {
-    struct limefile_export_spec name;
+    struct limefile_export_spec spec;
     struct export_layout layout;
     bool computed;
     struct export_compute compute;
-    unsigned char *own;                    /* owned: all bytes that are not in the record */
+    unsigned char *own_bytes;              /* owned: all bytes that are not in the record */
     struct export_text text[EXPORT_TEXTS]; /* NPY: header; H5: before, after; Zarr: files */
     uint64_t slices, slice_bytes; /* the files of a directory are ranges of slice_bytes */
     unsigned digits;
-    struct limefile_sites sites;        /* a whole file: its sites, without `read` */
+    struct limefile_sites sites; /* a whole file: its lattice; the reader sets `read` itself */
     struct limefile_gauge_image *image; /* a whole file: its image; otherwise NULL */
     bool has_checksum;                  /* a whole file: the record has a stored `checksum` */
     struct limefile_checksum checksum;
 };
 
-/* ---- export_npy_zarr.c: numpy's header, and Zarr's files
- * --------------------------------------- */
+/* ---- export_npy_zarr.c: numpy's header, and Zarr's files ---- */
 
 int export_npy_open(struct limefile_export *);
 int export_zarr_open(struct limefile_export *, const struct limefile_field *);
 
 /* ---- export_gauge.c: a whole file of another format ---- */
 
+/* Returns true if the array has the shape of an SU(3) configuration, and the format of the
+ * spec, which must be a whole file, supports its lattice. A field of this shape need not be a
+ * configuration: export_gauge_open() then returns LIMEFILE_E_STATE. */
 bool export_gauge_fits(const struct limefile_array *, const struct limefile_export_spec *);
 int export_gauge_open(struct limefile_export *, const struct limefile_field *);
 ssize_t export_gauge_read(const struct limefile_export *, void *buf, size_t n, uint64_t offset,

@@ -1,5 +1,4 @@
-/* export_array.c - describe a field as an array: the lattice's dimensions, then those of a site
- */
+/* export_array.c - describe a field as an array: dimensions of the lattice, then of a site */
 #include "export.h"
 
 #include <stdio.h>

@@ -1,5 +1,4 @@
-/* export_compute.c - compute any range of an export's data from the required ranges of the
- * record */
+/* export_compute.c - compute any range of an export's data from ranges of the record */
 #include "export.h"
 
 #include <string.h>
@@ -10,17 +9,17 @@ enum {
 
 struct computation {
     const struct export_compute *compute;
-    limefile_export_read_fn *lend;
+    limefile_export_read_fn *read_record;
     void *context;
-    const unsigned char *in; /* the fetched bytes: in `buffer`, or in the memory of lend() */
+    const unsigned char *in; /* the fetched bytes: in `buffer`, or in the callback's memory */
     _Alignas(64) unsigned char buffer[BUFFER_BYTES];
 };
 
-int export_read_raw(void *buf, size_t n, uint64_t at, limefile_export_read_fn *lend,
+int export_read_raw(void *buf, size_t n, uint64_t at, limefile_export_read_fn *read_record,
                     void *context)
 {
     const void *data = buf;
-    ssize_t got = lend(context, buf, n, at, &data);
+    ssize_t got = read_record(context, buf, n, at, &data);
     if (got < 0)
         return (int)got;
     if ((size_t)got != n)
@@ -47,10 +46,10 @@ static void evenodd_init(struct export_evenodd *e, const struct export_layout *l
         if (block % 2)
             block *= a->shape[i];
         else
-            e->extent[e->above++] = a->shape[i];
+            e->extent[e->slower_dims++] = a->shape[i];
     }
     e->pairs = block / 2 + block % 2;
-    e->evens = e->sites / 2 + (e->sites % 2 && e->origin == 0);
+    e->even_sites = e->sites / 2 + (e->sites % 2 && e->origin == 0);
 }
 
 /* Returns the position in the record of the k-th site of that order. *run: the number of sites
@@ -58,13 +57,13 @@ static void evenodd_init(struct export_evenodd *e, const struct export_layout *l
 static uint64_t evenodd_site(const struct export_evenodd *e, uint64_t k, uint64_t *run)
 {
     unsigned parity = e->origin;
-    if (k >= e->evens) {
-        k -= e->evens;
+    if (k >= e->even_sites) {
+        k -= e->even_sites;
         parity ^= 1;
     }
     uint64_t block = k / e->pairs;
     *run = e->pairs - k % e->pairs;
-    for (unsigned i = 0; i < e->above; i++) {
+    for (unsigned i = 0; i < e->slower_dims; i++) {
         parity ^= block % e->extent[i] & 1;
         block /= e->extent[i];
     }
@@ -79,7 +78,7 @@ static void copy_bytes(void *out, const void *in, size_t count)
 }
 
 int compute_init(struct export_compute *c, const struct export_layout *layout,
-                 const struct limefile_export_spec *name)
+                 const struct limefile_export_spec *spec)
 {
     const struct limefile_array *a = &layout->array;
     uint64_t sites = 1;
@@ -88,12 +87,12 @@ int compute_init(struct export_compute *c, const struct export_layout *layout,
     *c = (struct export_compute){
         .from = a->precision ? a->precision / 8 : 1,
         .site_bytes = a->bytes / sites,
-        .even_odd = name->even_odd,
+        .even_odd = spec->even_odd,
     };
-    c->to = name->precision && a->precision ? name->precision / 8 : c->from;
-    c->kernel = a->precision
-                    ? limefile_reals_kernel(8 * c->from, false, 8 * c->to, name->little)
-                    : copy_bytes;
+    c->to = spec->precision && a->precision ? spec->precision / 8 : c->from;
+    c->convert = a->precision
+                     ? limefile_reals_kernel(8 * c->from, false, 8 * c->to, spec->little)
+                     : copy_bytes;
     if (__builtin_mul_overflow(c->site_bytes / c->from, c->to, &c->out_bytes) ||
         __builtin_mul_overflow(c->out_bytes, sites, &c->bytes) ||
         c->bytes > LIMEFILE_BYTES_MAX / 2)
@@ -106,7 +105,7 @@ int compute_init(struct export_compute *c, const struct export_layout *layout,
 static int fetch_bytes(struct computation *w, uint64_t n, uint64_t at)
 {
     const void *data = w->buffer;
-    ssize_t got = w->lend(w->context, w->buffer, (size_t)n, at, &data);
+    ssize_t got = w->read_record(w->context, w->buffer, (size_t)n, at, &data);
     w->in = data;
     if (got < 0)
         return (int)got;
@@ -122,7 +121,7 @@ static void convert_range(const struct export_compute *c, const unsigned char *i
     size_t before = (size_t)(skip % c->to);
     if (before) {
         size_t part = c->to - before < n ? c->to - before : n;
-        c->kernel(one, in, 1);
+        c->convert(one, in, 1);
         memcpy(out, one + before, part);
         in += c->from;
         out += part;
@@ -130,9 +129,9 @@ static void convert_range(const struct export_compute *c, const unsigned char *i
     }
     size_t whole = n / c->to;
     if (whole)
-        c->kernel(out, in, whole);
+        c->convert(out, in, whole);
     if (n % c->to) {
-        c->kernel(one, in + whole * c->from, 1);
+        c->convert(one, in + whole * c->from, 1);
         memcpy(out + whole * c->to, one, n % c->to);
     }
 }
@@ -163,10 +162,10 @@ static int read_consecutive(struct computation *w, uint64_t base, unsigned char 
 /* Changes *k to its number in a half of the order; returns the sites from there on. */
 static uint64_t enter_half(const struct export_evenodd *e, uint64_t *k)
 {
-    if (*k < e->evens)
-        return e->evens - *k;
+    if (*k < e->even_sites)
+        return e->even_sites - *k;
     uint64_t left = e->sites - *k;
-    *k -= e->evens;
+    *k -= e->even_sites;
     return left;
 }
 
@@ -220,11 +219,11 @@ static int read_even_odd(struct computation *w, unsigned char *out, size_t n, ui
 }
 
 int compute_read(const struct export_compute *c, unsigned char *out, size_t n, uint64_t offset,
-                 limefile_export_read_fn *lend, void *context)
+                 limefile_export_read_fn *read_record, void *context)
 {
     struct computation w;
     w.compute = c;
-    w.lend = lend;
+    w.read_record = read_record;
     w.context = context;
     w.in = w.buffer;
     return c->even_odd ? read_even_odd(&w, out, n, offset)

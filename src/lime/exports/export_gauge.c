@@ -11,15 +11,15 @@ static enum limefile_gauge_format kind_format(enum limefile_export_kind kind)
                                              : LIMEFILE_GAUGE_NONE;
 }
 
-bool limefile_export_is_whole_file(const struct limefile_export_spec *name)
+bool limefile_export_is_whole_file(const struct limefile_export_spec *spec)
 {
-    return kind_format(name->kind) != LIMEFILE_GAUGE_NONE;
+    return kind_format(spec->kind) != LIMEFILE_GAUGE_NONE;
 }
 
 int export_gauge_open(struct limefile_export *export, const struct limefile_field *field)
 {
     struct limefile_sites_field field_sites;
-    const struct limefile_gauge_options form = {.format = kind_format(export->name.kind)};
+    const struct limefile_gauge_options form = {.format = kind_format(export->spec.kind)};
     export->has_checksum = field->has_checksum;
     export->checksum = field->checksum;
     int err = limefile_sites_from_field(NULL, field, &field_sites, &export->sites);
@@ -29,18 +29,17 @@ int export_gauge_open(struct limefile_export *export, const struct limefile_fiel
                                                                            : err;
 }
 
-/* All configurations have this shape, but not all arrays with it are configurations. */
-bool export_gauge_fits(const struct limefile_array *a, const struct limefile_export_spec *name)
+bool export_gauge_fits(const struct limefile_array *a, const struct limefile_export_spec *spec)
 {
     const uint64_t *site = a->shape + a->lattice, *l = a->shape;
     const uint64_t extent[4] = {l[3], l[2], l[1], l[0]};
     return a->lattice == 4 && a->dims == 7 && a->complex && site[0] == 4 && site[1] == 3 &&
-           site[2] == 3 && limefile_gauge_supports(kind_format(name->kind), extent);
+           site[2] == 3 && limefile_gauge_supports(kind_format(spec->kind), extent);
 }
 
 /* Reads the record's data as sites. */
 struct record_reader {
-    limefile_export_read_fn *lend;
+    limefile_export_read_fn *read_record;
     void *context;
     size_t site;
 };
@@ -49,13 +48,13 @@ static int read_record_sites(void *context, uint64_t first, uint64_t count, void
 {
     const struct record_reader *r = context;
     size_t n = (size_t)count * r->site;
-    return export_read_raw(out, n, first * r->site, r->lend, r->context);
+    return export_read_raw(out, n, first * r->site, r->read_record, r->context);
 }
 
 ssize_t export_gauge_read(const struct limefile_export *export, void *buf, size_t n,
-                          uint64_t offset, limefile_export_read_fn *lend, void *context)
+                          uint64_t offset, limefile_export_read_fn *read_record, void *context)
 {
-    struct record_reader r = {lend, context, limefile_sites_bytes(&export->sites)};
+    struct record_reader r = {read_record, context, limefile_sites_bytes(&export->sites)};
     return limefile_gauge_image_read_with(export->image, read_record_sites, &r, buf, n, offset);
 }
 

@@ -39,10 +39,10 @@ static size_t print_npy_header(const struct limefile_export *export, char out[HE
     char dtype[EXPORT_DTYPE_MAX];
     unsigned dims = a->dims;
     memcpy(shape, a->shape, sizeof shape);
-    if (export->name.even_odd)
+    if (export->spec.even_odd)
         dims = even_odd_shape(export, shape);
-    export_layout_dtype(a, export->name.precision ? export->name.precision : a->precision,
-                        export->name.little, dtype);
+    export_layout_dtype(a, export->spec.precision ? export->spec.precision : a->precision,
+                        export->spec.little, dtype);
     int n =
         snprintf(out, HEADER_MAX, "{'descr': '%s', 'fortran_order': False, 'shape': (", dtype);
     for (unsigned i = 0; i < dims; i++)
@@ -53,26 +53,26 @@ static size_t print_npy_header(const struct limefile_export *export, char out[HE
 
 int export_npy_open(struct limefile_export *export)
 {
-    const struct limefile_export_spec *name = &export->name;
+    const struct limefile_export_spec *spec = &export->spec;
     const struct limefile_array *a = &export->layout.array;
     char text[HEADER_MAX];
     export->computed =
-        name->even_odd || name->little || (name->precision && name->precision != a->precision);
-    int err = export->computed ? compute_init(&export->compute, &export->layout, name) : 0;
+        spec->even_odd || spec->little || (spec->precision && spec->precision != a->precision);
+    int err = export->computed ? compute_init(&export->compute, &export->layout, spec) : 0;
     if (err)
         return err;
     size_t n = print_npy_header(export, text);
     size_t padded = (PREFIX_BYTES + n + 1 + ALIGN - 1) / ALIGN * ALIGN;
-    export->own = malloc(padded);
-    if (!export->own)
+    export->own_bytes = malloc(padded);
+    if (!export->own_bytes)
         return -ENOMEM;
-    memset(export->own, ' ', padded);
+    memset(export->own_bytes, ' ', padded);
     /* The literal's NUL is the minor version 0. */
-    memcpy(export->own, "\x93NUMPY\x01", 8);
-    export->own[8] = (unsigned char)((padded - PREFIX_BYTES) & 0xff);
-    export->own[9] = (unsigned char)((padded - PREFIX_BYTES) >> 8);
-    memcpy(export->own + PREFIX_BYTES, text, n);
-    export->own[padded - 1] = '\n';
+    memcpy(export->own_bytes, "\x93NUMPY\x01", 8);
+    export->own_bytes[8] = (unsigned char)((padded - PREFIX_BYTES) & 0xff);
+    export->own_bytes[9] = (unsigned char)((padded - PREFIX_BYTES) >> 8);
+    memcpy(export->own_bytes + PREFIX_BYTES, text, n);
+    export->own_bytes[padded - 1] = '\n';
     export->text[0].bytes = padded;
     return 0;
 }
@@ -189,6 +189,6 @@ int export_zarr_open(struct limefile_export *export, const struct limefile_field
     finish_text(export, 2, to, &from);
     bool failed = ferror(to);
     failed |= fclose(to) != 0;
-    export->own = (unsigned char *)text;
+    export->own_bytes = (unsigned char *)text;
     return failed ? -ENOMEM : 0;
 }

@@ -1,5 +1,4 @@
-/* export_spec.c - parse and print names of exports, and find the exports that an array supports
- */
+/* export_spec.c - parse and print names of exports, and find the exports of an array */
 #include "export.h"
 
 #include <stdio.h>
@@ -46,21 +45,21 @@ bool limefile_export_parse(const char *name, struct limefile_export_spec *out, s
     return true;
 }
 
-void limefile_export_suffix(const struct limefile_export_spec *name,
+void limefile_export_suffix(const struct limefile_export_spec *spec,
                             char out[LIMEFILE_EXPORT_SUFFIX_MAX])
 {
-    bool npy = name->kind == LIMEFILE_EXPORT_NPY;
-    snprintf(out, LIMEFILE_EXPORT_SUFFIX_MAX, "%s%s%s%s", npy && name->even_odd ? ".eo" : "",
+    bool npy = spec->kind == LIMEFILE_EXPORT_NPY;
+    snprintf(out, LIMEFILE_EXPORT_SUFFIX_MAX, "%s%s%s%s", npy && spec->even_odd ? ".eo" : "",
              !npy                    ? ""
-             : name->precision == 32 ? ".f4"
-             : name->precision == 64 ? ".f8"
+             : spec->precision == 32 ? ".f4"
+             : spec->precision == 64 ? ".f8"
                                      : "",
-             npy && name->little ? ".le" : "", suffixes[name->kind]);
+             npy && spec->little ? ".le" : "", suffixes[spec->kind]);
 }
 
-bool limefile_export_is_directory(const struct limefile_export_spec *name)
+bool limefile_export_is_directory(const struct limefile_export_spec *spec)
 {
-    return name->kind == LIMEFILE_EXPORT_ZARR || name->kind == LIMEFILE_EXPORT_SLICES;
+    return spec->kind == LIMEFILE_EXPORT_ZARR || spec->kind == LIMEFILE_EXPORT_SLICES;
 }
 
 static bool has_even_odd(const struct limefile_array *a)
@@ -76,9 +75,10 @@ static bool has_precision(const struct limefile_array *a, unsigned precision)
     return precision <= a->precision || a->bytes <= LIMEFILE_BYTES_MAX / 4;
 }
 
-bool export_layout_has(const struct limefile_array *a, const struct limefile_export_spec *name)
+bool export_supports_array(const struct limefile_array *a,
+                           const struct limefile_export_spec *spec)
 {
-    switch (name->kind) {
+    switch (spec->kind) {
     case LIMEFILE_EXPORT_H5:
         return h5_is_supported();
     case LIMEFILE_EXPORT_ZARR:
@@ -88,14 +88,14 @@ bool export_layout_has(const struct limefile_array *a, const struct limefile_exp
     case LIMEFILE_EXPORT_NERSC:
     case LIMEFILE_EXPORT_MILC:
     case LIMEFILE_EXPORT_OPENQCD:
-        return export_gauge_fits(a, name);
+        return export_gauge_fits(a, spec);
     default:
         break;
     }
-    if (name->precision && name->precision != 32 && name->precision != 64)
+    if (spec->precision && spec->precision != 32 && spec->precision != 64)
         return false;
-    return (!name->even_odd || has_even_odd(a)) && (!name->little || a->precision != 0) &&
-           (name->precision == 0 || has_precision(a, name->precision));
+    return (!spec->even_odd || has_even_odd(a)) && (!spec->little || a->precision != 0) &&
+           (spec->precision == 0 || has_precision(a, spec->precision));
 }
 
 bool limefile_export_listed(const struct limefile_array *a, unsigned i,
@@ -114,7 +114,7 @@ bool limefile_export_listed(const struct limefile_array *a, unsigned i,
         {.kind = LIMEFILE_EXPORT_OPENQCD},
     };
     for (unsigned k = 0; k < sizeof listed / sizeof listed[0]; k++)
-        if (export_layout_has(a, &listed[k]) && i-- == 0) {
+        if (export_supports_array(a, &listed[k]) && i-- == 0) {
             *out = listed[k];
             return true;
         }
@@ -122,22 +122,22 @@ bool limefile_export_listed(const struct limefile_array *a, unsigned i,
 }
 
 const char *limefile_export_why_unsupported(const struct limefile_field *field,
-                                            const struct limefile_export_spec *name)
+                                            const struct limefile_export_spec *spec)
 {
     struct export_layout layout;
     if (export_layout_of(field, &layout) != 0)
         return field->sites && field->site_bytes ? "its length contradicts its description"
                                                  : "the number of its sites is unknown";
     const struct limefile_array *a = &layout.array;
-    if (name->kind == LIMEFILE_EXPORT_H5)
+    if (spec->kind == LIMEFILE_EXPORT_H5)
         return h5_is_supported() ? "the HDF5 library is not installed, or does not support it"
                                  : "built without HDF5";
-    if (name->kind == LIMEFILE_EXPORT_SLICES)
+    if (spec->kind == LIMEFILE_EXPORT_SLICES)
         return "it has no time slices";
-    if (limefile_export_is_whole_file(name))
+    if (limefile_export_is_whole_file(spec))
         return "not an SU(3) configuration, or the format does not support its lattice";
-    if (a->precision == 0 && (name->little || name->precision))
+    if (a->precision == 0 && (spec->little || spec->precision))
         return "it is not known to contain real numbers";
-    return name->even_odd && !has_even_odd(a) ? "its lattice needs 2 to 4 dimensions"
+    return spec->even_odd && !has_even_odd(a) ? "its lattice needs 2 to 4 dimensions"
                                               : "the file would be too large";
 }

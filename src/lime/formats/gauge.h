@@ -7,8 +7,7 @@
 
 #include <string.h>
 
-/* ---- links as bytes (link_convert.c) --------------------------------------------------------
- */
+/* ---- links as bytes (link_convert.c) ---- */
 
 /* The form in which a file stores a link. */
 struct links_form {
@@ -156,8 +155,7 @@ void gauge_add_image(const struct limefile_gauge_image *, const void *data, size
 /* Adds the sums of other sites, computed by another thread. */
 void gauge_merge_sums(struct limefile_gauge_sums *, const struct limefile_gauge_sums *other);
 
-/* ---- images (gauge_image.c) ----------------------------------------------------------------
- */
+/* ---- images (gauge_image.c) ---- */
 
 /* Converts `count` sites from ILDG's form to the image's. Not for openQCD. */
 void image_encode(const struct limefile_gauge_image *, const void *sites, uint64_t count,

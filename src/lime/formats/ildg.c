@@ -82,8 +82,7 @@ static int read_lfn(struct limefile_gauge *g, uint64_t ordinal)
     return found < 0 ? found : 0;
 }
 
-/* Reads the text record about the configuration into g->text, so that a conversion to ILDG
- * keeps it. */
+/* Reads the configuration's text record into g->text, for a conversion to ILDG. */
 static int read_info(struct limefile_gauge *g, const struct limefile_field *field)
 {
     static const char *const types[] = {"xlf-info", "nersc-header", "milc-header",

@@ -46,6 +46,7 @@ static bool parse_extents(const unsigned char *head, uint64_t extent[4])
     return true;
 }
 
+/* Returns true if extents, length and plaquette of the file are those of an openQCD file. */
 static bool is_openqcd(const unsigned char *head, uint64_t size)
 {
     uint64_t extent[4], bytes;
@@ -56,9 +57,11 @@ static bool is_openqcd(const unsigned char *head, uint64_t size)
     return bytes && size == HEADER_BYTES + bytes && fabs(plaquette) <= 3.1;
 }
 
-/* Returns true for a damaged openQCD file whose first matrix is an SU(3) link. openQ*D's
- * blocked files, and dumps, have no link there; a file with a U(1) field has another length. */
-static bool is_damaged(const unsigned char *head, size_t n, uint64_t size)
+/* Returns true if valid extents and an SU(3) link follow each other as in an openQCD file,
+ * whatever the length or the plaquette: a damaged file is recognized so that its damage can be
+ * reported. openQ*D's blocked files, and dumps, have no link at this offset. A file that also
+ * has a U(1) field has one, and is excluded by its length. */
+static bool begins_with_link(const unsigned char *head, size_t n, uint64_t size)
 {
     enum { U1_BYTES = 4 * 8, PLAQUETTE_BYTES = 8 };
     uint64_t extent[4], sites;
@@ -259,9 +262,10 @@ static int format_openqcd_text(struct limefile_gauge *g, double plaquette)
     return 0;
 }
 
+/* Recognizes intact and damaged files; open_openqcd() reports the damage. */
 static bool matches_openqcd(const unsigned char *head, size_t n, uint64_t size)
 {
-    return (n >= HEADER_BYTES && is_openqcd(head, size)) || is_damaged(head, n, size);
+    return (n >= HEADER_BYTES && is_openqcd(head, size)) || begins_with_link(head, n, size);
 }
 
 static int open_openqcd(struct limefile_gauge *g, const unsigned char *head, uint64_t size)

@@ -115,10 +115,10 @@ int limefile_remove_last(struct limefile_editor *);
  *     limefile_redo_commit()     or limefile_redo_abandon()
  */
 struct limefile_redo {
-    uint64_t offset; /* offset of the new data in the file */
-    uint64_t target; /* offset of the record's data */
-    uint64_t bytes;  /* length of the new data */
-    bool is_valid;   /* set by commit when recovery can complete the change */
+    uint64_t offset;   /* offset of the new data in the file */
+    uint64_t target;   /* offset of the record's data */
+    uint64_t bytes;    /* length of the new data */
+    bool is_committed; /* set by commit: recovery can complete the change */
 };
 
 /* Begins a replacement. The last record can get any length. LIMEFILE_E_STATE: another record
@@ -128,7 +128,7 @@ int limefile_redo_begin(struct limefile_editor *, const struct limefile_record *
                         uint64_t bytes, struct limefile_redo *redo);
 
 /* Copies the new data into the record. When it returns 0, the record has the new data, even
- * after a crash. After an error it has the old data if redo->is_valid is false; if true,
+ * after a crash. After an error it has the old data if redo->is_committed is false; if true,
  * recovery restores the old or the new data, and the caller may only free the editor. */
 int limefile_redo_commit(struct limefile_editor *, struct limefile_redo *redo);
 
@@ -226,9 +226,10 @@ typedef int limefile_save_fn(void *context, uint64_t from, uint64_t size);
 int limefile_recover(struct limefile_source *source, limefile_report_fn *note,
                      limefile_save_fn *save, void *context);
 
-/* Copies owner, group, attributes, access control list and mode from an open file to another.
- * Call it before anything else is done to `to`, which no other user may be able to read. */
-int limefile_owner_copy(int from, int to);
+/* Copies owner, group, extended attributes, access control list and mode from an open file to
+ * another (attributes.c). Attributes that only `to` has remain. Returns 0 or -errno. Call it
+ * before anything else is done to `to`, which no other user may be able to read. */
+int limefile_attributes_copy(int from, int to);
 
 /* Gives `to` the access control list of `from`, or removes that of `to` if `from` has none.
  * Only the owner of `to` may do so. Call fchmod(2) afterwards. */

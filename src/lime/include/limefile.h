@@ -28,8 +28,7 @@
 #define LIMEFILE_ALIGN        8   /* the data of a record are padded to a multiple of this */
 #define LIMEFILE_BYTES_MAX    INT64_MAX /* the largest data length that a file can hold */
 
-/* ---- headers (record_header.c), pure functions --------------------------------------------
- */
+/* ---- headers (record_header.c), pure functions ---- */
 
 /* A record header as read: the values of its fields, valid or not. */
 struct limefile_header {
@@ -159,8 +158,7 @@ int limefile_open(const char *path, int flags);
 /* Checks an open descriptor in the same way: 0, -errno, -EISDIR or LIMEFILE_E_NOT_FILE. */
 int limefile_check_fd(int fd);
 
-/* ---- direct I/O (direct_io.c, page_cache.c) ------------------------------------------------
- */
+/* ---- direct I/O (direct_io.c, page_cache.c) ---- */
 
 /* Alignment of offset, length and memory of a direct read or write; fits every device. */
 #define LIMEFILE_DIRECT_ALIGN 4096
@@ -299,8 +297,7 @@ int limefile_index_by_number(const struct limefile_index *, uint32_t message, ui
 int limefile_index_by_type(const struct limefile_index *, const char *type, size_t type_len,
                            struct limefile_record *first, uint64_t *count);
 
-/* ---- names (record_name.c): records as file names ------------------------------------------
- */
+/* ---- names (record_name.c): records as file names ---- */
 
 #define LIMEFILE_NAME_MAX 255 /* without the NUL */
 

@@ -262,8 +262,7 @@ bool limefile_fields_finding(const struct limefile_fields *, size_t i,
 unsigned limefile_fields_strict(const struct limefile_fields *, size_t i,
                                 struct limefile_finding out[2]);
 
-/* ---- the checksum of a field, with all processors (parallel_sum.c)
- * --------------------------- */
+/* ---- the checksum of a field, with all processors (parallel_sum.c) ---- */
 
 /* Adds the sites [first, first + sites) of the record to the checksum; data: their bytes, whole
  * sites. The sites of a hypercube have their rank in the whole lattice, as in QIO. Checksums of

@@ -83,7 +83,7 @@ static int identify_target(struct limefile_output *out)
             close(fd);
         return err;
     }
-    out->identity = limefile_output_identify(fd, !out->exists);
+    out->identity = limefile_output_file_id(fd, !out->exists);
     close(fd);
     if (out->exists && !is_same_target(out, &st))
         return LIMEFILE_E_OUTPUT_CHANGED;
@@ -107,7 +107,7 @@ bool limefile_output_is_target(const struct limefile_output *out, int fd)
 {
     if (!out->identity || !*out->identity)
         return false;
-    char *identity = limefile_output_identify(fd, false);
+    char *identity = limefile_output_file_id(fd, false);
     bool is_target = identity && strcmp(out->identity, identity) == 0;
     free(identity);
     return is_target;

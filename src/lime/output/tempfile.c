@@ -30,8 +30,7 @@ enum {
 
 /* The process that created a temporary file. The file's name contains the host because a
  * process of another host, or PID namespace, cannot be examined. A lock on the file does not
- * help: some file systems have locks that are local to a host, and some MPI libraries lock
- * their files. */
+ * help: on some file systems locks are local to a host, and some MPI libraries lock files. */
 struct creator {
     unsigned host; /* hash of the host's name and the PID namespace */
     int pid;
@@ -207,7 +206,7 @@ static char *read_mounted_identity(const char *path)
     return NULL;
 }
 
-char *limefile_output_identify(int fd, bool only_mounted)
+char *limefile_output_file_id(int fd, bool only_mounted)
 {
     struct stat st;
     char path[LIMEFILE_FD_PATH_MAX], *text;
@@ -225,8 +224,8 @@ char *limefile_output_identify(int fd, bool only_mounted)
 
 bool limefile_output_same_file(int fd, int other)
 {
-    char *one = limefile_output_identify(fd, false),
-         *two = limefile_output_identify(other, false);
+    char *one = limefile_output_file_id(fd, false),
+         *two = limefile_output_file_id(other, false);
     bool same = one && two && strcmp(one, two) == 0;
     free(one);
     free(two);

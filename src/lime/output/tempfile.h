@@ -5,13 +5,14 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Creates a temporary file for `target` in the directory `dir_fd`, with a mode that the umask
- * limits. Returns a descriptor, O_RDWR, or -errno; the caller frees *name. */
+/* Creates a temporary file, which is to replace `target`, in the directory `dir_fd`. The umask
+ * limits its mode. Returns a descriptor, O_RDWR, and sets *name to the name in the directory,
+ * which the caller frees; or returns -errno. */
 int limefile_tempfile_create(int dir_fd, const char *target, mode_t mode, char **name);
 
-/* Returns "DEVICE:INODE" of the file that fd, perhaps O_PATH, has open; for a file in a limefs
- * mount, of the file that the mount shows. only_mounted: "" for a file that is not in a limefs
- * mount. The caller frees the text. NULL: out of memory. */
-char *limefile_output_identify(int fd, bool only_mounted);
+/* Returns a text that identifies the file that fd, perhaps O_PATH, has open: "DEVICE:INODE";
+ * for a file in a limefs mount, that of the file that the mount shows. only_mounted: returns ""
+ * for a file that is not in a limefs mount. The caller frees the text. NULL: an error. */
+char *limefile_output_file_id(int fd, bool only_mounted);
 
 #endif

@@ -1,5 +1,4 @@
-/* link_measure.c - measure the deviation of one link from SU(3), and describe a bad link as
- * text */
+/* link_measure.c - measure the deviation of a link from SU(3), describe a bad link as text */
 #include "limephysics.h"
 
 #include <float.h>

@@ -1,5 +1,4 @@
-/* stated_values.c - read plaquettes and link traces in metadata, and compare them with the data
- */
+/* stated_values.c - read plaquettes and link traces in metadata, compare them with the data */
 #define _GNU_SOURCE
 #include "limephysics.h"
 #include "text.h"

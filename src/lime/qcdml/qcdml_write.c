@@ -33,7 +33,8 @@ static void write_escaped(FILE *to, const char *text)
     }
 }
 
-/* Writes the end tag for "<name attributes/>" with the same name and prefix. */
+/* Writes the end tag for the empty element "<name attributes/>", with the same name and prefix.
+ * slash: the index of its '/' in xml, which is valid XML. */
 static void write_end_tag(FILE *to, const char *xml, size_t slash)
 {
     size_t tag = slash;

@@ -128,8 +128,7 @@ static void add_unverified(struct examination *exam, uint64_t ordinal, const cha
         exam->err = fail_with_verdict(exam, LIMEFILE_D_CHECKSUM_MISSING, text);
 }
 
-/* ildg-binary-data without an ildg-format is an error; other data without a checksum are
- * unverified. */
+/* ildg-binary-data without ildg-format is an error; other data without checksum: unverified. */
 static void check_required_records(const struct stage_contents *contents,
                                    struct examination *exam, size_t i, uint64_t ordinal)
 {

@@ -1,5 +1,4 @@
-/* contents.h - examine a file before it is copied: its records, its fields and its deviations
- */
+/* contents.h - examine a file before it is copied: its records, fields and deviations */
 #ifndef STAGE_CONTENTS_H
 #define STAGE_CONTENTS_H
 

@@ -1,5 +1,4 @@
-/* stage_file.c - stage one file: compare it with an existing target, copy, verify and rename it
- */
+/* stage_file.c - stage one file: compare with an existing target, copy, verify, rename */
 #define _GNU_SOURCE
 #include "stage_file.h"
 #include "limeoutput.h"
@@ -49,8 +48,7 @@ static int fail_transfer(struct stage_file *f, const struct stage_transfer *t)
                       t->in_write ? "write" : "read", t->err_offset, limefile_strerror(t->err));
 }
 
-/* A failed write of the journal is not an error (the next run copies all), but a failed sync
- * is. */
+/* A failed write of the journal is no error (the next run copies all); a failed sync is. */
 static int write_checkpoint(struct stage_file *f, struct file_pass *p)
 {
     int err = stage_ring_drain(f->ring);

@@ -226,8 +226,8 @@ static int remove_temp(const struct stage_target *t)
 }
 
 /* A run may have been killed after it gave the source's mode to the temporary file. The file is
- * ours then, but not writable. Returns 1 after the mode is reset: try again. A shared lock,
- * which needs only a read-only descriptor, detects a run that is at this point now. */
+ * ours then, but not writable. Returns 1 after the mode is reset: try again; or -errno. A
+ * shared lock, which needs only a read-only descriptor, detects a run that does this now. */
 static int reset_mode(const struct stage_target *t)
 {
     struct stat st;
@@ -243,7 +243,8 @@ static int reset_mode(const struct stage_target *t)
     return err;
 }
 
-/* Locks first: a run in progress may just have given the file to another user. 1: try again. */
+/* Locks and checks the open file, in this order: a run in progress may just have given it to
+ * another user. Returns 0, 1 if the name now has another file (try again), or -errno. */
 static int claim_temp(const struct stage_target *t, int fd, struct stat *st)
 {
     int err = lock_temp(fd);
@@ -256,6 +257,9 @@ static int claim_temp(const struct stage_target *t, int fd, struct stat *st)
     return err;
 }
 
+/* Opens or creates the temporary file, locks it, and sets *st to its attributes. Tries again,
+ * up to TRIES times, while claim_temp() or reset_mode() returns 1; reset_mode() never returns
+ * 0. Returns 0, and t->port then owns the descriptor, or -errno. */
 static int open_temp(struct stage_target *t, int flags, struct stat *st)
 {
     int last = 0;

@@ -13,8 +13,9 @@ enum {
     ERRNO_MAX = 4095,
 };
 
-/* Messages of the library's codes and of EISDIR are complete; other errnos need the action. */
-static bool print_json_error(const char *name, const char *action, int err)
+/* Prints "name: action: reason", without the action for the library's own codes and for EISDIR,
+ * whose texts contain it. Returns false. */
+static bool report_file_error(const char *name, const char *action, int err)
 {
     if (err < -ERRNO_MAX || err == -EISDIR)
         bench_log("%s: %s", name, limefile_strerror(err));
@@ -32,21 +33,21 @@ bool bench_json_open(struct bench_json *json, const char *name, bool force)
     int err = limefile_output_open(&json->file, name, force, NULL, 0);
     if (err) {
         json->name = NULL;
-        return print_json_error(name, "open", err);
+        return report_file_error(name, "open", err);
     }
     bench_cleanup_add_file(json->file.temporary);
     int fd = dup(json->file.fd);
     json->to = fd < 0 ? NULL : fdopen(fd, "w");
     if (json->to)
         return true;
-    print_json_error(name, "open", -errno);
+    report_file_error(name, "open", -errno);
     if (fd >= 0)
         close(fd);
     bench_json_abort(json);
     return false;
 }
 
-bool bench_json_is_file(const struct bench_json *json, const char *path)
+bool bench_json_report_conflict(const struct bench_json *json, const char *path)
 {
     if (!json->name || json->to == stdout)
         return false;
@@ -76,7 +77,7 @@ bool bench_json_write(struct bench_json *json, json_t *object)
     if (good && to != stdout)
         err = limefile_output_commit(&json->file);
     if (err)
-        print_json_error(json->name, "write", err);
+        report_file_error(json->name, "write", err);
     bench_json_abort(json);
     return !err;
 }

@@ -19,15 +19,15 @@ struct bench_json {
  * container. */
 bool bench_json_open(struct bench_json *, const char *name, bool force);
 
-/* Returns true, after a message, if it is also the data file `path`, whose directory must be
- * absolute and free of symbolic links. */
-bool bench_json_is_file(const struct bench_json *, const char *path);
+/* Returns true, after a message, if the result file is also the data file `path`. The directory
+ * of `path` must be absolute and free of symbolic links. */
+bool bench_json_report_conflict(const struct bench_json *, const char *path);
 
-/* Writes the object, whose reference it takes, and renames the file to its name. Returns false,
- * after a message, if that fails. */
+/* Writes the object, whose reference it takes, renames the file to its name, and closes it.
+ * Returns false, after a message, if that fails; then it has removed the temporary file. */
 bool bench_json_write(struct bench_json *, json_t *);
 
-/* Removes the temporary file, if there is one. */
+/* Removes the temporary file, if there is one. Further calls do nothing. */
 void bench_json_abort(struct bench_json *);
 
 #endif

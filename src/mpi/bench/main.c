@@ -96,7 +96,7 @@ static bool is_data_file(const struct bench_json *json, const struct bench_run *
     int outputs = (int)run->options->outputs;
     for (int i = 0; i < run->entry_count * outputs; i++) {
         bench_output_path(run, &run->entry[i / outputs], i % outputs, path);
-        if (bench_json_is_file(json, path))
+        if (bench_json_report_conflict(json, path))
             return true;
     }
     return false;

@@ -110,8 +110,7 @@ static void print_skipped(const struct bench_run *run)
         bench_log("%s: %s", run->skipped[i].backend->name, run->skipped[i].reason);
 }
 
-/* Refuses to overwrite a file, even an empty one: the measurement would remove it. Only rank 0
- * checks. */
+/* Refuses to overwrite even an empty file: the run would remove it. Only rank 0 checks. */
 static bool outputs_are_free(const struct bench_run *run)
 {
     for (int i = 0; i < run->entry_count * run->options->outputs; i++) {

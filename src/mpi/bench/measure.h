@@ -13,7 +13,7 @@ struct bench_seconds {
 struct bench_result {
     int n; /* repetitions done */
     struct bench_seconds *seconds;
-    bool verified; /* reading: every byte was right in each repetition */
+    bool verified; /* BENCH_READ: false if any wrong byte was read; true if nothing was read */
     json_t *hints; /* the MPI-IO hints in effect; NULL if the back end does not use MPI-IO */
 };
 

@@ -316,8 +316,7 @@ static int round_to_grid(double extent, int grid)
     return parts * grid > INT_MAX ? INT_MAX / grid * grid : (int)parts * grid;
 }
 
-/* Chooses L x L x L x 2L sites. The slowest dimension compensates for the rounding of the
- * others. */
+/* Chooses L x L x L x 2L sites. The slowest dimension compensates for rounding. */
 static void choose_lattice(struct bench_pattern *p, int64_t rank_bytes)
 {
     double sites = (double)rank_bytes * p->ranks / (double)p->site_bytes, rest = sites;

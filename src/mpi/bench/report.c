@@ -21,7 +21,7 @@ static int compare_numbers(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts the values; n must be at least 1. */
+/* Returns the statistics of n values, at least 1, and sorts the values. */
 static struct statistics compute_statistics(double *values, int n)
 {
     struct statistics s = {0};
@@ -38,9 +38,9 @@ static struct statistics compute_statistics(double *values, int n)
     return s;
 }
 
-/* Returns speeds in bytes per second. */
-static struct statistics compute_speeds(const struct bench_run *run,
-                                        const struct bench_result *result)
+/* Returns the statistics of the speeds of all repetitions, in bytes per second. */
+static struct statistics compute_speed_statistics(const struct bench_run *run,
+                                                  const struct bench_result *result)
 {
     double speeds[BENCH_REPETITIONS_MAX] = {0};
     for (int i = 0; i < result->n; i++)
@@ -164,7 +164,7 @@ static void print_result(const struct bench_run *run, const struct bench_entry *
 {
     const struct bench_result *result = &entry->results[operation];
     bool computes = run->options->compute > 0 && operation == BENCH_WRITE;
-    struct statistics s = compute_speeds(run, result);
+    struct statistics s = compute_speed_statistics(run, result);
     const double columns[] = {s.median, s.mean, s.min, s.max, s.deviation};
     fprintf(to, "%-10s %-5s", with_name ? entry->backend->name : "",
             operation == BENCH_WRITE ? "write" : "read");
@@ -178,7 +178,8 @@ static void print_result(const struct bench_run *run, const struct bench_entry *
     fputc('\n', to);
 }
 
-static const char *verdict(const struct bench_run *run)
+/* Returns the last sentence of a report with reads: wrong bytes have priority over failures. */
+static const char *get_verdict_text(const struct bench_run *run)
 {
     bool failed = false;
     for (int i = 0; i < run->entry_count; i++) {
@@ -209,7 +210,7 @@ void bench_print_results(const struct bench_run *run, FILE *to)
     for (int i = 0; i < run->skipped_count; i++)
         fprintf(to, "  %-11s %s\n", run->skipped[i].backend->name, run->skipped[i].reason);
     if (run->options->reads)
-        fprintf(to, "\n%s\n", verdict(run));
+        fprintf(to, "\n%s\n", get_verdict_text(run));
 }
 
 /* ---- JSON ---- */
@@ -275,7 +276,7 @@ static json_t *result_json(const struct bench_run *run, const struct bench_entry
     const struct bench_result *result = &entry->results[operation];
     bool writes = operation == BENCH_WRITE;
     bool verified = entry->results[BENCH_READ].n > 0 && entry->results[BENCH_READ].verified;
-    struct statistics s = compute_speeds(run, result);
+    struct statistics s = compute_speed_statistics(run, result);
     json_t *seconds = json_array();
     for (int i = 0; i < result->n; i++)
         json_array_append_new(

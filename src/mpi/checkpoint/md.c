@@ -92,8 +92,7 @@ static int64_t find_cell(const struct md_state *s, const double x[3])
     return cell;
 }
 
-/* A neighbouring cell, and the shift that makes differences of positions those of the nearest
- * images. */
+/* A neighbouring cell, and the shift of its positions to the nearest periodic images. */
 struct neighbour {
     int64_t cell;
     double shift[3];
@@ -311,8 +310,7 @@ static double compute_force(const struct pass *p, int64_t self, double force[3])
     return potential / 2;
 }
 
-/* Moves a particle, wrapping it into the cube. Returns false if it moves by a cell or more, or
- * becomes NaN. */
+/* Moves a particle, wrapping it into the cube. Returns false for a cell or more, or NaN. */
 static bool move_particle(const struct md_state *s, struct md_particle *q, const double v[3])
 {
     double length = s->parameters.length, edge = length / (double)s->n;

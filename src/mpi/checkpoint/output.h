@@ -38,7 +38,8 @@ bool checkpoint_output_check(const struct checkpoint_world *, const char *path, 
 /* Removes the file after a failure that has been reported. */
 void checkpoint_output_abort(const struct checkpoint_world *, struct checkpoint_output *);
 
-/* Syncs the file and gives it its name. */
+/* Syncs and closes the file and gives it its name. Returns the same on all ranks. Releases
+ * `out` in any case. */
 bool checkpoint_output_commit(const struct checkpoint_world *, struct checkpoint_output *);
 
 /* Writes this rank's n bytes at `at` of the file. Returns false and sets `error` on failure.

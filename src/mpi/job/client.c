@@ -294,8 +294,7 @@ static void format_open_command(struct limejob_packet *packet, const struct job_
 }
 
 /* Takes ownership of `requested`, and opens it on all workers unless it is open. Returns NULL
- * if out of memory, or at the limit (*code EMFILE): a rank without a free descriptor would end
- * the job. */
+ * if out of memory, or at the limit (*code EMFILE): a rank without descriptors ends the job. */
 static struct job_file *find_or_open_file(struct job_server *server, struct job_file *requested,
                                           int fd, int *code)
 {

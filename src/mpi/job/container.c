@@ -28,8 +28,8 @@ static void parse_open(struct job_worker *worker, struct limejob_packet *packet,
 
 /* ---- verify the file ---- */
 
-/* Compares with or without size and times. Returns 0, or an errno and fills text with a
- * message. */
+/* Checks that fd is the requested file; with_state: also that it has the size and times that
+ * the client saw, unless it writes. Returns 0, or a positive errno and a message in text. */
 static int compare_file(const struct job_worker *worker, int fd, const struct request *request,
                         bool with_state, char *text, size_t cap)
 {
@@ -71,7 +71,8 @@ static int reopen_for_io(const struct job_worker *worker, const struct request *
     return -*fd;
 }
 
-/* passed: the client's descriptor, on rank 0's host. */
+/* Opens the requested file, by the client's descriptor on rank 0's host, by name on others.
+ * Returns 0 and sets *fd, or a positive errno and a message in text; the caller closes *fd. */
 static int open_verified(const struct job_worker *worker, const struct request *request,
                          int client_fd, int *fd, char *text, size_t cap)
 {
@@ -152,7 +153,9 @@ static void release_container(struct job_container *container)
     free(container);
 }
 
-/* Collective. Returns 0, or an errno and fills text with a message. */
+/* Opens the verified file by MPI on all ranks together, and again for direct I/O. Collective.
+ * Returns 0, or a positive errno and fills text with a message; the caller then releases the
+ * container. Compares the file again: it may have changed since this rank verified it. */
 static int open_collectively(struct job_worker *worker, const struct request *request,
                              struct job_container *container, char *text, size_t cap)
 {
@@ -189,6 +192,8 @@ static struct job_container *new_container(uint32_t id, const char *path)
     return container;
 }
 
+/* Opens the container on all ranks and adds it to the list, or does neither. Collective.
+ * Returns 0, or a positive errno: this rank's, with a message in text, or another rank's. */
 static int open_on_ranks(struct job_worker *worker, uint32_t id, const struct request *request,
                          int client_fd, char *text, size_t cap)
 {

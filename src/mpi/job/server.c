@@ -29,7 +29,8 @@ static void free_dropped_peers(struct job_server *server)
     server->dropped = NULL;
 }
 
-/* Watches a descriptor without packets in the same way as a peer. */
+/* Calls `fn` when fd is readable. fd is a listening socket, an eventfd or a pipe: epoll watches
+ * it like a peer, but no packets are sent over it. Aborts the job on an error. */
 static struct job_peer *watch_fd(struct job_server *server, int fd,
                                  void (*fn)(struct job_server *, struct job_peer *, uint32_t))
 {
@@ -74,8 +75,10 @@ static void send_end_command(struct job_server *server)
         job_peer_send(server, &server->workers[i]->peer, &packet);
 }
 
-/* Returns whether the server may exit. Clients notice the end when the process exits. */
-static bool may_exit(struct job_server *server)
+/* Continues a shutdown that has begun: when no request is in flight, sends the workers the
+ * command to end. Returns true when all of it is sent, so that the server may exit; clients
+ * notice the end when the process exits. Aborts the job after END_US. */
+static bool advance_shutdown(struct job_server *server)
 {
     if (!server->is_ending)
         return false;
@@ -90,6 +93,7 @@ static bool may_exit(struct job_server *server)
     return server->end_sent;
 }
 
+/* Handles the eventfd: a signal has asked the job to end. */
 static void handle_end_event(struct job_server *server, struct job_peer *peer, uint32_t events)
 {
     uint64_t count;
@@ -98,6 +102,7 @@ static void handle_end_event(struct job_server *server, struct job_peer *peer, u
         server->end_requested = true;
 }
 
+/* Ignores bytes from the lifeline; ends the job when it is closed. */
 static void handle_lifeline(struct job_server *server, struct job_peer *peer, uint32_t events)
 {
     char bytes[256];
@@ -111,7 +116,8 @@ static void handle_lifeline(struct job_server *server, struct job_peer *peer, ui
 
 /* ---- start ---- */
 
-/* epoll rejects a regular file and /dev/null, which are at their end already. */
+/* Ends the job when the other end of the pipe or terminal lifeline_fd is closed. epoll rejects
+ * a regular file and /dev/null, whose end a read would find at once. */
 static void watch_lifeline(struct job_server *server)
 {
     int fd = server->options->lifeline_fd;
@@ -128,6 +134,7 @@ static void watch_lifeline(struct job_server *server)
     }
 }
 
+/* Writes "ready" to the descriptor of --ready, and closes it unless it is 0, 1 or 2. */
 static void report_ready(const struct job_server *server)
 {
     int fd = server->options->ready_fd;
@@ -153,7 +160,8 @@ static void start_serving(struct job_server *server)
     report_ready(server);
 }
 
-/* A container takes up to 3 descriptors of a rank; clients, windows and MPI need the rest. */
+/* Returns how many containers may be open at once. Each takes up to 3 descriptors of a rank.
+ * The limit allows 6 for each, so that half of all remain for clients, windows and MPI. */
 static uint64_t file_limit(void)
 {
     enum { PER_FILE = 6, FILES_MIN = 16 };
@@ -186,7 +194,7 @@ static struct job_server *create_server(const struct job_server_setup *setup)
     server->join_until_us = server->started_us + JOIN_US;
     for (int i = 0; i < server->ranks; i++)
         server->hosts += job_is_first_on_host(server, i);
-    server->signals = watch_fd(server, setup->end_event, handle_end_event);
+    server->end_event = watch_fd(server, setup->end_event, handle_end_event);
     watch_lifeline(server);
     server->join_listeners[0] = watch_fd(server, setup->unix_fd, job_ranks_accept);
     if (setup->tcp_fd >= 0)
@@ -236,7 +244,7 @@ void *job_server_run(void *setup)
     static struct job_server
         *server; /* static, so that the leak checker still finds it when the process ends */
     server = create_server(setup);
-    while (!may_exit(server))
+    while (!advance_shutdown(server))
         handle_events(server);
     return NULL;
 }

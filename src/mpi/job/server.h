@@ -148,7 +148,7 @@ struct job_server {
     const struct job_rendezvous *rendezvous;
     uint64_t stripe;
     int epoll_fd;
-    struct job_peer *listener, *lifeline, *signals, *join_listeners[2];
+    struct job_peer *listener, *lifeline, *end_event, *join_listeners[2];
     struct job_rank **workers; /* by rank; NULL: not joined yet */
     int joined_ranks;
     int64_t join_until_us;

@@ -12,7 +12,8 @@ enum {
 
 /* ---- convert the caller's arguments to the format's; local ---- */
 
-/* Converts the arguments. Returns false and sets *why if they are invalid. */
+/* Converts and checks the arguments, which may be NULL. Returns false and sets *why, a static
+ * text, if they are invalid. */
 bool lemon_cells_convert_arguments(const LemonDomain *, const LemonParticle *,
                                    struct limecells *, const char **why);
 
@@ -29,7 +30,8 @@ void lemon_cells_particle_name(const struct limecells *, const char *particle, i
                                char name[CELLS_WHY_MAX / 2]);
 uint64_t lemon_cells_particle_id(const struct limecells_field *id, const char *particle);
 
-/* Reverses the byte order of all numbers. */
+/* Reverses the byte order of all numbers of `count` particles in place. Bytes that belong to no
+ * field stay. The description must be valid; its big_endian is not changed. */
 void lemon_cells_swap_bytes(const struct limecells *, char *particles, int64_t count);
 
 /* ---- sort this rank's particles by cell; local ---- */
@@ -93,8 +95,7 @@ struct cells_homes {
     unsigned char *index; /* entries of this rank's cells; on rank 0 the whole index */
 };
 
-/* Sets the place of each segment. Collective, agreed. Always call lemon_cells_homes_release().
- */
+/* Sets the place of each segment. Collective, agreed. Then call lemon_cells_homes_release(). */
 int lemon_cells_assign_places(struct lemon_internal *, struct cells_homes *,
                               const struct limecells *, struct cells_sorted *);
 

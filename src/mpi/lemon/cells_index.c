@@ -17,9 +17,10 @@ enum {
     ITEM_WORDS,
 };
 
+/* Words of an answer: what a cell's home returns for an item. */
 enum {
     ANSWER_BEFORE, /* number of the cell's particles on lower ranks */
-    ANSWER_TOTAL,  /* all of the cell, for its owner; 0 for other ranks */
+    ANSWER_TOTAL,  /* number of all its particles, if this rank owns the cell; otherwise 0 */
     ANSWER_WORDS,
 };
 
@@ -59,7 +60,8 @@ static void count_particles_of_cells(struct cells_homes *h, int64_t *answers)
     }
 }
 
-/* Sets the places of the cells that this rank owns; others get -1. */
+/* Sets place[i], for each segment whose cell this rank owns, to the index in the data record of
+ * the cell's first particle; otherwise to -1. Collective. */
 static void compute_owned_places(struct lemon_internal *in, const struct cells_sorted *s,
                                  const int64_t *answers, int64_t *place)
 {
@@ -76,6 +78,8 @@ static void compute_owned_places(struct lemon_internal *in, const struct cells_s
     }
 }
 
+/* Runs on the homes. place: in, the places from the owners; out, for each item, the index in
+ * the data record of the first particle that the asking rank has of the cell. */
 static void answer_places(const struct cells_homes *h, const int64_t *answers, int64_t *place)
 {
     for (int64_t i = 0; i < h->pattern.from_items; i++)
@@ -104,6 +108,7 @@ static bool allocate_homes(const struct lemon_internal *in, struct cells_homes *
            h->cells_per_home <= INT_MAX;
 }
 
+/* Sets the place of each segment of this rank. Collective. */
 static void find_places(struct lemon_internal *in, struct cells_homes *h,
                         struct cells_sorted *s)
 {

@@ -200,6 +200,8 @@ static void copy_runs(const struct lemon_run *run, int64_t count, int64_t from, 
     }
 }
 
+/* Computes the bytes of an aggregator's round, relative to the first byte of the plan. The
+ * range is empty for aggregator -1: the rank is not one. */
 static void round_range(const struct lemon_collective *io, int64_t aggregator, int64_t round,
                         int64_t *from, int64_t *to)
 {
@@ -217,6 +219,7 @@ static struct runs_part own_part(const struct lemon_collective *io,
     return find_part(io->run, io->count, from, to);
 }
 
+/* Returns the runs, in this aggregator's range, of rank io->pattern.from[source].rank. */
 static const struct lemon_run *get_peer_runs(const struct lemon_collective *io, int64_t source,
                                              int64_t *count)
 {
@@ -302,25 +305,26 @@ static void collect_round(struct lemon_internal *in, struct lemon_collective *io
 
 /* ---- out of the windows ---- */
 
-/* Computes the range of this aggregator's round that any rank reads; *from == *to if empty. */
-static void requested_range(const struct lemon_collective *io, int64_t round, int64_t *from,
-                            int64_t *to)
+/* Reduces the range of this aggregator's round to the bytes from the first to the last that any
+ * of the ranks requests, itself included; *from == *to if none does. */
+static void find_requested_range(const struct lemon_collective *io, int64_t round,
+                                 int64_t *from, int64_t *to)
 {
     int64_t begin, end, first = INT64_MAX, last = 0;
     round_range(io, io->aggregator, round, &begin, &end);
-    for (int64_t s = -1; s < io->pattern.from_count && begin < end; s++) {
+    for (int64_t peer = -1; peer < io->pattern.from_count && begin < end; peer++) {
         int64_t count = io->count;
-        const struct lemon_run *run = s < 0 ? io->run : get_peer_runs(io, s, &count);
+        const struct lemon_run *run = peer < 0 ? io->run : get_peer_runs(io, peer, &count);
         int64_t i = lemon_runs_find(run, count, begin);
         if (i == count || run[i].offset >= end)
             continue;
         if (run[i].offset < first)
             first = run[i].offset;
         i = lemon_runs_find(run, count, end - 1);
-        int64_t ends =
+        int64_t run_end =
             i < count && run[i].offset < end ? end : run[i - 1].offset + run[i - 1].bytes;
-        if (ends > last)
-            last = ends;
+        if (run_end > last)
+            last = run_end;
     }
     *from = first > begin ? first : begin;
     *to = last < end ? last : end;
@@ -383,7 +387,7 @@ static char *round_window(const struct lemon_collective *io, char *windows, int6
     if (io->aggregator < 0)
         return windows;
     lemon_runs_round(&io->plan, io->aggregator, round, from, to);
-    return windows + (io->plan.domains.base + *from) % LIMEFILE_DIRECT_ALIGN;
+    return windows + (io->plan.domains.file_offset + *from) % LIMEFILE_DIRECT_ALIGN;
 }
 
 /* Writes n bytes of the stream in pieces that stay in the cache. buffer: for one piece. After
@@ -409,8 +413,9 @@ static int write_own_runs(struct lemon_internal *in, const struct lemon_collecti
 {
     int code = LEMON_SUCCESS;
     for (int64_t i = 0; i < io->count; i++) {
-        int result = write_stream(in, stream, io->run[i].before, io->run[i].bytes,
-                                  io->plan.domains.base + io->run[i].offset, io->staging);
+        int result =
+            write_stream(in, stream, io->run[i].before, io->run[i].bytes,
+                         io->plan.domains.file_offset + io->run[i].offset, io->staging);
         code = code == LEMON_SUCCESS ? result : code;
     }
     return code;
@@ -423,7 +428,7 @@ static void write_round(struct lemon_internal *in, struct lemon_collective *io, 
     window = round_window(io, window, round, &from, &to);
     collect_round(in, io, round, window, stream);
     if (lemon_post_wait(in) == LEMON_SUCCESS)
-        lemon_post_range(in, window, to - from, io->plan.domains.base + from);
+        lemon_post_range(in, window, to - from, io->plan.domains.file_offset + from);
 }
 
 /* While one round is written, by MPI or by write-back, the next one is collected. After an
@@ -450,9 +455,9 @@ int lemon_collective_read(struct lemon_internal *in, struct lemon_collective *io
             round_window(io, io->windows + round % 2 * window_bytes(io), round, &from, &to);
         int code = lemon_post_wait(in);
         if (code == LEMON_SUCCESS && round < io->plan.rounds) {
-            requested_range(io, round, &begin, &end);
+            find_requested_range(io, round, &begin, &end);
             lemon_post_range(in, window + (begin - from), end - begin,
-                             io->plan.domains.base + begin);
+                             io->plan.domains.file_offset + begin);
         }
         if (round > 0)
             distribute_round(in, io, round - 1,
@@ -491,5 +496,5 @@ int lemon_collective_start_write(struct lemon_internal *in, const struct lemon_c
         return LEMON_SUCCESS;
     char *window = round_window(io, in->pending.buffer, 0, &from, &to);
     lemon_file_domains_range(&io->plan.domains, (int)io->aggregator, &from, &to);
-    return lemon_post_range(in, window, to - from, io->plan.domains.base + from);
+    return lemon_post_range(in, window, to - from, io->plan.domains.file_offset + from);
 }

@@ -131,7 +131,8 @@ int lemon_agree_on(const struct lemon_internal *, int code, const int64_t *value
 /* LEMON_ERR_READ or LEMON_ERR_WRITE. */
 int lemon_io_error(enum lemon_direction);
 
-/* Passes a message to the handler, if there is one. Returns `code`. */
+/* Passes a message to the message handler, if there is one. Without an object (NULL) its rank
+ * is -1. Returns `code`, so that a function can return the result. Local. */
 int lemon_log(const struct lemon_internal *, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

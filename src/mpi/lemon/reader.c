@@ -371,6 +371,9 @@ int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonRe
 
 /* ---- lattices ---- */
 
+/* Checks the arguments and reads this rank's sites; wait false: only starts to, and `data` must
+ * exist until lemonFinishReading(), which returns the errors. Collective. Advances the position
+ * at once. Returns a code of lemon.h. */
 static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
                         int const *lattice, int const *mapping, int const *memory, bool wait)
 {

@@ -2,12 +2,13 @@
 #include "file_domains.h"
 
 void lemon_file_domains_init(struct lemon_file_domains *domains, int64_t bytes, int ranks,
-                             int64_t base, const struct lemon_plan_hints *hints)
+                             int64_t file_offset, const struct lemon_plan_hints *hints)
 {
     int64_t stripe = hints->stripe;
-    int64_t stripes = (base % stripe + bytes + stripe - 1) / stripe;
+    int64_t stripes = (file_offset % stripe + bytes + stripe - 1) / stripe;
     int64_t aggregators = hints->aggregators > 0 ? smaller(ranks, hints->aggregators) : ranks;
-    *domains = (struct lemon_file_domains){.bytes = bytes, .base = base, .stripe = stripe};
+    *domains = (struct lemon_file_domains){
+        .bytes = bytes, .file_offset = file_offset, .stripe = stripe};
     domains->aggregators = (int)smaller(aggregators, stripes > 0 ? stripes : 1);
     domains->bytes_each = (stripes + domains->aggregators - 1) / domains->aggregators * stripe;
     if (domains->bytes_each == 0)
@@ -18,7 +19,7 @@ void lemon_file_domains_init(struct lemon_file_domains *domains, int64_t bytes, 
 static int64_t domain_boundary(const struct lemon_file_domains *domains,
                                int64_t from_first_stripe)
 {
-    int64_t at = from_first_stripe - domains->base % domains->stripe;
+    int64_t at = from_first_stripe - domains->file_offset % domains->stripe;
     return at < 0 ? 0 : smaller(at, domains->bytes);
 }
 

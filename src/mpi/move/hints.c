@@ -61,11 +61,13 @@ int lemon_hints_parse(MPI_Info info, int64_t values[LEMON_HINTS])
     return bad;
 }
 
+/* Returns the hint "striping_unit" of the open file in bytes, or 0. */
 static int64_t file_stripe(MPI_File file)
 {
     MPI_Info info = MPI_INFO_NULL;
     int64_t stripe = 0;
-    if (file == MPI_FILE_NULL) /* which Open MPI reports as an error of MPI_COMM_WORLD */
+    if (file ==
+        MPI_FILE_NULL) /* Open MPI's call would end the program, by MPI_COMM_WORLD's handler */
         return 0;
     if (MPI_File_get_info(file, &info) != MPI_SUCCESS || info == MPI_INFO_NULL)
         return 0;
@@ -76,7 +78,8 @@ static int64_t file_stripe(MPI_File file)
 
 int64_t lemon_hints_file_stripe(MPI_File file, MPI_Comm comm)
 {
-    int64_t stripe = file_stripe(file), max[2] = {stripe, -stripe};
-    MPI_Allreduce(MPI_IN_PLACE, max, 2, MPI_INT64_T, MPI_MAX, comm);
-    return max[0] > 0 && max[0] == -max[1] ? max[0] : 0;
+    int64_t stripe = file_stripe(file);
+    int64_t limits[2] = {stripe, -stripe}; /* the largest, and the negative of the smallest */
+    MPI_Allreduce(MPI_IN_PLACE, limits, 2, MPI_INT64_T, MPI_MAX, comm);
+    return limits[0] > 0 && limits[0] == -limits[1] ? limits[0] : 0;
 }

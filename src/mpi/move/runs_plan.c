@@ -55,14 +55,14 @@ int64_t lemon_runs_aggregator(const struct lemon_runs_plan *plan, int64_t rank)
 
 int64_t lemon_runs_find_aggregator(const struct lemon_runs_plan *plan, int64_t at)
 {
-    return (at + plan->domains.base % plan->domains.stripe) / plan->domains.bytes_each;
+    return (at + plan->domains.file_offset % plan->domains.stripe) / plan->domains.bytes_each;
 }
 
 /* Rounds end at multiples of the stripe in the file, so the first one may be shorter. */
 void lemon_runs_round(const struct lemon_runs_plan *plan, int64_t aggregator, int64_t round,
                       int64_t *from, int64_t *to)
 {
-    int64_t begin, end, skew = plan->domains.base % plan->domains.stripe;
+    int64_t begin, end, skew = plan->domains.file_offset % plan->domains.stripe;
     lemon_file_domains_range(&plan->domains, (int)aggregator, &begin, &end);
     int64_t first = aggregator * plan->domains.bytes_each - skew; /* possibly before `begin` */
     *from = first + round * plan->round_bytes;

@@ -132,8 +132,8 @@ static double compute_mean(const double *values, int n)
     return sum / n;
 }
 
-/* Returns the standard deviation of the n values. */
-static double compute_deviation(const double *values, int n)
+/* Returns the standard deviation of n values as a whole population: divided by n, not n - 1. */
+static double compute_standard_deviation(const double *values, int n)
 {
     double mean = compute_mean(values, n), sum = 0;
     for (int i = 0; i < n; i++)
@@ -144,8 +144,7 @@ static double compute_deviation(const double *values, int n)
 /* ---- data ---- */
 
 /* Each byte depends only on the seed and its offset in the whole lattice. So the data are
- * compared without a copy of what was written, and the file does not depend on the number of
- * processes. */
+ * compared without a copy, and the file does not depend on the number of processes. */
 static void fill_data(const struct bench *b, uint64_t seed)
 {
     int64_t pieces = bench_pattern_pieces(&b->lattice, b->rank);
@@ -156,8 +155,7 @@ static void fill_data(const struct bench *b, uint64_t seed)
     }
 }
 
-/* Returns the number of wrong bytes, and in *first the first one's offset in this process's
- * part. */
+/* Returns the number of wrong bytes; *first: offset of the first in this process's part. */
 static int64_t count_wrong(const struct bench *b, uint64_t seed, int64_t *first)
 {
     int64_t pieces = bench_pattern_pieces(&b->lattice, b->rank), bytes = 0;
@@ -490,7 +488,7 @@ static void print_average(const struct bench *b, const char *what, const double 
 {
     int n = b->options.measurements;
     print_root(b, "Average time spent %s was %.2e s, with a standard deviation of %.2e s.\n",
-               what, compute_mean(seconds, n), compute_deviation(seconds, n));
+               what, compute_mean(seconds, n), compute_standard_deviation(seconds, n));
 }
 
 static void print_speed(const struct bench *b, const char *what, const double *seconds)
@@ -519,8 +517,7 @@ static void print_results(const struct bench *b, int wrong)
 
 /* ---- the measurements ---- */
 
-/* Returns whether the data read are right on all processes; each prints its own error.
- * Collective. */
+/* Returns true if all processes have read right data; each prints its error. Collective. */
 static bool verify_data(const struct bench *b, uint64_t seed)
 {
     int64_t first = 0, wrong[2] = {count_wrong(b, seed, &first)};

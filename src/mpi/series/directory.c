@@ -1,5 +1,4 @@
-/* directory.c - the directory of a series: file names, locking, listing, publishing, removing
- */
+/* directory.c - the directory of a series: names, locking, listing, publishing, removing */
 #define _GNU_SOURCE
 #include "series.h"
 

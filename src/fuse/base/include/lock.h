@@ -3,9 +3,10 @@
  *
  * A thread that holds a lock acquires only locks of higher rank, so no two threads wait for
  * each other. A thread that holds a lock of rank LIMEFS_LOCK_JOB or higher calls no file
- * system: slow storage would block all lookups. With LOCKS=1 (implied by sanitizers) a daemon
- * that breaks these or its other rules ends with a message; otherwise these are plain pthread
- * locks. docs/architecture.md says what each lock guards.
+ * system: slow storage would block all lookups. Only a message to stderr or syslog may be
+ * written under LIMEFS_LOCK_LOG. In a build with LOCKS=1 (implied by sanitizers) the daemon
+ * checks these rules and ends with a message if it breaks one; in other builds these are plain
+ * pthread locks. docs/architecture.md lists what each lock guards.
  */
 #ifndef LIMEFS_LOCK_H
 #define LIMEFS_LOCK_H
@@ -28,7 +29,7 @@ enum limefs_lock_rank {
     LIMEFS_LOCK_FS,
     LIMEFS_LOCK_CHECKS,
     LIMEFS_LOCK_WORK_QUEUE,
-    LIMEFS_LOCK_LOG, /* except a line to stderr or syslog */
+    LIMEFS_LOCK_LOG, /* writing a message to stderr or syslog */
     LIMEFS_LOCK_COUNT,
 };
 
@@ -47,7 +48,8 @@ struct limefs_rwlock {
 void limefs_lockcheck_acquire(enum limefs_lock_rank);
 void limefs_lockcheck_release(enum limefs_lock_rank);
 
-/* Reports a broken rule on stderr and where tests look for it, and aborts. */
+/* Reports a broken rule on stderr and in the file $LIMEFS_LOCK_REPORT, and aborts. A build
+ * without LOCKS=1 does nothing. */
 void limefs_report_violation(const char *rule);
 #else
 static inline void limefs_lockcheck_acquire(enum limefs_lock_rank rank)
@@ -84,8 +86,8 @@ static inline void limefs_unlock(struct limefs_lock *lock)
     limefs_lockcheck_release(lock->rank);
 }
 
-/* Both release the lock while they wait. limefs_cond_wait_until() returns false after `until`.
- */
+/* Both release the lock while they wait and may also return early: check the awaited state
+ * again. limefs_cond_wait_until() returns false if the time `until` has passed. */
 static inline void limefs_cond_wait(pthread_cond_t *condition, struct limefs_lock *lock)
 {
     pthread_cond_wait(condition, &lock->mutex);

@@ -67,10 +67,15 @@ int limefs_file_get_fd(struct limefs *, struct limefs_node *);
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */
 
-/* Like the system calls of these names, but return -errno. `closing`: close(2) was called. */
+/* Like the system calls of these names, but return -errno. limefs_file_write() returns the
+ * bytes written. */
 ssize_t limefs_file_write(struct limefs *, struct limefs_file *, const char *buf, size_t n,
                           uint64_t offset);
+
+/* closing false: syncs the file like fsync(2). closing true: for each close(2) of a descriptor;
+ * reports late write errors, but does not sync a plain file. Returns 0 or -errno. */
 int limefs_file_sync(struct limefs *, struct limefs_file *, bool closing);
+
 int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64_t offset,
                          uint64_t bytes);
 

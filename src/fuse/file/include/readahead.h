@@ -19,7 +19,10 @@ void limefs_readahead_start(struct limefs *);
 /* Stops the threads, after the last request. */
 void limefs_readahead_stop(struct limefs *);
 
-/* Like limefs_job_read() and limefs_job_release(), for an open record or export. */
+/* Finds a range of the open record, or of an export's record, in the blocks read ahead. Fills
+ * the chunks and returns their number; 0: read the range from the container. The caller may use
+ * the memory of the chunks until it releases them, which it must do soon: their blocks cannot
+ * be reused before. May plan new blocks, and wait for one that is being read. */
 int limefs_readahead_read(struct limefs *, struct limefs_file *,
                           const struct limefs_read_range *, struct limefs_chunks *);
 void limefs_readahead_release(struct limefs *, struct limefs_chunks *);

@@ -36,8 +36,9 @@ struct limefs_read_range {
 /* Returns a request for the range at the current time. */
 struct limefs_read_req limefs_read_req_for(const struct limefs_read_range *);
 
-/* Finds the range in the window, fills pieces, which the caller must release soon, and returns
- * their number; 0: read locally. */
+/* Finds the range in the window. Fills the chunks and returns their number; 0: read the range
+ * from the container. The caller must release the chunks soon: their slots cannot be reused
+ * before. */
 int limefs_job_read(struct limefs *, const struct limefs_read_range *, struct limefs_chunks *);
 void limefs_job_release(struct limefs *, struct limefs_chunks *);
 

@@ -10,7 +10,8 @@
  * Then the number of extents ahead grows until the reader finds its bytes ready. All other
  * requests are read locally and never wait.
  *
- * Offsets are offsets in the container. The caller guards everything with one lock.
+ * Offsets are offsets in the container. The functions take no lock: the caller must hold one
+ * that guards the whole plan.
  */
 #ifndef LIMEFS_PREFETCH_H
 #define LIMEFS_PREFETCH_H
@@ -93,7 +94,7 @@ void limefs_prefetch_init(struct limefs_prefetch *, uint64_t window, uint64_t ex
 void limefs_prefetch_reset(struct limefs_prefetch *);
 
 /* Notes a request and plans the loads that it makes useful. Stores the slots to load, at most
- * `max_loads`, in state LOADING, and returns their number. Sets *is_stream if the request is
+ * `most`, in state LOADING, and returns their number. Sets *is_stream if the request is
  * part of a stream, and so may wait for a load. */
 int limefs_prefetch_plan(struct limefs_prefetch *, const struct limefs_read_req *, int most,
                          int loads[LIMEFS_SLOTS_MAX], bool *is_stream);
@@ -102,7 +103,7 @@ int limefs_prefetch_plan(struct limefs_prefetch *, const struct limefs_read_req 
 bool limefs_prefetch_is_stream(const struct limefs_prefetch *, const struct limefs_read_req *);
 
 /* Finds the slots that hold the request's bytes, in order. Returns their number, or 0 if some
- * bytes are in no slot. Clears *ready if any slot is still loading. */
+ * bytes are in no slot. Sets *ready to whether all these slots have finished loading. */
 int limefs_prefetch_find(const struct limefs_prefetch *, const struct limefs_read_req *,
                          int slots[LIMEFS_CHUNKS_MAX], bool *ready);
 
@@ -116,7 +117,7 @@ struct limefs_chunks {
     struct iovec iov[LIMEFS_CHUNKS_MAX];
 };
 
-/* Fills pieces with the request's bytes. Holds their slots until limefs_prefetch_release().
+/* Fills the chunks with the request's bytes. Holds their slots until limefs_prefetch_release().
  * Slot i is in memory at base + i * stride. */
 void limefs_prefetch_hold(struct limefs_prefetch *, const struct limefs_read_req *,
                           const int *slots, int count, char *base, uint64_t stride,

@@ -142,7 +142,9 @@ struct stat limefs_snapshot_stat_now(struct limefs *, const struct limefs_snapsh
 
 /* Checks whether a record of a pinned snapshot can be read now. -ESTALE: the container was
  * changed in place, so it may be another record. *checked, or NULL: the identity of the file at
- * the last check; if it changes, what was read before must be read again. */
+ * the caller's last check. If this check sets it to another identity, the file has changed
+ * since, if only in its times or by an appended record: what was read before must be read
+ * again. */
 int limefs_snapshot_check_record(struct limefs *, struct limefs_snapshot *,
                                  const struct limefile_record *,
                                  struct limefile_identity *checked);

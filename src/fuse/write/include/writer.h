@@ -87,8 +87,7 @@ struct limefs_location {
     uint64_t layout; /* the record stays there while the writer's is the same */
 };
 
-/* Locates a record of a snapshot with a writer. It stays there until limefs_location_unlock().
- */
+/* Locates a record of a snapshot with a writer; it does not move before the unlock. */
 int limefs_location_lock(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                          struct limefs_location *);
 void limefs_location_unlock(struct limefs_snapshot *);

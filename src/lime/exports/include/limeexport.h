@@ -22,8 +22,7 @@
 
 #include "limeildg.h"
 
-/* ---- a field as an array (export_array.c) -------------------------------------------------
- */
+/* ---- a field as an array (export_array.c) ---- */
 
 #define LIMEFILE_ARRAY_DIMS_MAX (LIMEFILE_DIMS_MAX + LIMEFILE_SITE_DIMS_MAX)
 
@@ -136,7 +135,7 @@ typedef ssize_t limefile_export_read_fn(void *context, void *buf, size_t n, uint
  * bytes, -errno, or LIMEFILE_E_SHRUNK if the record has become shorter. Reads only the required
  * part of the record, as whole sites if data are computed. */
 ssize_t limefile_export_read(const struct limefile_export *, uint64_t number, void *buf,
-                             size_t n, uint64_t offset, limefile_export_read_fn *lend,
+                             size_t n, uint64_t offset, limefile_export_read_fn *read_record,
                              void *context);
 
 /* ---- whole files (export_gauge.c) ------------------------------------------------------ */

@@ -93,8 +93,7 @@ enum limefile_gauge_format limefile_gauge_detect(const void *first, size_t n, ui
 uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned precision,
                                   unsigned rows);
 
-/* ---- numbers (link_convert.c) ---------------------------------------------------------------
- */
+/* ---- numbers (link_convert.c) ---- */
 
 /* Converts `count` numbers from `in` to `out`; neither needs to be aligned. */
 typedef void limefile_reals_fn(void *out, const void *in, size_t count);
@@ -104,8 +103,7 @@ typedef void limefile_reals_fn(void *out, const void *in, size_t count);
 limefile_reals_fn *limefile_reals_kernel(unsigned from, bool from_little, unsigned to,
                                          bool to_little);
 
-/* ---- images: files that are computed while they are read (gauge_image.c) -------------------
- */
+/* ---- images: files that are computed while they are read (gauge_image.c) ---- */
 
 /* Texts may be NULL. They are copied, cut to the format's length, and other characters than
  * printable ASCII are replaced. */
@@ -166,8 +164,7 @@ ssize_t limefile_gauge_image_read_with(const struct limefile_gauge_image *,
                                        void *context, void *buf, size_t n, uint64_t offset);
 bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *);
 
-/* ---- adapter: a file in another format as a LIME container (gauge_image.c) -----------------
- */
+/* ---- adapter: a file in another format as a LIME container (gauge_image.c) ---- */
 
 /* struct limefile_gauge_adapter, an adapter: presents the file as a LIME container with the
  * header as a record "nersc-header" etc., ildg-format and ildg-binary-data, without a checksum.
@@ -192,8 +189,7 @@ const struct limefile_gauge *limefile_gauge_adapter_file(const struct limefile_g
 struct limefile_source *limefile_gauge_adapter_source(struct limefile_gauge_adapter *);
 size_t limefile_gauge_adapter_memory(const struct limefile_gauge_adapter *);
 
-/* ---- one pass over all sites (gauge_pass.c) ------------------------------------------------
- */
+/* ---- one pass over all sites (gauge_pass.c) ---- */
 
 struct limefile_gauge_totals {
     struct limefile_physics physics;   /* plaquettes are 0 if without_plaquette */

@@ -97,8 +97,7 @@ int limefile_physics_bad_text(const struct limefile_physics_bad_link *, char *bu
 /* Returns a word for scripts: "nan", "infinite", "unitarity", "determinant". */
 const char *limefile_physics_defect_name(enum limefile_physics_defect);
 
-/* ---- values in metadata (stated_values.c) -------------------------------------------------
- */
+/* ---- values in metadata (stated_values.c) ---- */
 
 enum limefile_physics_quantity {
     LIMEFILE_PHYSICS_PLAQUETTE,

@@ -63,8 +63,7 @@ int limefile_qcdml_write(const struct limefile_qcdml *, char **out, size_t *n);
  * Returns the number of possible values: 0, 1 (in *decimal) or 2 (*decimal, *hex). */
 unsigned limefile_qcdml_parse_crc(const char *text, uint32_t *decimal, uint32_t *hex);
 
-/* ---- schemas (qcdml_validate.c): with libxml2, which is loaded when it is needed
- * ------------- */
+/* ---- schemas (qcdml_validate.c): with libxml2, which is loaded when it is needed ---- */
 
 /* Receives a line (from 1; 0: unknown) and a sentence, which is valid only during the call. */
 typedef void limefile_qcdml_fault_fn(void *context, size_t line, const char *text);

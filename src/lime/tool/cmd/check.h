@@ -22,11 +22,13 @@ struct check_options {
     unsigned threads;
 };
 
-/* The caller sets path, options, qcdml, progress and optional, and zeroes the rest. */
+/* One file to check. The caller sets the members before the empty line and zeroes the others,
+ * which check_file() sets. */
 struct check {
     const char *path;
     const struct check_options *options;
-    struct qcdml_check *qcdml; /* or NULL; the caller compares it and prints the result */
+    struct qcdml_check *qcdml; /* comparison with a QCDml document, or NULL; in JSON output
+                                * check_file() makes it, otherwise the caller */
     struct progress *progress; /* or NULL */
     bool is_optional;          /* skip the file if it is not a container */
 
@@ -37,7 +39,7 @@ struct check {
     uint64_t warnings, deviations, faults;
     uint64_t records, size;
     uint32_t messages;
-    int fault;                         /* the error code at which the container ends, or 0 */
+    int end_code;                      /* the error code at which the container ends, or 0 */
     bool read_failed;                  /* a part of the file cannot be read */
     bool has_data;                     /* the file has data that --data would read */
     struct check_counts sums, physics; /* physics: of configurations */

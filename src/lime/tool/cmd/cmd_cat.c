@@ -26,7 +26,7 @@ enum {
 
 /* A parsed operand. */
 struct export_operand {
-    struct limefile_export_spec name;
+    struct limefile_export_spec spec;
     char *record;     /* owned */
     const char *rest; /* the path in the export's directory; NULL: the export itself */
 };
@@ -36,8 +36,8 @@ static bool parse_export_operand(const char *word, struct export_operand *out)
     size_t stem, len = strlen(word);
     for (const char *end = strchrnul(word, '/');; end = strchrnul(end + 1, '/')) {
         char *export = strndup(word, (size_t)(end - word));
-        bool good = export && limefile_export_parse(export, &out->name, &stem) &&
-                    (*end == '\0' || limefile_export_is_directory(&out->name));
+        bool good = export && limefile_export_parse(export, &out->spec, &stem) &&
+                    (*end == '\0' || limefile_export_is_directory(&out->spec));
         if (good) {
             export[stem] = '\0';
             out->record = export;
@@ -88,7 +88,6 @@ static bool find_path(const struct limefile_export *export, const char *path, ui
     return limefile_export_find(export, parent, path, number);
 }
 
-/* Some export formats put figures of all data, such as a checksum, in the header. */
 static int read_record_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct export_file *f = context;
@@ -97,7 +96,9 @@ static int read_record_sites(void *context, uint64_t first, uint64_t count, void
                                   f->record.data_offset + first * f->site_bytes);
 }
 
-static bool prepare_export(struct export_file *f)
+/* Reads the whole record if the export's header contains sums of all data, such as a checksum:
+ * only then the export can be read. Returns false after a message. */
+static bool make_export_readable(struct export_file *f)
 {
     int err = limefile_export_is_ready(f->export)
                   ? 0
@@ -116,18 +117,18 @@ static bool open_export(struct export_file *out, const struct export_operand *op
         return false;
     int err = find_field(out->c, &out->record, &field);
     if (!err)
-        err = limefile_export_open(&field, &operand->name, &out->export);
+        err = limefile_export_open(&field, &operand->spec, &out->export);
     if (err == LIMEFILE_E_STATE)
         message(out->c->path, "record %" PRIu64 ": no export '%s': %s", out->record.ordinal,
                 word + strlen(operand->record),
-                limefile_export_why_unsupported(&field, &operand->name));
+                limefile_export_why_unsupported(&field, &operand->spec));
     else if (err)
         message_code(out->c->path, "read", err);
     if (err)
         return false;
-    if (limefile_export_is_directory(&operand->name) && !operand->rest) {
+    if (limefile_export_is_directory(&operand->spec) && !operand->rest) {
         message(out->c->path, "'%s' is a directory: name a file in it, as %s/%s", word, word,
-                operand->name.kind == LIMEFILE_EXPORT_ZARR ? ".zmetadata" : "000");
+                operand->spec.kind == LIMEFILE_EXPORT_ZARR ? ".zmetadata" : "000");
         return false;
     }
     if (!find_path(out->export, operand->rest ? operand->rest : "", &out->number)) {
@@ -139,7 +140,7 @@ static bool open_export(struct export_file *out, const struct export_operand *op
         message(out->c->path, "'%s' is a directory", word);
     out->bytes = entry.bytes;
     out->site_bytes = (size_t)field.site_bytes;
-    return !entry.is_dir && prepare_export(out);
+    return !entry.is_dir && make_export_readable(out);
 }
 
 /* Opens `word`, a record as in select_record() with an export's suffix and, if the export is a
@@ -172,7 +173,8 @@ static ssize_t read_record_bytes(void *context, void *buf, size_t n, uint64_t of
 }
 
 /* Copies data that the export computes, through a buffer. */
-static int copy_made(const struct export_file *f, struct limefile_copy *copy, uint64_t offset)
+static int copy_computed(const struct export_file *f, struct limefile_copy *copy,
+                         uint64_t offset)
 {
     static _Alignas(4096) char buffer[BUFFER_BYTES];
     int err = 0;
@@ -203,7 +205,7 @@ static bool export_file_write(const struct export_file *f, uint64_t offset, uint
         copy.left = piece.bytes;
         copy.in_offset = f->record.data_offset + piece.at;
         err = piece.source == LIMEFILE_EXPORT_STORED ? limefile_copy(&copy)
-                                                     : copy_made(f, &copy, offset);
+                                                     : copy_computed(f, &copy, offset);
     }
     if (err) {
         progress_hide();

@@ -27,6 +27,7 @@ enum { COUNTS_MAX = 128 };
 
 /* ---- findings ---- */
 
+/* Prints what is before a finding in JSON. Call it before the finding is counted. */
 static void print_finding_separator(const struct check *check)
 {
     bool first = check->warnings + check->deviations + check->faults == 0;
@@ -36,7 +37,7 @@ static void print_finding_separator(const struct check *check)
         fputs(first ? "\n " : ",\n ", stdout);
 }
 
-/* Counts and prints a finding. */
+/* Counts a finding as warning, fault or deviation, and prints it (as text not if quiet). */
 static void check_report(struct check *check, const struct limefile_finding *finding)
 {
     bool warning = limefile_is_harmless(finding->code) && !check->options->strict;
@@ -95,9 +96,9 @@ static void format_physics_counts(const struct check *c, char buf[COUNTS_MAX])
 static void format_deviations(const struct check *c, char buf[COUNTS_MAX])
 {
     uint64_t bad = c->deviations + c->faults;
-    const char *end = !c->fault  ? ""
-                      : bad == 1 ? ", a fault that ends the container"
-                                 : ", the last one a fault that ends the container";
+    const char *end = !c->end_code ? ""
+                      : bad == 1   ? ", a fault that ends the container"
+                                   : ", the last one a fault that ends the container";
     if (bad)
         snprintf(buf, COUNTS_MAX, ": %" PRIu64 " deviation%s%s", bad, plural(bad), end);
 }
@@ -185,7 +186,7 @@ struct check_state {
     size_t found_count, found_capacity;
     bool out_of_memory;
 
-    /* Findings about metadata, not yet reported: of fields, and (--strict) what a field lacks.
+    /* Findings about metadata, not reported yet: about fields and (--strict) missing records.
      */
     size_t fields_reported, next_field; /* findings reported; fields checked for requirements */
     struct limefile_finding missing[2];
@@ -310,7 +311,7 @@ static int report_all_findings(struct check_state *state)
     check->size = limefile_index_size(state->c.index);
     check->records = limefile_index_count(state->c.index);
     check->messages = limefile_index_messages(state->c.index);
-    check->fault = fault ? fault->code : 0;
+    check->end_code = fault ? fault->code : 0;
     check->has_data = state->fields.count > 0 || has_checkpoint(state->c.index);
     for (size_t i = 0; i < state->found_count; i++) {
         report_findings(state, state->found[i].offset);

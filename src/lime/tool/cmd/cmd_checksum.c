@@ -265,8 +265,7 @@ static int select_records(const struct checksum_options *o, const struct contain
     return status;
 }
 
-/* Returns an item to be summed. The record's type in its field is valid as long as the index.
- */
+/* Returns an item to be summed. The index owns the record's type in its field. */
 static struct sum_item new_item(const struct limefile_field *field)
 {
     struct sum_item item = {.field = *field, .verdict = LIMEFILE_UNREADABLE};

@@ -80,8 +80,7 @@ static void explain_open(const struct gaugefile *f, uint64_t ordinal, int err, c
         message_code(f->path, "open", err);
 }
 
-/* Opens the set of a volume. Records of a part of the lattice are not configurations: skip
- * them. */
+/* Opens the set of a volume. Skips records of a part of the lattice: no configurations. */
 static int open_input_source(struct gaugefile *f)
 {
     static const struct limefile_volumes_options whole = {.skips_parts = true};
@@ -454,6 +453,7 @@ static int convert_file(const struct options *given, const char *in, const char 
 
 /* ---- options ---- */
 
+/* Returns the format that the file name's suffix names, or LIMEFILE_GAUGE_NONE. */
 static enum limefile_gauge_format parse_suffix(const char *path)
 {
     const char *slash = strrchr(path, '/'), *dot = strrchr(slash ? slash : path, '.');

@@ -50,7 +50,7 @@ enum facts_form {
 static const struct {
     const char *type, *title;
     enum facts_form form;
-} titles[] = {
+} record_titles[] = {
     {"xlf-info", "ensemble", FACTS_TEXT},
     {"propagator-type", "propagator type", FACTS_TEXT},
     {"inverter-info", "inverter", FACTS_TEXT},
@@ -64,10 +64,10 @@ static const struct {
 static const char *facts_title(const char *type, enum facts_form *form)
 {
     *form = FACTS_NONE;
-    for (size_t i = 0; i < sizeof titles / sizeof titles[0]; i++)
-        if (strcmp(titles[i].type, type) == 0) {
-            *form = titles[i].form;
-            return titles[i].title;
+    for (size_t i = 0; i < sizeof record_titles / sizeof record_titles[0]; i++)
+        if (strcmp(record_titles[i].type, type) == 0) {
+            *form = record_titles[i].form;
+            return record_titles[i].title;
         }
     return NULL;
 }
@@ -240,8 +240,9 @@ static const char help[] =
     "(what can be read is printed); 2 a file cannot be read or is not a container,\n"
     "or wrong usage.\n";
 
-/* Parses a private record XML; returns false if it does not exist or cannot be parsed. */
-static bool info_private_record(struct info *info, uint64_t ordinal,
+/* Parses the scidac-private-record-xml with this ordinal, in which QIO describes a field.
+ * Returns false if the ordinal is 0, or the record cannot be read or parsed. */
+static bool read_private_record(struct info *info, uint64_t ordinal,
                                 struct limefile_scidac_record *out)
 {
     struct limefile_record r;
@@ -256,6 +257,7 @@ static bool info_private_record(struct info *info, uint64_t ordinal,
     return good;
 }
 
+/* Reads the LFN in a record. Returns false if the ordinal is 0 or the LFN is not valid. */
 static bool info_lfn(struct info *info, uint64_t ordinal, char out[LIMEFILE_LFN_MAX])
 {
     struct limefile_record r;
@@ -263,6 +265,7 @@ static bool info_lfn(struct info *info, uint64_t ordinal, char out[LIMEFILE_LFN_
            limefile_record_lfn(info->c.source, &r, out) == 1;
 }
 
+/* Returns the exit status for a code; prints a message if it is an error (negative). */
 static int info_status(struct info *info, int code)
 {
     if (code < 0)
@@ -331,7 +334,7 @@ static json_t *field_json(struct info *info, const struct limefile_field *f)
     struct limefile_scidac_record stated;
     char lfn[LIMEFILE_LFN_MAX];
     unsigned box = f->boxed && !f->halved ? f->lattice.dims : 0;
-    bool has_record = info_private_record(info, f->by_record, &stated);
+    bool has_record = read_private_record(info, f->by_record, &stated);
     bool has_lfn = info_lfn(info, f->by_lfn, lfn);
     return json_pack(
         "{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
@@ -353,7 +356,7 @@ static json_t *field_json(struct info *info, const struct limefile_field *f)
         jsonout_integer_or_null(f->by_lfn));
 }
 
-/* Of facts with the same name only the first is kept. */
+/* Returns the facts as an object; of facts with the same name it has only the first. */
 static json_t *facts_json(const struct facts *facts)
 {
     json_t *object = json_object();
@@ -389,7 +392,8 @@ static int print_facts_json(struct info *info)
 /* Prints finding i of all. */
 typedef void print_finding_fn(struct info *, const struct limefile_finding *, size_t i);
 
-/* Calls put for all findings of fields and checkpoints; counts those that are not warnings. */
+/* Calls print for all findings of fields and checkpoints. Sets *count to their number, and adds
+ * those that are not warnings to info->deviations. Returns an exit status. */
 static int print_findings(struct info *info, print_finding_fn *print, size_t *count)
 {
     struct limefile_finding finding;
@@ -519,8 +523,8 @@ static void print_checksum(const struct limefile_field *f)
         print_value("checksum", "%s", f->by_checksum ? "cannot be understood" : "none");
 }
 
-/* Prints the facts once: unsafe characters in them are replaced in place. */
-static void print_facts(const struct facts *facts)
+/* Replaces unsafe characters in the facts, in place, and prints the facts. */
+static void print_and_sanitize_facts(const struct facts *facts)
 {
     for (size_t i = 0; i < facts->count; i++) {
         const struct fact *fact = &facts->fact[i];
@@ -543,15 +547,15 @@ static void print_field_lfn(struct info *info, const struct limefile_field *f)
         print_value("LFN", "%s", lfn);
 }
 
-/* `user`: ordinal of the scidac-record-xml that belongs to the field, or 0. */
-static int print_field(struct info *info, const struct limefile_field *f, uint64_t user)
+/* Prints a field. record_xml: ordinal of the scidac-record-xml that belongs to it, or 0. */
+static int print_field(struct info *info, const struct limefile_field *f, uint64_t record_xml)
 {
     struct limefile_record record;
     struct limefile_scidac_record stated;
     int status = TOOL_GOOD;
-    bool has_date = info_private_record(info, f->by_record, &stated) && stated.date[0];
+    bool has_date = read_private_record(info, f->by_record, &stated) && stated.date[0];
     info->facts.count = 0;
-    if (user && limefile_index_get(info->c.index, user, &record) == 0)
+    if (record_xml && limefile_index_get(info->c.index, record_xml, &record) == 0)
         status = info_read_facts(info, &record, FACTS_XML);
     putchar('\n');
     print_heading("%s%s%s (record %" PRIu64 ")", kinds[f->kind].name, f->name[0] ? " " : "",
@@ -565,7 +569,7 @@ static int print_field(struct info *info, const struct limefile_field *f, uint64
     print_field_lfn(info, f);
     if (has_date)
         print_value("written", "%s", stated.date);
-    print_facts(&info->facts);
+    print_and_sanitize_facts(&info->facts);
     facts_release(&info->facts);
     return status;
 }
@@ -577,7 +581,7 @@ static int print_record_info(struct info *info, const struct limefile_record *re
     int status = info_read_facts(info, record, form);
     putchar('\n');
     print_heading("%s (record %" PRIu64 ")", title, record->ordinal);
-    print_facts(&info->facts);
+    print_and_sanitize_facts(&info->facts);
     facts_release(&info->facts);
     return status;
 }
@@ -596,7 +600,7 @@ static void print_file_info(const struct info *info)
                 messages, plural(messages));
 }
 
-/* Prints finding i, up to FINDINGS_TOLD of them. */
+/* Prints finding i if it is one of the first FINDINGS_SHOWN; before the first, a heading. */
 static void print_finding(struct info *info, const struct limefile_finding *finding, size_t i)
 {
     char text[512];
@@ -646,31 +650,33 @@ static int print_checkpoint_once(struct info *info, const struct limefile_record
     return info_status(info, got);
 }
 
-/* Prints a user's record XML that no field has followed; print_field() prints the others. */
-static int print_pending_user(struct info *info, uint64_t *user)
+/* Prints a scidac-record-xml that no field has followed; print_field() prints those of fields.
+ * *record_xml: its ordinal, or 0; becomes 0. */
+static int print_pending_record_xml(struct info *info, uint64_t *record_xml)
 {
     struct limefile_record record;
-    uint64_t ordinal = *user;
-    *user = 0;
+    uint64_t ordinal = *record_xml;
+    *record_xml = 0;
     if (!ordinal || limefile_index_get(info->c.index, ordinal, &record) != 0)
         return TOOL_GOOD;
     return print_record_info(info, &record);
 }
 
-static int print_record_text(struct info *info, const struct limefile_record *r, uint64_t *user)
+static int print_record_text(struct info *info, const struct limefile_record *r,
+                             uint64_t *record_xml)
 {
     enum facts_form form;
     struct limefile_field f;
     int status = TOOL_GOOD;
     bool is_field = limefile_fields_find(&info->fields, r->ordinal, &f);
     if (r->mb)
-        status = print_pending_user(info, user);
+        status = print_pending_record_xml(info, record_xml);
     if (!status && is_field) {
-        status = print_field(info, &f, *user);
-        *user = 0;
+        status = print_field(info, &f, *record_xml);
+        *record_xml = 0;
     } else if (!status && strcmp(r->type, "scidac-record-xml") == 0) {
-        status = print_pending_user(info, user);
-        *user = r->ordinal;
+        status = print_pending_record_xml(info, record_xml);
+        *record_xml = r->ordinal;
     } else if (!status && is_checkpoint_type(r->type)) {
         status = print_checkpoint_once(info, r);
     } else if (!status && facts_title(r->type, &form)) {
@@ -682,14 +688,14 @@ static int print_record_text(struct info *info, const struct limefile_record *r,
 static int print_info(struct info *info)
 {
     struct limefile_record r;
-    uint64_t user = 0;
+    uint64_t record_xml = 0;
     int status = TOOL_GOOD;
     print_file_info(info);
     limecheckpoint_walk_begin(&info->walk, info->c.source, info->c.index);
     for (uint64_t i = 1; !status && limefile_index_get(info->c.index, i, &r) == 0; i++)
-        status = print_record_text(info, &r, &user);
+        status = print_record_text(info, &r, &record_xml);
     if (!status)
-        status = print_pending_user(info, &user);
+        status = print_pending_record_xml(info, &record_xml);
     return status ? status : print_all_findings(info);
 }
 
@@ -713,6 +719,8 @@ static int examine_info(struct info *info, bool json)
     return info_exit_status(info, status);
 }
 
+/* Describes one file. Returns its exit status, after a message if it is not TOOL_GOOD. With
+ * json it prints one object in any case. */
 static int info_one(const char *path, bool json)
 {
     struct info info = {.deviations = 0};
@@ -727,7 +735,8 @@ static int info_one(const char *path, bool json)
     return status;
 }
 
-/* True if the file is a container, even a damaged one, or cannot be read. */
+/* Returns false for a file found in a directory (item->is_optional) that can be read and is not
+ * a container, even a damaged one. Other files are described, or a message reports why not. */
 static bool is_container_or_named(const struct pathlist_item *item)
 {
     struct limefile_finding finding;

@@ -47,6 +47,7 @@ static int at_least(int width, int least)
     return width > least ? width : least;
 }
 
+/* Formats a number of bytes as the options require. Returns the text in `out`. */
 static const char *format_size(const struct options *o, uint64_t bytes, char out[32])
 {
     if (o->human)

@@ -193,8 +193,7 @@ static int report_first_lost(struct repair *repair, const struct limefile_survey
     return 0;
 }
 
-/* Prints and counts the records that are lost if the tail is cut. Returns 0 or an error code.
- */
+/* Prints and counts the records that cutting the tail would lose. Returns 0 or an error. */
 static int report_lost_records(struct repair *repair, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;

@@ -676,8 +676,7 @@ struct results {
     size_t printed, finished;
 };
 
-/* Prints the results whose turn it is; at the end also those behind files that did not start.
- */
+/* Prints results in order; at the end also those after files that were not started. */
 static bool print_ready(struct results *q, const struct stagelist *list, bool at_end,
                         struct tally *tally, const struct options *o, struct progress *progress)
 {

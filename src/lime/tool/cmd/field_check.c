@@ -89,7 +89,7 @@ static bool get_mount_verdict(struct data_check *check, const struct limefile_fi
                               struct sum_result *sum)
 {
     char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
-    const struct mounted *m = check->c->mounted;
+    const struct mounted_container *m = check->c->mounted;
     if (!m || mounted_read_attribute(m, f->record.ordinal, "verify", word) < 0)
         return false;
     mounted_read_attribute(m, f->record.ordinal, "reason", reason);
@@ -113,7 +113,7 @@ static bool get_mount_verdict(struct data_check *check, const struct limefile_fi
 static bool report_withheld(const struct data_check *check, const struct limefile_field *f)
 {
     char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
-    const struct mounted *m = check->c->mounted;
+    const struct mounted_container *m = check->c->mounted;
     if (!m || mounted_read_attribute(m, f->record.ordinal, "checksum", word) < 0 ||
         !is_verdict(word, LIMEFILE_BAD))
         return false;

@@ -15,8 +15,8 @@
 
 /* ---- names ---- */
 
-/* "DIR/NAME.vol0012" or "DIR/vol0012/FILE", split around the volume number. All members point
- * into `copy`. */
+/* "DIR/NAME.vol0012" or "DIR/vol0012/FILE", split around the volume number. Points into `copy`.
+ */
 struct volume_pattern {
     char *copy, *last;
     const char *dir, *name; /* name: of the file, or of the numbered directory */

@@ -89,8 +89,7 @@ static int open_editor(struct edit *edit)
     return status;
 }
 
-/* Returns true if another process, which had the lock before, has replaced the file at
- * `path`. */
+/* Returns true if a process that had the lock before has replaced the file at `path`. */
 static bool is_replaced(const char *path, int fd)
 {
     struct stat named, opened;
@@ -261,8 +260,7 @@ int record_append(struct edit *edit, const char *type, const void *data, size_t 
 
 /* ---- replace data ---- */
 
-/* A signal takes effect between two steps; the old data are restored before the process
- * ends. */
+/* A signal takes effect between two steps; before the end, the old data are restored. */
 static bool copy_steps(struct edit *edit, struct input *input, const struct limefile_redo *redo,
                        struct progress *progress)
 {
@@ -291,8 +289,8 @@ static int replace_in_place(struct edit *edit, const struct limefile_record *rec
         err = limefile_redo_commit(edit->editor, &redo);
     if (err)
         message(edit->c.path, "replace: %s; %s", limefile_strerror(err),
-                redo.is_valid ? "'lime repair' completes or undoes it"
-                              : "the record has its old data");
+                redo.is_committed ? "'lime repair' completes or undoes it"
+                                  : "the record has its old data");
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 

@@ -44,7 +44,7 @@ struct record_entry {
     char *name;
 };
 
-struct mounted {
+struct mounted_container {
     struct limefile_source source;
     int dirfd;
     struct record_entry *records; /* one per record, by ordinal */
@@ -75,14 +75,16 @@ static uint64_t parse_ordinal(const char *name)
 }
 
 /* limefs lists all records in order, then their exports, which have the same ordinals. */
-static bool is_export(const struct mounted *m, uint64_t ordinal)
+static bool is_export(const struct mounted_container *m, uint64_t ordinal)
 {
     return ordinal && m->count && ordinal <= m->records[m->count - 1].ordinal;
 }
 
+/* Adds a directory entry to the list. A name without an ordinal gets ordinal 0, for which
+ * compute_offsets() fails. Returns 0 or -ENOMEM. */
 static int add_record_name(void *context, const char *name)
 {
-    struct mounted *m = context;
+    struct mounted_container *m = context;
     uint64_t ordinal = parse_ordinal(name);
     if (is_export(m, ordinal))
         return 0;
@@ -101,7 +103,9 @@ static int compare_ordinals(const void *a, const void *b)
     return (x->ordinal > y->ordinal) - (x->ordinal < y->ordinal);
 }
 
-static int list_records(struct mounted *m)
+/* Fills m->records from the names in m->dirfd, sorted by ordinal. Returns 0 or -errno; the list
+ * is freed by mounted_close(), also after an error. */
+static int list_records(struct mounted_container *m)
 {
     int err = directory_each(m->dirfd, ".", 0, add_record_name, m);
     if (m->count)
@@ -110,7 +114,7 @@ static int list_records(struct mounted *m)
 }
 
 /* Computes each record's offset from the records before it. */
-static int compute_offsets(struct mounted *m)
+static int compute_offsets(struct mounted_container *m)
 {
     uint64_t offset = 0, data_end;
     for (size_t i = 0; i < m->count; i++) {
@@ -133,7 +137,7 @@ static int compute_offsets(struct mounted *m)
 
 /* ---- one record ---- */
 
-int mounted_open_data(const struct mounted *m, uint64_t ordinal)
+int mounted_open_data(const struct mounted_container *m, uint64_t ordinal)
 {
     int fd = openat(m->dirfd, m->records[ordinal - 1].name,
                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
@@ -141,8 +145,8 @@ int mounted_open_data(const struct mounted *m, uint64_t ordinal)
 }
 
 /* Uses the record's path: with -o verify=open, a record with bad data cannot be opened. */
-int mounted_read_attribute(const struct mounted *m, uint64_t ordinal, const char *name,
-                           char value[MOUNTED_VALUE_MAX])
+int mounted_read_attribute(const struct mounted_container *m, uint64_t ordinal,
+                           const char *name, char value[MOUNTED_VALUE_MAX])
 {
     char path[PATH_MAX], attribute[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d/%s", m->dirfd, m->records[ordinal - 1].name);
@@ -152,7 +156,8 @@ int mounted_read_attribute(const struct mounted *m, uint64_t ordinal, const char
     return len < 0 ? -errno : (int)len;
 }
 
-static int read_flag(const struct mounted *m, size_t i, const char *name)
+/* Returns 1 or 0 for the attribute of record i (from 0), or -errno. */
+static int read_flag(const struct mounted_container *m, size_t i, const char *name)
 {
     char value[MOUNTED_VALUE_MAX];
     int len = mounted_read_attribute(m, i + 1, name, value);
@@ -160,7 +165,7 @@ static int read_flag(const struct mounted *m, size_t i, const char *name)
 }
 
 /* Builds a header whose reserved parts have their normal values. */
-static int build_header(const struct mounted *m, size_t i,
+static int build_header(const struct mounted_container *m, size_t i,
                         unsigned char raw[LIMEFILE_HEADER_BYTES])
 {
     char type[MOUNTED_VALUE_MAX];
@@ -180,7 +185,7 @@ static int build_header(const struct mounted *m, size_t i,
 }
 
 /* Reads the header from the container, unless the container is being written to. */
-static int load_header(const struct mounted *m, size_t i,
+static int load_header(const struct mounted_container *m, size_t i,
                        unsigned char raw[LIMEFILE_HEADER_BYTES])
 {
     char value[MOUNTED_VALUE_MAX];
@@ -196,7 +201,7 @@ static int load_header(const struct mounted *m, size_t i,
 /* ---- the source ---- */
 
 /* Finds the record that contains the offset, from its header to its padding. */
-static size_t find_record_at(const struct mounted *m, uint64_t offset)
+static size_t find_record_at(const struct mounted_container *m, uint64_t offset)
 {
     size_t low = 0, high = m->count;
     while (high - low > 1) {
@@ -209,7 +214,8 @@ static size_t find_record_at(const struct mounted *m, uint64_t offset)
     return low;
 }
 
-static ssize_t copy_header(const struct mounted *m, size_t i, void *buf, size_t n, uint64_t at)
+static ssize_t copy_header(const struct mounted_container *m, size_t i, void *buf, size_t n,
+                           uint64_t at)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
     int err = load_header(m, i, raw);
@@ -223,7 +229,7 @@ static ssize_t copy_header(const struct mounted *m, size_t i, void *buf, size_t 
 static ssize_t mounted_read(struct limefile_source *source, void *buf, size_t n,
                             uint64_t offset)
 {
-    const struct mounted *m = (const struct mounted *)source;
+    const struct mounted_container *m = (const struct mounted_container *)source;
     size_t i = find_record_at(m, offset);
     if (m->count == 0 || offset >= m->records[i].next || n == 0)
         return 0;
@@ -248,7 +254,7 @@ static ssize_t mounted_read(struct limefile_source *source, void *buf, size_t n,
 
 static int mounted_size(struct limefile_source *source, uint64_t *size)
 {
-    const struct mounted *m = (const struct mounted *)source;
+    const struct mounted_container *m = (const struct mounted_container *)source;
     *size = m->size;
     return 0;
 }
@@ -257,7 +263,7 @@ static int mounted_size(struct limefile_source *source, uint64_t *size)
 static bool mounted_fault(struct limefile_source *source, uint64_t offset,
                           struct limefile_finding *out)
 {
-    const struct mounted *m = (const struct mounted *)source;
+    const struct mounted_container *m = (const struct mounted_container *)source;
     *out = m->fault;
     return m->fault.code && offset == (m->count ? m->records[m->count - 1].next : 0);
 }
@@ -268,7 +274,7 @@ static const struct limefile_source_ops mounted_ops = {
 /* ---- open and close ---- */
 
 /* Parses the attribute: the fault's word, offset, ordinal, have, want, and the file's size. */
-static int read_fault_attribute(struct mounted *m)
+static int read_fault_attribute(struct mounted_container *m)
 {
     char text[FAULT_MAX], word[FAULT_MAX];
     struct limefile_finding *fault = &m->fault;
@@ -286,9 +292,9 @@ static int read_fault_attribute(struct mounted *m)
     return 0;
 }
 
-int mounted_open(const char *dir, struct mounted **out)
+int mounted_open(const char *dir, struct mounted_container **out)
 {
-    struct mounted *m = calloc(1, sizeof *m);
+    struct mounted_container *m = calloc(1, sizeof *m);
     if (!m)
         return -ENOMEM;
     m->source.ops = &mounted_ops;
@@ -305,7 +311,7 @@ int mounted_open(const char *dir, struct mounted **out)
     return err;
 }
 
-void mounted_close(struct mounted *m)
+void mounted_close(struct mounted_container *m)
 {
     if (!m)
         return;
@@ -317,7 +323,7 @@ void mounted_close(struct mounted *m)
     free(m);
 }
 
-struct limefile_source *mounted_source(struct mounted *m)
+struct limefile_source *mounted_source(struct mounted_container *m)
 {
     return &m->source;
 }

@@ -111,8 +111,7 @@ static bool ends_with(const char *name, const char *end)
     return n >= m && strcmp(name + n - m, end) == 0;
 }
 
-/* Temporary files of outputs, rewritten containers, lime stage and checkpoint series, and locks
- * of series. */
+/* Temporary files of outputs, rewrites, lime stage and checkpoint series; locks of series. */
 bool walk_is_temporary(const char *name)
 {
     return limefile_output_is_temporary(name) ||

@@ -257,8 +257,8 @@ int value_error(const struct command *command, const char *option, const char *n
 int command_run(const struct command *command, int argc, char **argv)
 {
     char why[OPTION_ERROR_BYTES];
-    int status =
-        limefile_options_parse(command->rules, argc, argv, command->operand, command, why);
+    int status = limefile_options_parse(command->rules, argc, argv, command->handle_operand,
+                                        command, why);
     int count = argc - optind;
     if (status == OPTION_HELP)
         return print_help(command);

@@ -1,5 +1,4 @@
-/* backend_common.c - functions that back ends share: errors, files with POSIX or MPI-IO,
- * datasets */
+/* backend_common.c - what back ends share: errors, files with POSIX or MPI-IO, datasets */
 #include "backend_common.h"
 
 #include <errno.h>

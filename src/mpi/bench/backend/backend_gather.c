@@ -39,6 +39,8 @@ static void gather_release(struct bench_io *io)
     free(g->part);
 }
 
+/* Opens the file on rank 0, and allocates its buffers. gather_release() frees what was
+ * allocated, also after an error. Returns 0 or an error code. */
 static int gather_open(struct bench_io *io)
 {
     const struct bench_pattern *p = &io->task->pattern;
@@ -58,7 +60,8 @@ static int gather_open(struct bench_io *io)
 
 /* ---- lattices ---- */
 
-/* Gets a rank's part of one slice, as a box of the slice. Returns false if it has none. */
+/* Gets a rank's part of slice t, as a box of the slice, and *before, the bytes of the rank's
+ * data before this part. Returns false if the rank has no part. */
 static bool get_slice_part(const struct bench_pattern *p, int rank, int64_t t,
                            struct lemon_box *box, int64_t *before)
 {
@@ -72,8 +75,7 @@ static bool get_slice_part(const struct bench_pattern *p, int rank, int64_t t,
     return true;
 }
 
-/* Rank 0's side of one slice. It continues after an error, because ranks wait for its
- * messages. */
+/* Moves a slice on rank 0. Continues after an error, because ranks wait for its messages. */
 static int move_slice_root(struct bench_io *io, struct gather *g, int64_t t, int64_t bytes)
 {
     const struct bench_pattern *p = &io->task->pattern;
@@ -154,8 +156,7 @@ static void move_piece_other(struct bench_io *io, struct gather *g, int64_t i)
         MPI_Recv(data, (int)piece.bytes, g->site, 0, 0, io->comm, MPI_STATUS_IGNORE);
 }
 
-/* Moves the pieces in file order: rank by rank if each has one contiguous part, otherwise in
- * turn. */
+/* Moves the pieces in file order: rank by rank if each has one block, otherwise in turn. */
 static int move_pieces(struct bench_io *io, struct gather *g)
 {
     const struct bench_pattern *p = &io->task->pattern;

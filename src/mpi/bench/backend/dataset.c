@@ -35,8 +35,7 @@ void bench_dataset_init(struct bench_dataset *set, const struct bench_task *task
         set_chunk(set, task->chunk);
 }
 
-/* ---- lattices: a rank's box in parts of at most BENCH_MOVE_MAX, along the slowest dimension
- * ---- */
+/* ---- lattices: a rank's box in slabs of at most BENCH_MOVE_MAX bytes ---- */
 
 static int64_t slice_bytes(const struct lemon_box *box)
 {

@@ -1,8 +1,11 @@
 /*
  * dataset.h - describe the file's data as an array of bytes, for HDF5 and NetCDF; calls no MPI
  *
- * 1d: all bytes. 2d: each row has one transfer of each rank, as in a file of interleaved
- * pieces. A lattice has its 4 dimensions and, as the fifth, the bytes of a site.
+ * task->shape and the pattern select the dimensions. 1d: all bytes. 2d: each row has one
+ * transfer of each rank, as in a file of interleaved pieces. A lattice has its 4 dimensions
+ * and, as the fifth, the bytes of a site; --shape 1d stores it as 1d.
+ *
+ * Call bench_dataset_unsupported() first. The task must outlive the dataset.
  */
 #ifndef BENCH_DATASET_H
 #define BENCH_DATASET_H
@@ -15,10 +18,11 @@ enum {
 
 struct bench_dataset {
     const struct bench_pattern *pattern;
-    bool lattice; /* the array has the shape of the lattice */
+    bool lattice; /* the array has the dimensions of a lattice */
     int dims;
     int64_t extent[BENCH_DATASET_DIMS]; /* slowest first */
-    int64_t chunk[BENCH_DATASET_DIMS];  /* at most task->chunk bytes; 0: none */
+    int64_t chunk[BENCH_DATASET_DIMS];  /* extents of a chunk, whose product is at most
+                                         * task->chunk bytes; all 0: no chunks */
 };
 
 /* A part of the array that one call moves. */
@@ -29,15 +33,16 @@ struct bench_slab {
 
 void bench_dataset_init(struct bench_dataset *, const struct bench_task *);
 
-/* Returns why the pattern has no array of this shape, or NULL. */
+/* Returns the reason why the pattern cannot be stored in the shape of task->shape, or NULL. */
 const char *bench_dataset_unsupported(const struct bench_task *);
 
-/* Returns the largest number of slabs of any rank; gets slab i of a rank, which is empty if the
- * rank has fewer. */
+/* Returns the number of slabs of the rank that has the most. */
 int64_t bench_dataset_rounds(const struct bench_dataset *);
+
+/* Computes slab i of a rank. It is empty (0 bytes) if the rank has fewer slabs. */
 void bench_dataset_slab(const struct bench_dataset *, int rank, int64_t i, struct bench_slab *);
 
-/* Returns how long the first dimension must be for slab i of every rank. */
+/* Returns the length that the first dimension must have to hold slab i of every rank. */
 int64_t bench_dataset_length_for(const struct bench_dataset *, int64_t i);
 
 #endif

@@ -149,8 +149,7 @@ static uint64_t derive_key(uint64_t seed)
     return mix64(seed + MIX64_STEP);
 }
 
-/* Computes bytes 8 * i to 8 * i + 7 of the data. Two multiplications take less time than the
- * memory access. */
+/* Computes bytes 8 * i to 8 * i + 7 of the data. Two multiplications are faster than memory. */
 static inline uint64_t data_word(uint64_t key, uint64_t i)
 {
     uint64_t x = key + i * MIX64_STEP;

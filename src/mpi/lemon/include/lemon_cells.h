@@ -14,8 +14,8 @@
  * The position of a particle alone determines its cell. A cell includes its lower faces and
  * excludes its upper faces: a particle on a face belongs to the cell above. The domain's upper
  * face has no cell above: in a periodic dimension it is identical to the domain's lower face,
- * and the particle belongs to the first cell; otherwise to the last cell. The same holds for a
- * reader's box. Positions are never changed.
+ * and the particle belongs to the first cell; otherwise to the last cell. The boxes of readers
+ * follow the same rules as cells. Positions are never changed.
  */
 #ifndef LEMON_CELLS_H
 #define LEMON_CELLS_H
@@ -82,9 +82,10 @@ typedef struct {
 /*
  * Writes a checkpoint: three records, the first with MB_flag, the last with ME_flag, and closes
  * them. Each rank passes `count` arbitrary particles; the other arguments are the same on each
- * rank. It is best, but not required, that one rank holds all particles of a cell. If each rank
- * has at least 4 MiB of such cells, the blocking call exchanges only counts. Otherwise, or if
- * the stripe is known, it exchanges as much as makes writes long and aligned.
+ * rank. It is best, but not required, that one rank holds all particles of a cell. The blocking
+ * call exchanges particles between ranks only as far as this makes writes long and aligned to
+ * the file's stripe. It exchanges none, only counts, if the stripe is not known and each rank
+ * has at least 4 MiB of cells that no other rank has.
  * lemonWriterSetPath() makes both calls faster.
  *
  * LEMON_ERR_PARAM, and nothing is written, if a position is NaN or outside the domain; the
@@ -125,10 +126,10 @@ typedef struct {
 } LemonCells;
 
 /*
- * Finds the next checkpoint, from the open record or the next one on. Rank 0 reads the index
- * and broadcasts it. Opens the data record. LEMON_EOF without a checkpoint, LEMON_ERR_READ
- * if the index is damaged or does not match the data. The caller frees *cells by
- * lemonFreeCells(), a local call.
+ * Finds the next checkpoint: searches from the open record on, or, if none is open, from the
+ * next record on. Rank 0 reads the index and broadcasts it. Opens the data record. LEMON_EOF
+ * without a checkpoint, LEMON_ERR_READ if the index is damaged or does not match the data. The
+ * caller frees *cells by lemonFreeCells(), a local call.
  */
 int lemonNextCells(LemonReader *reader, LemonCells **cells);
 void lemonFreeCells(LemonCells *cells);
@@ -149,8 +150,9 @@ int lemonReadCells(LemonReader *reader, LemonCells const *cells, double const *l
  * Decompose a domain into one box for each of `ranks` ranks, and return the box of `rank`;
  * local. Regular: grid[0] x grid[1] x grid[2] = ranks equal boxes, numbered like cells; grid
  * NULL: the grid of MPI_Dims_create(). Balanced: a k-d tree of boxes that consist of whole
- * cells, with about the same number of particles in each; boxes may be empty, at the domain's
- * upper corner. LEMON_ERR_PARAM if an argument is invalid.
+ * cells, with about the same number of particles in each. With few cells some boxes are empty:
+ * then lower and upper are both the domain's upper corner. LEMON_ERR_PARAM if an argument is
+ * invalid.
  */
 int lemonRegularBox(LemonDomain const *domain, int const *grid, int ranks, int rank,
                     double *lower, double *upper);

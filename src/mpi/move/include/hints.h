@@ -24,8 +24,8 @@ struct lemon_hint {
 };
 extern const struct lemon_hint lemon_hints[LEMON_HINTS];
 
-/* Reads the hints in `info`, 0 for those it does not contain. Returns the first hint whose
- * value is not a number from 1 to its `max`, or -1. Local. */
+/* Reads the hints in `info`, 0 for those it does not contain. Returns the index of the first
+ * hint whose value is not a number from 1 to its `max`, or -1 if all are valid. Local. */
 int lemon_hints_parse(MPI_Info info, int64_t values[LEMON_HINTS]);
 
 /* Returns the stripe that the file was opened with, in bytes, if all ranks report the same one;

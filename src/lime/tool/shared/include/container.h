@@ -14,7 +14,7 @@ struct container {
     int beginning;       /* result of limefile_detect_container(); 1: a container, or unknown */
 
     struct limefile_source *source;
-    struct mounted *mounted; /* or NULL; then fd is -1 */
+    struct mounted_container *mounted; /* or NULL; then fd is -1 */
 };
 
 /* Opens and indexes. Returns an exit status: TOOL_GOOD (even if the index ends at a fault), or

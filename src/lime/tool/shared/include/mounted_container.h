@@ -10,25 +10,25 @@
 
 #include "limefile.h"
 
-struct mounted;
+struct mounted_container;
 
 /* Returns true if the directory is such a container. Otherwise false, with errno. */
 bool mounted_is_container(const char *dir);
 
 /* Returns 0 or -errno; -ESTALE: the container has changed in the meantime. */
-int mounted_open(const char *dir, struct mounted **out);
-void mounted_close(struct mounted *); /* NULL is allowed */
+int mounted_open(const char *dir, struct mounted_container **out);
+void mounted_close(struct mounted_container *); /* NULL is allowed */
 
 /* Returns the source, which lives until mounted_close(). */
-struct limefile_source *mounted_source(struct mounted *);
+struct limefile_source *mounted_source(struct mounted_container *);
 
 /* Opens the data of a record. Returns a descriptor that the caller closes, or -errno. */
-int mounted_open_data(const struct mounted *, uint64_t ordinal);
+int mounted_open_data(const struct mounted_container *, uint64_t ordinal);
 
 /* Reads the attribute user.lime.NAME of a record, whether or not its data can be opened.
  * Returns its length, or -errno. The value is NUL-terminated. */
 #define MOUNTED_VALUE_MAX 512
-int mounted_read_attribute(const struct mounted *, uint64_t ordinal, const char *name,
+int mounted_read_attribute(const struct mounted_container *, uint64_t ordinal, const char *name,
                            char value[MOUNTED_VALUE_MAX]);
 
 #endif

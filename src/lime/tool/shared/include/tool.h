@@ -45,8 +45,9 @@ struct command {
         const char *usage; /* message for a wrong number; NULL: run() counts them */
         int least, most;
     } operands;
-    /* Handles each operand in its place among the options; NULL: run() gets them. */
-    int (*operand)(const void *command, const char *word);
+    /* Handles an operand when the command line is parsed, so that it knows the options before
+     * it. Returns an exit status. NULL: run() gets all operands. */
+    int (*handle_operand)(const void *command, const char *word);
 };
 
 #define ANY_OPERANDS     \
@@ -83,7 +84,8 @@ void message_code(const char *file, const char *action, int code);
 /* Prints "program: file: record 3: read: message of the code". */
 void message_record(const char *file, uint64_t ordinal, int code);
 
-/* Call message_code() or message_output() unless err is 0. Return TOOL_GOOD or TOOL_BAD. */
+/* If err is 0, they return TOOL_GOOD. Otherwise they print it, by message_code() or
+ * message_output(), and return TOOL_BAD. */
 int report_error(const char *file, const char *action, int err);
 int report_output_error(const char *file, const char *action, int err);
 
@@ -97,8 +99,8 @@ __attribute__((format(printf, 2, 3))) int usage_error(const struct command *comm
 
 /* ---- options ---- */
 
-/* Calls usage_error() for an invalid value of an option: "--to: unknown format 'x' (nersc,
- * ...)", or without a noun "-j: invalid value '0' (a number ...)". */
+/* Calls usage_error() for an invalid value of an option. noun: what the value names, as in
+ * "--to: unknown format 'x' (nersc, ...)"; NULL: "-j: invalid value '0' (a number ...)". */
 int value_error(const struct command *command, const char *option, const char *noun,
                 const char *value, const char *expected);
 
@@ -173,7 +175,7 @@ void progress_end(struct progress *);
 /* Clears a visible bar before a message; the next progress shows it again. */
 void progress_hide(void);
 
-/* Returns the seconds of a monotonic clock. */
+/* Returns the time in seconds of a monotonic clock: only differences have a meaning. */
 double seconds_now(void);
 
 #endif

@@ -1,4 +1,4 @@
-/* owner.c - copy a file's owner, mode, access control list and extended attributes */
+/* attributes.c - copy a file's owner, mode, access control list and extended attributes */
 #define _GNU_SOURCE
 #include "limeedit.h"
 
@@ -11,13 +11,15 @@
 
 #define ACL "system.posix_acl_access"
 
-/* Other attributes belong to the system, so a failure to copy them is not an error. */
+/* Returns true for user.* attributes and access control lists, which must be copied. All other
+ * attributes belong to the system, so a failure to copy them is not an error. */
 static bool is_required(const char *attribute)
 {
     return strncmp(attribute, "user.", 5) == 0 ||
            strncmp(attribute, "system.posix_acl", 16) == 0;
 }
 
+/* Copies one attribute if it exists. Returns 0 or -errno; 0 also if it is not required. */
 static int copy_attribute(int from, int to, const char *attribute)
 {
     int err = 0;
@@ -59,7 +61,7 @@ int limefile_acl_copy(int from, int to)
     return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;
 }
 
-int limefile_owner_copy(int from, int to)
+int limefile_attributes_copy(int from, int to)
 {
     struct stat old, new;
     if (fstat(from, &old) != 0 || fstat(to, &new) != 0)
