@@ -88,7 +88,7 @@ static bool advance_shutdown(struct job_server *server)
     if (!server->end_sent && server->requests_in_flight == 0)
         send_end_command(server);
     for (int i = 0; i < server->ranks && server->end_sent; i++)
-        if (!server->workers[i]->peer.is_dropped && server->workers[i]->peer.outbox.first)
+        if (server->workers[i] && server->workers[i]->peer.outbox.first)
             return false;
     return server->end_sent;
 }

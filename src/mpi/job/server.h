@@ -149,7 +149,7 @@ struct job_server {
     uint64_t stripe;
     int epoll_fd;
     struct job_peer *listener, *lifeline, *end_event, *join_listeners[2];
-    struct job_rank **workers; /* by rank; NULL: not joined yet */
+    struct job_rank **workers; /* by rank; NULL: has not joined, or has ended */
     int joined_ranks;
     int64_t join_until_us;
     struct job_rank **pending;  /* ring of connections that have not joined; or NULL */
