@@ -1,4 +1,4 @@
-"""benchlib - what the tests of lime-bench share: running it, and what must come of it."""
+"""benchlib - run lime-bench and check its results."""
 
 import functools
 import json
@@ -16,13 +16,13 @@ BACKENDS = ("posix", "mpiio", "subarray", "lime", "gather", "hdf5", "netcdf4", "
 TWO_MODES = {"mpiio", "hdf5", "netcdf4", "pnetcdf"}  # independent and collective calls
 # Fast, and small: 48 transfers of 1 KiB a rank, or a lattice of about as much.
 SMALL = ("--size", "48k", "--transfer-size", "1k", "--repetitions", "1", "--warm")
-# Open MPI's mpirun waits for this long after a rank has exited with another status than 0.
+# Open MPI's mpirun waits this long after a rank has exited with a status other than 0.
 IMPATIENT = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 MASK = (1 << 64) - 1
 
 
 def data_at(offset, n, seed=1):
-    """What lime-bench writes: n bytes from `offset` of the data; both multiples of 8."""
+    """The n bytes that lime-bench writes from `offset` on; both are multiples of 8."""
     key = (seed + 0x9E3779B97F4A7C15) & MASK
     key = ((key ^ key >> 30) * 0xBF58476D1CE4E5B9) & MASK
     key = ((key ^ key >> 27) * 0x94D049BB133111EB) & MASK
@@ -36,13 +36,13 @@ def data_at(offset, n, seed=1):
 
 
 def cannot(pattern):
-    """The back ends that have no such pattern."""
+    """The back ends that do not support the pattern."""
     others = set() if pattern == "lattice" else {"subarray"}
     return others | ({"lime"} if pattern == "random" else set())
 
 
 @functools.lru_cache(maxsize=None)
-def listed(program):
+    """Parses --list: returns the set of all names, and {name: reason} of the missing ones."""
     """What --list shows: all names, and a dict of those that are missing."""
     words = limetest.run([program, "--list"], check=True,
                          env=mpitest.environment()).stdout.decode()
@@ -59,10 +59,10 @@ class TestCase(mpitest.TestCase):
             self.skipTest("needs lime-bench")
 
     def run_bench(self, ranks, *args, status=0, options=(), where=None):
-        """The file is `f` in a directory of its own, which must be empty afterwards unless `where`
-        names one. Returns what came of it."""
+        """Writes file `f` in a new directory, which must be empty afterwards, or in `where`.
+        Returns the finished process."""
         directory = where or self.tempdir()
-        # Other tests run beside this one, and some count what is read again.
+        # Other tests run at the same time, and some count what is read again.
         done = mpitest.mpirun(ranks, self.bench, *map(str, args), "--cold-file",
                               os.path.join(directory, "f"), options=options, env=IMPATIENT)
         done.words = mpitest.without_noise(done.stderr.decode(errors="replace"))
@@ -72,19 +72,19 @@ class TestCase(mpitest.TestCase):
         return done
 
     def measure(self, ranks, *args, **kw):
-        """The JSON object."""
+    """Returns the JSON object."""
         done = self.run_bench(ranks, *args, "--quiet", "--json", "-", **kw)
         return json.loads(done.stdout)
 
     def absent(self):
-        """Back ends that are missing, and why."""
+    """Returns {back end: reason} of the missing ones."""
         names, absent = listed(self.bench)
         self.assertEqual(names, set(BACKENDS) | set(PATTERNS))
         return absent
 
     def check_all(self, ranks, pattern, *args, backends=BACKENDS, **kw):
-        """Each back end that can do it has written and read it, and each other one says why not.
-        A pattern and options of which nobody can tell in advance what they exclude: `but`."""
+        """Each back end that supports the pattern writes and reads it; each other one is skipped
+        with its reason. For options whose exclusions are not known in advance, pass `backends`."""
         result = self.measure(ranks, "-b", ",".join(backends), "-p", pattern, *SMALL, *args, **kw)
         absent = set(self.absent()) & set(backends)
         expected = set(backends) - cannot(pattern) - absent

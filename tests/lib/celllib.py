@@ -1,4 +1,4 @@
-"""celllib - checkpoints of particles, read and verified without the library: docs/format.md."""
+"""celllib - read and verify checkpoints of particles without the library, by docs/format.md."""
 
 import math
 import struct
@@ -15,12 +15,12 @@ TYPES = {1: "i", 2: "I", 3: "q", 4: "Q", 5: "f", 6: "d"}
 
 
 def records(path):
-    """[(type, offset of the data, bytes, MB, ME)]"""
+    """Returns [(type, offset of the data, bytes, MB, ME)]."""
     return [(r.name, r.at, len(r.data), r.mb, r.me) for r in limetest.records_of(path)]
 
 
 class Checkpoint:
-    """The first one in a file; every checksum is compared, and where each particle is."""
+    """The first checkpoint in a file. Compares every checksum and each particle's cell."""
 
     def __init__(self, path):
         self.records = records(path)
@@ -51,13 +51,13 @@ class Checkpoint:
         self.entries = list(ENTRY.iter_unpack(entries))
 
     def field(self, particle, name):
-        """Its numbers in a particle's bytes."""
+    """Returns the field's numbers from a particle's bytes."""
         type, count, offset = self.fields[name]
         order = ">" if self.flags & 8 else "<"
         return struct.unpack_from(f"{order}{count}{type}", particle, offset)
 
     def cell_of(self, position):
-        """By the rule of the faces."""
+    """Returns the number of the cell that contains the position, faces included."""
         number = 0
         for d, x in enumerate(position):
             lower, n = self.origin[d], self.cells[d]
@@ -86,6 +86,6 @@ class Checkpoint:
                 assert self.cell_of(position) == number, (number, position)
 
     def particles(self):
-        """All of them, as bytes, sorted."""
+    """Returns all particles as bytes, sorted."""
         return sorted(self.data[i:i + self.bytes]
                       for i in range(0, len(self.data), self.bytes))

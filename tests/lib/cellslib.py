@@ -1,4 +1,4 @@
-"""cellslib - checkpoints of particles, written by another hand: docs/format.md, not src/lime.
+"""cellslib - write checkpoints of particles independently of src/lime, by docs/format.md.
 
     c = cellslib.Checkpoint(particles=1000, cells=(4, 4, 4), seed=1)
     c.harm...                       see Checkpoint
@@ -28,8 +28,8 @@ def crc(data):
 
 
 class Checkpoint:
-    """Particles at random in a domain, sorted into cells; each part may be replaced before it is
-    encoded. `order`: of the cells in the data, a list of their numbers, or "shuffled"."""
+    """Random particles in a domain, sorted into cells; a test may replace each part before it is
+    encoded. `order`: the order of the cells in the data, a list of numbers or "shuffled"."""
 
     def __init__(self, particles=0, cells=(1, 1, 1), origin=(0.0, 0.0, 0.0),
                  length=(1.0, 1.0, 1.0), periodic=(True, True, True), fields=USUAL,
@@ -39,14 +39,14 @@ class Checkpoint:
         self.particle_bytes, self.step, self.time = particle_bytes, step, time
         self.chance = random.Random(seed)
         self.order = order
-        self.members = [[] for _ in range(math.prod(self.cells))]  # each cell's, as bytes
+        self.members = [[] for _ in range(math.prod(self.cells))]  # each cell's particles, as bytes
         for i in range(particles):
             self.add(i, [o + self.chance.random() * n for o, n in zip(self.origin, self.length)])
-        self.entry = {}  # number of a cell: what its entry is instead, (first, count, crc)
-        self.header = {}  # what the index says instead: particles=, version=, ...
-        self.field_bytes = None  # ... of the fields
+        self.entry = {}  # {cell number: (first, count, crc)} to write instead of the right entry
+        self.header = {}  # index values to write instead of the right ones: particles=, ...
+        self.field_bytes = None  # bytes to write instead of the field table
 
-    # ---- the rule of faces ----
+    # ---- the cell of a point on a face ----
 
     def edge(self, d, i):
         return self.origin[d] + self.length[d] * (i / self.cells[d])
@@ -77,7 +77,7 @@ class Checkpoint:
         return bytes(out)
 
     def add(self, id, position, cell=None, **values):
-        """To the cell that it belongs to, or another one."""
+        """Adds a particle to the cell that contains it, or to `cell`."""
         values.setdefault("velocity", [self.chance.gauss(0, 1) for _ in range(3)])
         if cell is None:
             cell = self.number([self.locate(d, position[d]) for d in range(3)])
@@ -122,7 +122,7 @@ class Checkpoint:
         form = ">8sIIQQ3Q3d3dIIqdII"
         fixed = struct.pack(form, h["magic"], h["version"], h["bytes"], h["particles"],
                             h["particle_bytes"], *h["cells"], *h["origin"], *h["length"], h["flags"],
-                            h["fields"], h["step"], h["time"], h["entries_crc"], h["crc"])
+                            *(h[name] for name in ("fields", "step", "time", "entries_crc", "crc")))
         if "crc" not in self.header:
             fixed = fixed[:132] + struct.pack(">I", crc(fixed + fields))
         return fixed + fields + entries
@@ -130,8 +130,8 @@ class Checkpoint:
     def text(self):
         def three(values, form):
             return " ".join(format(v, form) for v in values)
-        lines = "".join(f'    <field name="{name}" type="{type}" count="{count}" offset="{offset}"/>\n'
-                        for name, type, count, offset in self.fields)
+        lines = "".join(f'    <field name="{n}" type="{type}" count="{count}" offset="{offset}"/>\n'
+                        for n, type, count, offset in self.fields)
         return (f'<?xml version="1.0" encoding="UTF-8"?>\n<lemonCells>\n  <version>1.0</version>\n'
                 f"  <step>{self.step}</step>\n  <time>{self.time:.17g}</time>\n"
                 f"  <particles>{self.count()}</particles>\n"
@@ -150,13 +150,13 @@ class Checkpoint:
         return limetest.container(self.records())
 
 
-# ---- what docs/cells.md shows ----
+# ---- the examples of docs/cells.md ----
 
 
 PARTICLES = os.path.join(limetest.REPO, "docs", "examples", "particles.py")
 
 
 def example(number=1):
-    """The first program in C of the page, or another one."""
+    """Returns the page's first C program, or another one by number."""
     with open(os.path.join(limetest.REPO, "docs", "cells.md"), encoding="utf-8") as page:
         return page.read().split("```c\n")[number].split("```")[0]

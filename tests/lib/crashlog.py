@@ -1,22 +1,22 @@
-"""crashlog - a program that changes the records of a mount and writes down beforehand what it is
-about to do, and afterwards what was acknowledged; and what such a log says of the container that
-a crash has left.
+"""crashlog - a program that changes the records of a mount and logs each step before it starts and
+after it is acknowledged; and a check of the container that a crash leaves against such a log.
 
-    python3 crashlog.py MOUNTPOINT LOG SEED KIND...      goes on until it is killed, or an error
+    python3 crashlog.py MOUNTPOINT LOG SEED KIND...      random steps until killed, or an error
+    python3 crashlog.py --once MOUNTPOINT LOG SEED KIND...    each of them, in that order
     python3 crashlog.py --once MOUNTPOINT LOG SEED KIND...    each of them, in that order
 
 The log has a line of JSON for each of these:
 
-    do      what begins: append, grow, resize, renew, remove, patch, name, message; with its
+    do      a step begins: append, grow, resize, renew, remove, patch, name, message; with its
             arguments
-    to      so many bytes of it will have been written after the next write
+    to      number of bytes of the step that are written after the next write
     part    patch: the bytes that the next write changes
     tried   fsync or close is called next
     kept    ... and has returned 0
-    done    all of it is acknowledged
-    error   errno of what has failed; the log ends
+    done    the whole step is acknowledged
+    error   the errno of a failed call; the log ends
 
-Bytes follow from a tag in the log, so that it stays small.
+A tag in the log determines the bytes, so that the log stays small.
 """
 
 import functools
@@ -32,8 +32,8 @@ import limetest
 LARGEST = 1500000
 PIECES = [1, 100, 4096, 65536, 131072, LARGEST]
 LARGE_PIECES = [131072, 300001] + [1 << 20] * 10
-MANY = 8  # records; from there on rather one less
-# Steps with long records: the step, the least length, how much more it may be, and which record.
+MANY = 8  # records; with more, append becomes remove
+# Steps with long records: the step, the least length, how much longer at most, which record.
 LARGE = {"append_large": ("append", 0, 20000000), "append_big": ("append", 5000000, 1000000),
          "renew_large": ("renew", 0, 20000000), "renew_big": ("renew", 1000000, 1000000, 1),
          "renew_last_big": ("renew", 4000000, 1000000, -1)}
@@ -41,7 +41,7 @@ LARGE = {"append_large": ("append", 0, 20000000), "append_big": ("append", 50000
 
 @functools.lru_cache(maxsize=16)
 def bytes_of(tag, n):
-    """Any bytes; or whole records, so that what stands where a header may stand looks like one."""
+    """Random bytes; or whole records, so that data looks like a header."""
     dice = random.Random(tag)
     if dice.randrange(3):
         return dice.randbytes(n)
@@ -72,7 +72,7 @@ class Writer:
                                  self.dice.randrange(LARGEST)])
 
     def open(self, name, flags):
-        """Half of them past the kernel's cache, so that the daemon has what is not synced, too."""
+        """Opens half of the files with O_DIRECT, so that the daemon has unsynced data, too."""
         return os.open(self.path(name), flags | self.dice.choice([0, os.O_DIRECT]), 0o644)
 
     def tag(self):
@@ -90,7 +90,7 @@ class Writer:
         self.say(done=True)
 
     def write(self, fd, data, syncs, pieces=PIECES):
-        """`data` in pieces."""
+        """Writes `data` in pieces."""
         at = 0
         while at < len(data):
             n = self.dice.choice(pieces)
@@ -98,7 +98,7 @@ class Writer:
             at += os.write(fd, data[at:at + n])
             if syncs and self.dice.randrange(len(pieces)) == 0:
                 self.sync(fd, at)
-        # Where nothing was written, close acknowledges nothing: others may go on with it.
+        # Without a write, close acknowledges nothing: other processes may continue the record.
         if not data or (syncs and self.dice.randrange(2)):
             self.sync(fd, at)
         return at
@@ -125,7 +125,7 @@ class Writer:
         self.resize(len(self.names()) - 1)
 
     def renew(self, n=None, pieces=PIECES, i=None):
-        """An inner record, or the last one, is written anew; often of the same length."""
+        """Rewrites an inner record, or the last one; often with the same length."""
         names, tag = self.names(), self.tag()
         if i is None:
             i = self.dice.randrange(len(names))
@@ -153,7 +153,7 @@ class Writer:
         self.say(done=True)
 
     def resize(self, i=None):
-        """An inner record, or this one, while it is open, or not."""
+        """Resizes an inner record or record i, by path or by an open descriptor."""
         names, n = self.names(), self.length()
         i = self.dice.randrange(len(names) - 1) if i is None else i
         self.say(do="resize", i=i, n=n)
@@ -166,13 +166,13 @@ class Writer:
         self.say(done=True)
 
     def renew_inner(self):
-        """Of another length."""
+        """Rewrites an inner record with another length."""
         names = self.names()
         i = self.dice.randrange(len(names) - 1)
         self.renew(os.stat(self.path(names[i])).st_size + self.dice.randrange(1, 100000), i=i)
 
     def renew_same(self):
-        """Of the same length."""
+        """Rewrites an inner record with the same length."""
         names = self.names()
         i = self.dice.randrange(len(names) - 1)
         self.renew(os.stat(self.path(names[i])).st_size, i=i)
@@ -187,7 +187,7 @@ class Writer:
         self.say(done=True)
 
     def patch(self, lengths=(1, 8, 4096, 100000)):
-        """In place."""
+        """Changes bytes of a record in place."""
         names = self.names()
         i = self.dice.randrange(len(names))
         fd = self.open(names[i], os.O_RDWR)
@@ -198,7 +198,7 @@ class Writer:
             n = min(self.dice.choice(lengths), size - at)
             self.say(part=[at, tag, n])
             data = memoryview(bytes_of(tag, n))
-            while data:  # at once, as a rule
+            while data:  # usually one write
                 done = os.pwrite(fd, data, at)
                 data, at = data[done:], at + done
             if self.dice.randrange(3) == 0:
@@ -230,7 +230,7 @@ class Writer:
             getattr(self, method)()
 
     def run(self, kinds):
-        """A step after the other, until SIGTERM; the first error ends it."""
+        """Does random steps until SIGTERM or the first error."""
         ended = []
         signal.signal(signal.SIGTERM, lambda *_: ended.append(1))
         try:
@@ -243,27 +243,27 @@ class Writer:
                     kind = "remove"
                 self.step(kind)
         except OSError as error:
-            self.say(error=error.errno, words=str(error))
+            self.say(error=error.errno, text=str(error))
 
     def run_once(self, kinds):
-        """Each step, or until the first error."""
+        """Does each step, until the first error."""
         try:
             for kind in kinds:
                 self.step(kind)
         except OSError as error:
-            self.say(error=error.errno, words=str(error))
+            self.say(error=error.errno, text=str(error))
 
 
-# ---- what a log says ----
+# ---- the check of a log ----
 
 
 class Wrong(AssertionError):
     pass
 
 
-def _need(good, words):
+def _need(good, message):
     if not good:
-        raise Wrong(words)
+        raise Wrong(message)
 
 
 def _resized(data, n):
@@ -276,7 +276,7 @@ def _patched(data, part):
 
 
 def _is_mixture(found, versions):
-    """Each byte is one of those that the versions have there."""
+    """Returns whether each byte is the one that some version has there."""
     if any(found == version for version in versions):
         return True
     step = 4096
@@ -290,15 +290,15 @@ def _is_mixture(found, versions):
 
 
 class Log:
-    """records: [(type, data), ...] as acknowledged; open: what had begun, if anything; error:
-    (errno, when, words) that the program met."""
+    """records: [(type, data), ...] as acknowledged; open: the unfinished step, or None; error:
+    (errno, time, message) of the program's error."""
 
     def __init__(self, path, records):
         self.records, self.open, self.error, self.steps = list(records), None, None, 0
-        self.before = []  # the last steps, for those who wonder
+        self.before = []  # the last steps, for messages
         with open(path, "rb") as file:
             lines = file.read().split(b"\n")
-        for line in lines[:-1]:  # a last one that is cut was never said
+        for line in lines[:-1]:  # an incomplete last line does not count
             self._take(json.loads(line))
 
     def __str__(self):
@@ -319,7 +319,7 @@ class Log:
         elif "done" in entry:
             self._done()
         else:
-            self.error = entry["error"], entry["time"], entry["words"]
+            self.error = entry["error"], entry["time"], entry["text"]
 
     def _kept(self, upto):
         self.open["kept"] = upto
@@ -358,7 +358,7 @@ class Log:
         self.steps += 1
 
     def judge(self, found):
-        """Wrong if these records, [(type, data), ...], are not what may be there."""
+        """Raises Wrong if the records found, [(type, data), ...], contradict the log."""
         open = self.open
         kind = open["do"] if open else None
         where = {"append": len(self.records), "grow": len(self.records) - 1,
@@ -380,22 +380,22 @@ class Log:
             getattr(self, f"_judge_{kind}")(open, old, new)
 
     def _lengths(self, open):
-        """What may be there: what was acknowledged, or what was about to be. A program that has
-        met an error may have ended, by which all is closed; not all need have failed."""
+        """The allowed lengths: what was acknowledged, or was about to be. A program that met an
+        error may have exited, which closes all files; not every call need have failed."""
         return {open["kept"] or 0, open["tried"] or 0, *(open["ends"] if self.error else ())}
 
     def _whole_or_part(self, open, base, data, what):
-        """The base, and that behind it."""
+        """The data is the base and an allowed part of the new bytes."""
         lengths = {len(base) + n for n in self._lengths(open)}
         _need(len(data) in lengths, f"{what}: {len(data)} bytes, not one of {lengths}")
         _need(data == (base + bytes_of(open["tag"], open["n"]))[:len(data)], f"{what}: wrong data")
 
     def _judge_append(self, open, _, new):
         if new is None:
-            _need(open["kept"] is None, "a record that was acknowledged is not there")
+            _need(open["kept"] is None, "an acknowledged record is missing")
             return
         _need(open["tried"] is not None or self.error,
-              "a record is there that nobody has synced or closed")
+              "a record exists that no process has synced or closed")
         _need(new[0] == open["type"].encode(), f"new record: type {new[0]}")
         self._whole_or_part(open, b"", new[1], "new record")
 
@@ -408,14 +408,14 @@ class Log:
               f"{len(old[1])} before")
 
     def _judge_remove(self, _, old, new):
-        _need(new == old, "a record that is removed is there, and changed")
+        _need(new == old, "a record that is being removed exists, and has changed")
 
     def _judge_name(self, open, old, new):
         _need(new[0] in (old[0], open["type"].encode()), f"record {open['i'] + 1}: type {new[0]}")
-        _need(new[1] == old[1], "a record of which the type is changed has other data")
+        _need(new[1] == old[1], "a record has other data after a change of its type")
 
     def _judge_message(self, _, old, new):
-        _need(new == old, "a record that begins a message has other data")
+        _need(new == old, "a record has other data after a change of its MB")
 
     def _judge_patch(self, open, old, new):
         versions = [old[1]]
@@ -423,17 +423,17 @@ class Log:
             versions.append(_patched(old[1], part))
         _need(len(new[1]) == len(old[1]), f"a record written in place: {len(new[1])} bytes, "
                                           f"{len(old[1])} before")
-        _need(_is_mixture(new[1], versions), "a record written in place has bytes of neither")
+        _need(_is_mixture(new[1], versions), "a record written in place has foreign bytes")
 
     def _judge_renew(self, open, old, new):
         whole = bytes_of(open["tag"], open["n"])
         if open["i"] == len(self.records) - 1:
             if open["kept"] is not None or new[1] != old[1]:
-                self._whole_or_part(open, b"", new[1], "last record, written anew")
+                self._whole_or_part(open, b"", new[1], "last record, rewritten")
         elif open["tried"] is None and not self.error:
-            _need(new[1] == old[1], "a record is changed before what is written anew is complete")
+            _need(new[1] == old[1], "a record changed before its new data is complete")
         elif open["kept"] is not None:
-            _need(new[1] == whole, "a record that was written anew and acknowledged is not there")
+            _need(new[1] == whole, "a rewritten and acknowledged record has other data")
         else:
             parts = [whole[:n] for n in open["ends"]] if self.error else []
             _need(new[1] in (old[1], whole, *parts), "a record is neither the old nor the new one")

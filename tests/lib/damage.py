@@ -1,4 +1,4 @@
-"""damage - one small configuration, and the kinds of damage that files suffer.
+"""damage - one small configuration and its damaged variants.
 
 A test takes a damaged file from kinds() and compares a program's verdict with its own table:
 
@@ -9,7 +9,7 @@ A test takes a damaged file from kinds() and compares a program's verdict with i
         verdict = TABLE[name]
 
 Names that end in .nersc, .milc or .openqcd are files in that format; all others are LIME
-containers, or were ones before the damage. docs/verdicts.md has the verdicts.
+containers, or were containers before the damage. docs/verdicts.md has the verdicts.
 """
 import functools
 
@@ -30,12 +30,12 @@ def links():
 
 
 def raw(u=None):
-    """The data of ildg-binary-data."""
+    """Returns the data of ildg-binary-data."""
     return gaugelib.reals(links() if u is None else u, ">f8").tobytes()
 
 
 def with_bad_link():
-    """The links, one of which is not unitary."""
+    """Returns the links with one that is not unitary."""
     u = links().copy()
     site, direction = BAD_LINK
     u.reshape(-1, 4, 3, 3)[site, direction] *= 1.5
@@ -43,8 +43,8 @@ def with_bad_link():
 
 
 def message(u=None, plaquette=None, checksum=True):
-    """[(type, data)] of the configuration. The text of xlf-info, ildg-format and scidac-checksum
-    has a length that is followed by padding."""
+    """Returns [(type, data)] of the configuration. The texts of xlf-info, ildg-format and
+    scidac-checksum have lengths that require padding."""
     u = links() if u is None else u
     plaquette = gaugelib.plaquette(u) if plaquette is None else plaquette
     text = f"plaquette = {plaquette:.12f}\n trajectory nr = 42\n".encode()
@@ -60,18 +60,18 @@ def message(u=None, plaquette=None, checksum=True):
 
 @functools.lru_cache(maxsize=None)
 def configuration():
-    """A right one: data have their checksum, links are SU(3), the plaquette is right."""
+    """A valid file: the checksum and the plaquette match, and the links are in SU(3)."""
     return container([message()])
 
 
 def places(data=None):
-    """[(type, offset of the header, offset of the data, length)] of a right container."""
+    """Returns [(type, offset of the header, offset of the data, length)] of a valid container."""
     data = configuration() if data is None else data
     return [(r.name, r.header, r.at, len(r.data)) for r in records(data)]
 
 
 def flip(data, at, bit=0):
-    """The same bytes, one bit of which is another."""
+    """Returns the bytes with one bit flipped."""
     return data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1:]
 
 
@@ -80,7 +80,7 @@ def overwrite(data, at, new):
 
 
 def cuts():
-    """The file ends too early, at each kind of place."""
+    """Files that end too early, at each kind of place."""
     good = configuration()
     _, form, numbers, sums = places(good)
     return {
@@ -100,7 +100,7 @@ def cuts():
 
 
 def beginnings():
-    """The file does not begin as it did."""
+    """Files with a damaged beginning."""
     good = configuration()
     first, second, *_ = places(good)
     return {
@@ -117,7 +117,7 @@ def beginnings():
 
 
 def bits():
-    """Bits that are not what was written."""
+    """Files with flipped bits."""
     good = configuration()
     _, form, numbers, sums = places(good)
     return {
@@ -141,7 +141,7 @@ def bits():
 
 
 def meanings():
-    """Files that are whole, and whose contents contradict each other or lack something."""
+    """Complete files whose contents contradict each other or lack something."""
     return {
         "no checksum": container([message(checksum=False)]),
         "checksum that cannot be read": container([message(checksum=False)
@@ -155,7 +155,7 @@ def meanings():
 
 
 def harmless():
-    """What no reader sees."""
+    """Damage that no reader notices."""
     good = configuration()
     xlf, form, *_, sums = places(good)
     return {
@@ -192,7 +192,7 @@ def others():
 
 @functools.lru_cache(maxsize=None)
 def kinds():
-    """{name: the bytes of a file}, the right one first."""
+    """Returns {name: bytes of the file}, the valid file first."""
     return {"good": configuration(), **cuts(), **beginnings(), **bits(), **meanings(),
             **harmless(), **others()}
 

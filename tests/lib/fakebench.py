@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""fakebench - a lime-bench and an mpirun for the tests of scripts/study: no MPI, no I/O, numbers
-that the test has chosen.
+"""fakebench - a fake lime-bench and mpirun for the tests of scripts/study: no MPI, no I/O, numbers
+that the test chooses.
 
-As `mpirun [OPTION...] -n N PROGRAM ARGUMENT...` it does what the program would on N ranks: it
-prints JSON as lime-bench would, of speeds that are a back end's own (below), times the factors of
-all rules that fit. Environment:
+As `mpirun [OPTION...] -n N PROGRAM ARGUMENT...` it prints the JSON of a lime-bench on N ranks. A
+speed is that of the back end (below), times the factors of all rules that match. Environment
+variables:
 
 FAKEBENCH  a JSON file: {"rules": [[{"backend": "lime", "operation": "write", ...}, factor], ...],
            "noise": 0.02, "speeds": {"lime": 1e9, ...}, "absent": {"pnetcdf": "why"},
            "fail": {"hdf5": "message"}, "abort": "message",
-           "hang": ["what the command has to hold", ...], "started": FILE, "calls": FILE}
-           A rule's conditions are of `parameters`, `backend`, `operation`, and `first` (true for
-           the first repetition). noise: in parts of the speed.
-           fail: these back ends give no result, and the exit status is 1; abort: there is no JSON
-           at all. hang: it says its pid in `started`, and waits until it is ended. calls: a line
-           for each call is added to that file.
+           "hang": ["text of the command", ...], "started": FILE, "calls": FILE}
+           A rule's conditions test `parameters`, `backend`, `operation`, and `first` (true for
+           the first repetition). noise: relative to the speed.
+           fail: these back ends give no result, and the exit status is 1; abort: no JSON at all.
+           hang: writes its pid to `started` and waits for SIGTERM if the command has all of the
+           texts. calls: appends a line for each call to that file.
 """
 
 import json
@@ -69,7 +69,7 @@ def parameters(options):
 
 
 def skipped(backend, told, given):
-    """Why this back end cannot do that; None if it can."""
+    """Returns why this back end cannot do that; None if it can."""
     if backend in told.get("absent", {}):
         return told["absent"][backend]
     if backend in LATTICE_ONLY and given["pattern"] != "lattice":

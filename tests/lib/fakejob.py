@@ -1,14 +1,14 @@
-"""fakejob - a job made of one thread, that answers as a test wants it to.
+"""fakejob - a job in one process that answers as a test requires.
 
     with FakeJob(path) as job:
         job.delay = 0.1            # before each answer to a read
-        job.reads                  # (offset, bytes) of those that were served
+        job.reads                  # (offset, bytes) of each read that it served
         job.writes                 # (offset, bytes, fence, until, uid)
-        job.requests               # the opcode of each, as they came
+        job.requests               # the opcodes, in order of arrival
 
-It reads and writes by the descriptors that come with OPEN and OPEN_WRITE. The protocol is in
-docs/protocol.md. `handle` may be replaced: handle(job, connection, opcode, tag, payload) returns
-the reply's payload, None for no reply at all, or raises Hangup. While it runs, job.passed is the
+It reads and writes by the descriptors that come with OPEN and OPEN_WRITE. docs/protocol.md
+describes the protocol. A test may replace `handle`: handle(job, connection, opcode, tag, payload)
+returns the reply's payload, None for no reply, or raises Hangup. While it runs, job.passed is the
 descriptor that came with the request, or None.
 """
 
@@ -46,13 +46,13 @@ class FakeJob:
         self.delay = 0
         self.reads, self.writes, self.opens, self.hellos = [], [], [], 0
         self.roots = []
-        self.refuse = 0   # errno of openings
-        self.fail = 0     # errno of reads
-        self.silent = threading.Event()  # reads and writes get no answer
-        self.hang_up_after = None        # so many reads
+        self.refuse = 0   # errno for opens
+        self.fail = 0     # errno for reads
+        self.silent = threading.Event()  # set: reads and writes get no answer
+        self.hang_up_after = None        # number of reads
         self.handle = FakeJob.answer
         self.files, self.last, self._here = {}, 0, threading.local()
-        self.windows, self.window = {}, None  # by connection; the last one
+        self.windows, self.window = {}, None  # by connection; the latest one
         self.connections, self.ended, self.requests = [], False, []
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(path)
@@ -65,15 +65,15 @@ class FakeJob:
 
     @property
     def passed(self):
-        """Of the connection whose thread asks."""
+        """The descriptor of the calling thread's request."""
         return self._here.passed
 
     def __exit__(self, *_):
         self.close()
 
     def close(self):
-        """The thread must be gone before its descriptor is: accept() that the kernel begins again
-        would wait on the next socket of that number."""
+        """Waits for the thread before its descriptor is closed: a restarted accept() would wait
+        on the next socket with the same number."""
         self.ended = True
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listening.join()
@@ -169,7 +169,7 @@ class FakeJob:
         return error(errno.ENOSYS)
 
     def open(self, opcode, payload):
-        """As a job does: the descriptor must be there, be what is said of it, and do for it."""
+        """Checks the descriptor as a job does: present, as described, and open for that access."""
         device, inode, uid, mode, size, mtime, mtime_ns, ctime, ctime_ns, root = \
             OPENING.unpack_from(payload)
         path = payload[OPENING.size:].decode()

@@ -1,5 +1,5 @@
-"""faults - the test's side of tests/helpers/fault.c: which call of which process is to fail, and
-how often each was made; or before which call a name comes to lead elsewhere."""
+"""faults - control tests/helpers/fault.c: select the call of a process that fails or that a rename
+precedes, and count calls."""
 
 import mmap
 import os
@@ -7,11 +7,11 @@ import struct
 
 import limetest
 
-# How: nothing is done, half of it and no error, half of it and one, nothing before it is disarmed,
-# all of it after renames() has renamed, or after the file `rename[0]` has been changed.
+# FAIL: the call does nothing. SHORT: half of it, no error. TORN: half of it and an error. HANG: it
+# waits for disarm(). RENAME: all of it, after a rename. CHANGE: all, after rename[0] is changed.
 FAIL, SHORT, TORN, HANG, RENAME, CHANGE = range(6)
-DAEMON, LIME, ANYBODY = 0, -1, -2  # who; a rank is 1 + its number
-EACH = "*"  # call
+DAEMON, LIME, ANY_PROCESS = 0, -1, -2  # who; a rank is 1 + its number
+EACH = "*"  # any call
 _HEAD = struct.Struct("=24siiiiQQQ512s512sq")
 _STRUCK, _NTH = (struct.calcsize("=24siiii") + 8, struct.calcsize("=24siiii"))
 _CALL = struct.Struct("=24sQ")
@@ -19,7 +19,7 @@ _CALLS = 64
 
 
 class Faults:
-    """Of the processes that are started with environment(), on files in `directory`."""
+    """Controls the processes started with environment(), for files in `directory`."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -29,8 +29,8 @@ class Faults:
             self._map = mmap.mmap(file.fileno(), 0)
 
     def environment(self, base=None, later=0, links=True):
-        """later: seconds by which their clock is ahead: no file is young then. links: whether the
-        file system has hard links."""
+        """later: seconds by which the processes' clock is ahead, so that no file is recent. links:
+        whether the file system has hard links."""
         preload = limetest.program("fault.so")
         base = os.environ if base is None else base
         more = {"LD_PRELOAD": preload, "FAULT_CONTROL": self.path, "FAULT_FOLDER": self.directory,
@@ -42,24 +42,24 @@ class Faults:
         return {**base, **more}
 
     def count(self, who):
-        """From now on, its calls, and none fails."""
+        """Starts counting calls; none fails."""
         self.arm(who, "", 0, 0)
 
     def arm(self, who, call, nth, code, how=FAIL, lasts=False, rename=(b"", b"", 0)):
-        """The nth call from now on fails, and (lasts) those that follow."""
+        """The nth call from now on fails; with `lasts`, all later ones, too."""
         self.disarm()
         for i in range(_CALLS):
             struct.pack_into("=Q", self._map, _HEAD.size + i * _CALL.size + 24, 0)
         _HEAD.pack_into(self._map, 0, call.encode(), who, code, how, lasts, 0, 0, 0, *rename)
-        struct.pack_into("=Q", self._map, _NTH, nth)  # last: it arms what is there by then
+        struct.pack_into("=Q", self._map, _NTH, nth)  # last: this arms the entry
 
     def disarm(self):
         struct.pack_into("=Q", self._map, _NTH, 0)
 
-    def renames(self, one, other, flags, who=ANYBODY, most=1000):
-        """Each time that the body of the loop does something, `one` gets the name `other`
-        (renameat2() with these flags) one call of the daemon or a rank later; until there are no
-        more calls. Then again, and back again before the call that follows, and so on."""
+    def renames(self, one, other, flags, who=ANY_PROCESS, most=1000):
+        """For each run of the loop's body, renames `one` to `other` (renameat2() with these flags)
+        one call of the daemon or a rank later, until there are no more calls. Then again, with
+        a rename back before the next call, and so on."""
         names = (os.fsencode(one), os.fsencode(other), flags)
         for lasts in (False, True):
             for nth in range(1, most):
@@ -76,6 +76,6 @@ class Faults:
         return struct.unpack_from("=Q", self._map, _STRUCK)[0]
 
     def counts(self):
-        """{call: how often}, of those that were made."""
+        """Returns {call: count} of the calls that were made."""
         found = (_CALL.unpack_from(self._map, _HEAD.size + i * _CALL.size) for i in range(_CALLS))
         return {name.rstrip(b"\0").decode(): count for name, count in found if count}

@@ -1,5 +1,5 @@
-"""gaugelib - gauge configurations as numpy arrays, and the files of NERSC, MILC, openQCD and ILDG,
-read and written from the formats' descriptions: an oracle that shares nothing with the programs.
+"""gaugelib - gauge configurations as numpy arrays; reads and writes files of NERSC, MILC, openQCD
+and ILDG by their formats' descriptions: an oracle that shares no code with the programs.
 
 A configuration is U[t, z, y, x, mu, a, b], mu = x, y, z, t, complex."""
 import re
@@ -14,7 +14,7 @@ AXIS = (3, 2, 1, 0)  # of x, y, z, t
 
 
 def random_links(extent, seed=1, spread=0.4, dtype="complex128"):
-    """SU(3) matrices not far from unity; extent: x, y, z, t."""
+    """Returns random SU(3) matrices near unity; extent: x, y, z, t."""
     random = numpy.random.default_rng(seed)
     shape = tuple(reversed(extent)) + (4, 3, 3)
     m = numpy.eye(3) + spread * (random.normal(size=shape) + 1j * random.normal(size=shape))
@@ -29,7 +29,7 @@ def extent(u):
 
 
 def plaquettes(u):
-    """In space and with time; 1 for unit links."""
+    """Returns the spatial and the temporal plaquette; 1 for unit links."""
     u = u.astype("complex128")
     total = [0, 0]
     for m in range(4):
@@ -50,7 +50,7 @@ def link_trace(u):
 
 
 def reals(u, kind):
-    """The numbers one after another: kind ">f8", "<f4"..."""
+    """Returns the real numbers in order; kind: ">f8", "<f4"..."""
     u = numpy.ascontiguousarray(u)
     return u.view(u.real.dtype).astype(kind)
 
@@ -61,16 +61,16 @@ def from_reals(raw, kind, extents, rows=3):
     numbers = numbers.reshape(shape)
     u = numbers[..., 0] + 1j * numbers[..., 1]
     if rows == 2:
-        third = numpy.cross(u[..., 0, :].astype("complex128"), u[..., 1, :].astype("complex128")).conj()
-        u = numpy.concatenate([u, third[..., None, :].astype(u.dtype)], axis=-2)
+        a, b = (u[..., row, :].astype("complex128") for row in (0, 1))
+        u = numpy.concatenate([u, numpy.cross(a, b).conj()[..., None, :].astype(u.dtype)], axis=-2)
     return u
 
 
 def rotated(words, period):
-    """MILC's sum of u32 words."""
+    """Returns MILC's sum of u32 words."""
     by = (numpy.arange(len(words)) % period).astype("uint64")
-    wide = words.astype("uint64") << by
-    return int(numpy.bitwise_xor.reduce((wide | wide >> numpy.uint64(32)) & numpy.uint64(0xFFFFFFFF)))
+    w = words.astype("uint64") << by
+    return int(numpy.bitwise_xor.reduce((w | w >> numpy.uint64(32)) & numpy.uint64(0xFFFFFFFF)))
 
 
 # ---- NERSC ----
@@ -99,7 +99,7 @@ def write_nersc(u, kind=">f8", rows=3, floating=None, more=(), **changed):
 
 
 def read_nersc(data):
-    """(u, values); all that a header promises is checked."""
+    """Returns (u, values); checks every value of the header."""
     end = data.index(b"END_HEADER\n") + 11
     lines = data[:end].decode("ascii").split("\n")
     assert lines[0] == "BEGIN_HEADER" and max(map(len, lines)) < 128
@@ -150,7 +150,7 @@ def read_milc(data):
 
 
 def openqcd_points(extents):
-    """Coordinates (x, y, z, t) of the odd points in the file's order."""
+    """Returns the coordinates (x, y, z, t) of the odd points in the file's order."""
     x, y, z, t = extents
     t, x, y, z = numpy.meshgrid(*(numpy.arange(n) for n in (t, x, y, z)), indexing="ij")
     odd = ((t + x + y + z) % 2 == 1).ravel()
@@ -158,7 +158,7 @@ def openqcd_points(extents):
 
 
 def openqcd_places(extents):
-    """Of each matrix of a point: (direction in x, y, z, t; where it begins)."""
+    """Yields for each matrix of a point: (direction in x, y, z, t; its coordinates)."""
     at = openqcd_points(extents)
     for direction in (3, 0, 1, 2):
         below = list(at)
@@ -193,22 +193,22 @@ def read_openqcd(data):
 
 
 def records(data):
-    """{type: payload} of a container."""
+    """Returns {type: payload} of a container."""
     return {record.name: record.data for record in limetest.records(data)}
 
 
 def read_ildg(data):
-    """(u, {type: payload}) of one configuration."""
-    said = records(data)
-    text = said["ildg-format"].decode()
+    """Returns (u, {type: payload}) of one configuration."""
+    found = records(data)
+    text = found["ildg-format"].decode()
     value = {name: re.search(rf"<{name}>\s*(\w+)\s*</{name}>", text)[1]
              for name in ("field", "precision", "lx", "ly", "lz", "lt")}
     assert value["field"] == "su3gauge"
     extents = [int(value[name]) for name in ("lx", "ly", "lz", "lt")]
-    raw = said["ildg-binary-data"]
+    raw = found["ildg-binary-data"]
     site = 9 * int(value["precision"])
     assert len(raw) == numpy.prod(extents) * site
-    sums = [int(re.search(rf"<{name}>(\w+)</{name}>", said["scidac-checksum"].decode())[1], 16)
+    sums = [int(re.search(rf"<{name}>(\w+)</{name}>", found["scidac-checksum"].decode())[1], 16)
             for name in ("suma", "sumb")]
     assert sums == list(scidac.checksum(raw, site)), "checksum"
-    return from_reals(raw, ">f" + str(int(value["precision"]) // 8), extents), said
+    return from_reals(raw, ">f" + str(int(value["precision"]) // 8), extents), found

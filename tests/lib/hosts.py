@@ -1,20 +1,20 @@
-"""hosts - a few hosts on one machine, for jobs that run on several.
+"""hosts - emulate several hosts on one machine, for jobs that run on more than one.
 
     with hosts.Hosts("alpha", "beta") as cluster:
         job = hosts.Job(cluster, "alpha:2,beta:1").start()
 
-A host is a process with namespaces of its own: network, host name, processes, mounts. It has its
-own /dev/shm, where it also keeps temporary files, and sees the other files of this machine.
-Beside it stands what an sshd would be: `mpirun --mca plm_rsh_agent AGENT` starts its daemons
-through it, with an environment of its own, and they are no descendants of mpirun. The first host
-is where tests enter, with its network and name but with the machine's processes and mounts; the
-others hang on its bridge.
+A host is a process with its own namespaces: network, host name, processes, mounts. It has its own
+/dev/shm, which also holds its temporary files, and sees the other files of this machine. An agent
+takes the place of sshd: `mpirun --mca plm_rsh_agent AGENT` starts its daemons through it, with an
+environment of their own, and they are not descendants of mpirun. Tests run on the first host, with
+its network and name but with the machine's processes and mounts; the other hosts are connected to
+its bridge.
 
-No namespace has a name and nothing is mounted outside of them: they end with their process, and
-that ends with this one, however it ends. Mounts of FUSE are taken out of them, so that those of
-other tests can be unmounted. (`ip netns exec` would make a copy of them, too.)
+No namespace has a name, and nothing is mounted outside of them: they end with their process, which
+ends with this one, however it ends. The hosts unmount their copies of FUSE mounts, so that other
+tests can unmount theirs. (`ip netns exec` would make such a copy, too.)
 
-Run as a program, this file is a host (--host) or the agent (--agent).
+As a program, this file is a host (--host) or the agent (--agent).
 """
 
 import array
@@ -31,11 +31,11 @@ import socket
 import subprocess
 import sys
 
-PREFIX = "10.99.77"  # nobody else sees these addresses
+PREFIX = "10.99.77"  # no other network sees these addresses
 MNT_DETACH, MS_BIND, MS_REC, MS_PRIVATE = 2, 4096, 1 << 14, 1 << 18
 
 
-# ---- a host, from inside ----
+# ---- inside a host ----
 
 
 def _libc(function, *args):
@@ -44,19 +44,19 @@ def _libc(function, *args):
         raise OSError(ctypes.get_errno(), f"{function}: {os.strerror(ctypes.get_errno())}", args)
 
 
-def _let_go_of_fuse():
+def _detach_fuse():
     with open("/proc/self/mountinfo", "rb") as table:
         for line in table:
             fields, _, rest = line.partition(b" - ")
             if rest.startswith(b"fuse"):
                 point = fields.split(b" ")[4].decode("unicode_escape").encode("latin-1")
-                with contextlib.suppress(OSError):  # under one that has gone already
+                with contextlib.suppress(OSError):  # below a mount that is already detached
                     _libc("umount2", point, MNT_DETACH)
 
 
 def _set_up(directory, name):
     _libc("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None)
-    _let_go_of_fuse()
+    _detach_fuse()
     socket.sethostname(name)
     for what, where in (f"{name}.shm", "/dev/shm"), ("hosts", "/etc/hosts"):
         if os.path.exists(where):
@@ -65,7 +65,7 @@ def _set_up(directory, name):
 
 
 def _start(connection, running):
-    """The request is a command line, the marks of a test, and a pipe for the exit status."""
+    """Handles a request: a command line, the marks of a test, and a pipe for the exit status."""
     data, ancillary, _, _ = connection.recvmsg(1 << 18, socket.CMSG_SPACE(4))
     fds = array.array("i")
     for _, _, raw in ancillary:
@@ -91,13 +91,13 @@ def _reap(running):
                 return
             if pid in running:
                 pipe = running.pop(pid)
-                with contextlib.suppress(OSError):  # who asked has gone
+                with contextlib.suppress(OSError):  # the agent has exited
                     os.write(pipe, bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
                 os.close(pipe)
 
 
 def _be_host(directory, name):
-    """Until standard input is at its end; being process 1 of the host, it takes all with it."""
+    """Runs until end of file on standard input; as process 1, its exit kills all others."""
     _set_up(directory, name)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(os.path.join(directory, name))
@@ -122,7 +122,7 @@ def _be_host(directory, name):
 
 
 def _be_agent(directory, name, *command):
-    """What ssh is: says what the command says, and ends with its status, or is killed alone."""
+    """Prints the command's output as ssh does and returns its status; 255 if it was killed."""
     ours, theirs = os.pipe()
     marks = {key: value for key, value in os.environ.items() if key.startswith("LIMETEST_")}
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -161,7 +161,7 @@ NAMESPACES = ["--net", "--uts", "--mount", "--pid", "--fork", "--kill-child"]
 
 @functools.lru_cache(maxsize=None)
 def why_not():
-    """Why there can be no hosts here; None if there can."""
+    """Returns why there can be no hosts here; None if there can."""
     if mpitest.MPICH:
         return "needs Open MPI"
     for name in ("unshare", "nsenter", "ip", mpitest.MPIRUN):
@@ -174,18 +174,18 @@ def why_not():
                               "ip link add name one type veth peer name two"],
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20)
     if attempt.returncode != 0:
-        words = attempt.stderr.decode(errors="replace").strip().replace("\n", ": ")
-        return f"needs network namespaces: {words}"
+        text = attempt.stderr.decode(errors="replace").strip().replace("\n", ": ")
+        return f"needs network namespaces: {text}"
     return None
 
 
 def export():
-    """Words for each program: what is MPI's own is left out on the other hosts, too."""
+    """Arguments for mpirun: leak reports of MPI are off on the other hosts, too."""
     return ["-x", "ASAN_OPTIONS", "-x", "TSAN_OPTIONS"] if limetest.SANITIZED else []
 
 
 class Hosts:
-    """Running from the start to stop(), or to the end of the test."""
+    """The hosts run until stop(), or to the end of the test."""
 
     def __init__(self, *names):
         self.names = names
@@ -218,7 +218,7 @@ class Hosts:
         return f"{PREFIX}.{self.names.index(name) + 1}"
 
     def shm(self, name):
-        """The directory that is its /dev/shm."""
+        """Returns the directory that is the host's /dev/shm."""
         return os.path.join(self.directory, f"{name}.shm")
 
     def _boot(self, name):
@@ -240,38 +240,38 @@ class Hosts:
                                          f"ip addr add {self.address(name)}/24 dev eth0"])
 
     def enter(self, name=None, mount=False):
-        """The words that run what follows in the network and under the name of a host (the
-        first), and with `mount` with its mounts."""
+        """Returns the command prefix to run a program in a host's network and under its name (the
+        first host by default); with `mount`, also with its mounts."""
         pid = self._processes[name or self.names[0]].pid
         mounts = [f"--mount=/proc/{pid}/ns/mnt", f"--root=/proc/{pid}/root"]  # also in a chroot
         return ["nsenter", f"--net=/proc/{pid}/ns/net", f"--uts=/proc/{pid}/ns/uts",
                 *(mounts if mount else [])]
 
     def run(self, name, command):
-        """Runs it in a host, with the mounts of that."""
+        """Runs the command in a host, with the host's mounts."""
         return limetest.run([*self.enter(name, mount=True), *command], check=True)
 
     def link(self, name, state):
-        """Pulls the cable of a host other than the first ("down"), or puts it in ("up")."""
+        """Sets the link of a host other than the first "down" or "up"."""
         self.run(self.names[0], ["ip", "link", "set", name, state])
 
     def mpirun(self, where):
-        """Words; `where` is for --host."""
+        """Returns the mpirun command; `where` is for --host."""
         return [mpitest.MPIRUN, "--mca", "plm_rsh_agent", self.agent, *export(), "--host", where]
 
     def pids(self, name):
-        """Of what runs in a host other than the first."""
+        """The processes in a host other than the first."""
         process = self._processes[name]
         own = jobtest.children_of(process.pid)[:1]
         return [pid for pid in jobtest.children_of(process.pid)
                 if pid not in own and jobtest.is_alive(pid)]
 
     def left(self, name):
-        """Temporary files of its own."""
+        """The host's temporary files."""
         return sorted(os.listdir(self.shm(name)))
 
     def off(self, name):
-        """The power fails."""
+        """Powers the host off."""
         process = self._processes.pop(name)
         process.kill()
         process.wait()
@@ -284,7 +284,7 @@ class Hosts:
 
 
 class Job(jobtest.Job):
-    """limefs-io on hosts: as many ranks as `where` has slots, if nothing else is said."""
+    """limefs-io on hosts: by default as many ranks as `where` has slots."""
 
     def __init__(self, cluster, where, *options, ranks=None, **kw):
         slots = sum(int(host.partition(":")[2]) for host in where.split(","))
@@ -296,5 +296,5 @@ class Job(jobtest.Job):
                 jobtest.IO, "--socket", self.path, "--ready", "1", *self.options]
 
     def pids_on(self, name):
-        """Of its ranks in a host other than the first."""
+        """The job's ranks in a host other than the first."""
         return sorted(set(self.cluster.pids(name)) & set(self.rank_pids()))

@@ -1,4 +1,4 @@
-"""jobclient - a client of limefs-io in Python: docs/protocol.md in practice.
+"""jobclient - a Python client of limefs-io, by docs/protocol.md.
 
     with jobclient.Client(path, window=64 << 20) as client:
         file = client.open("/data/conf.0001")
@@ -35,7 +35,7 @@ Packet = collections.namedtuple("Packet", "opcode flags tag payload")
 
 
 class JobError(OSError):
-    """An error that the job replied with."""
+    """An error reply of the job."""
 
 
 def packet(opcode, payload=b"", tag=0, flags=0, magic=MAGIC, version=VERSION, length=None):
@@ -52,15 +52,15 @@ def memfd(n, seals=SEAL | SHRINK | GROW):
 
 
 def identity(fd):
-    """What an OPEN says of the file that fd has open."""
+    """Returns what OPEN states about the file behind fd."""
     st = os.fstat(fd)
     return {"device": st.st_dev, "inode": st.st_ino, "uid": st.st_uid, "mode": st.st_mode,
             "size": st.st_size, "mtime_ns": st.st_mtime_ns, "ctime_ns": st.st_ctime_ns}
 
 
 def opening(path, device, inode, uid, mode, size, mtime_ns, ctime_ns, root=None):
-    """The payload of OPEN and OPEN_WRITE. root: how much of the path is the agreed root; as a
-    rule, its directory."""
+    """Returns the payload of OPEN and OPEN_WRITE. root: length of the agreed root in the path; by
+    default, its directory."""
     path = os.fsencode(path)
     root = max(len(os.path.dirname(path)), 1) if root is None else root
     mtime, ctime = divmod(mtime_ns, 10 ** 9), divmod(ctime_ns, 10 ** 9)
@@ -68,13 +68,13 @@ def opening(path, device, inode, uid, mode, size, mtime_ns, ctime_ns, root=None)
 
 
 def writing(file, offset, n, at, fence=None, until=0, uid=None):
-    """The payload of WRITE."""
+    """Returns the payload of WRITE."""
     return MOVE.pack(file, offset, n, at) + PERMIT.pack(
         NO_FENCE if fence is None else fence, until, os.geteuid() if uid is None else uid)
 
 
 class Connection:
-    """Packets and nothing else: for who wants to break the rules."""
+    """Sends and receives raw packets, for tests that break the protocol."""
 
     def __init__(self, path, timeout=30):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -113,7 +113,7 @@ class Connection:
         return Packet(opcode, flags, tag, self._take(n))
 
     def is_dropped(self):
-        """Whether the job hangs up, whatever it says before."""
+        """Whether the job hangs up, after any replies."""
         try:
             while self.socket.recv(4096):
                 pass
@@ -123,7 +123,7 @@ class Connection:
 
 
 def code_of(reply):
-    """(errno, text) of an error, (0, payload) else."""
+    """Returns (errno, text) of an error, else (0, payload)."""
     code, = struct.unpack_from("<I", reply.payload)
     return (code, reply.payload[4:].decode()) if code else (0, reply.payload[4:])
 
@@ -147,13 +147,13 @@ class Client(Connection):
             self._fd = -1
 
     def start(self, opcode, payload=b"", fds=()):
-        """Sends a request; its tag."""
+        """Sends a request; returns its tag."""
         self._tag += 1
         self.send(opcode, payload, fds, tag=self._tag)
         return self._tag
 
     def reply(self, tag):
-        """The reply to that request, whatever comes before it."""
+        """Returns the reply to that request, after any other replies."""
         while tag not in self._replies:
             got = self.receive()
             assert got.flags == REPLY, got
@@ -161,7 +161,7 @@ class Client(Connection):
         return self._replies.pop(tag)
 
     def finish(self, tag):
-        """What it says after its code; JobError if that is not 0."""
+        """Returns the reply after its code; raises JobError if the code is not 0."""
         code, rest = code_of(self.reply(tag))
         if code:
             raise JobError(code, rest)
@@ -171,7 +171,7 @@ class Client(Connection):
         return self.finish(self.start(opcode, payload, fds))
 
     def start_open(self, path, fd=None, opcode=OPEN, root=None, **wrong):
-        """Opens it here, if it is not open as fd, and sends that descriptor. `wrong` replaces
+        """Opens the file here, if no fd is passed, and sends the descriptor. `wrong` replaces
         fields of identity()."""
         mine = os.open(path, os.O_RDONLY if opcode == OPEN else os.O_WRONLY) if fd is None else fd
         try:

@@ -1,4 +1,4 @@
-"""jobtest - limefs-io under mpirun, for tests."""
+"""jobtest - run limefs-io under mpirun."""
 
 import contextlib
 import os
@@ -21,12 +21,12 @@ END_S = 10 * limetest.SLOWNESS
 MIB = 1 << 20
 # (offset, bytes, place in the window) in a file of ODD bytes.
 ODD = 20_000_003
-ODD_RANGES = [(0, ODD, 0), (1, 19_000_001, 1), (4097, 5_000_000, 1), (12345, 7, 99), (ODD - 1, 1, 4095),
-              (MIB - 1, MIB + 2, 8191), (3 * MIB, 8 * MIB, 0)]
+ODD_RANGES = [(0, ODD, 0), (1, 19_000_001, 1), (4097, 5_000_000, 1), (12345, 7, 99),
+              (ODD - 1, 1, 4095), (MIB - 1, MIB + 2, 8191), (3 * MIB, 8 * MIB, 0)]
 
 
 def children_of(pid):
-    """With theirs; of all threads: Open MPI 5 starts the ranks from one of its own."""
+    """All descendants, of all threads: a thread of Open MPI 5's mpirun starts the ranks."""
     found = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -37,7 +37,7 @@ def children_of(pid):
 
 
 def limit_files(pids, size):
-    """They may write no file beyond that byte. From the start, MPI could not have its own."""
+    """Limits the processes' file size. A limit at their start would break MPI's own files."""
     for pid in pids:
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (size, size))
 
@@ -75,7 +75,7 @@ def stopped(pid):
 
 
 class Job:
-    """`mpirun -n ranks limefs-io --socket path ...`, ready from start() on."""
+    """`mpirun -n ranks limefs-io --socket path ...`, ready after start()."""
 
     def __init__(self, ranks=2, *options, path=None, env=None):
         self.ranks = ranks
@@ -83,7 +83,7 @@ class Job:
         self.options = list(options)
         self.env = mpitest.environment(env)
         self._token = "LIMETEST_JOB=" + uuid.uuid4().hex
-        self.clients = []  # all that were made by client() and connection()
+        self.clients = []  # all that client() and connection() made
 
     def command(self):
         oversubscribe = [] if mpitest.MPICH else ["--oversubscribe"]
@@ -91,7 +91,7 @@ class Job:
                 self.path, "--ready", "1", *self.options]
 
     def launch(self):
-        """Without waiting for anything."""
+        """Starts the job without waiting for it."""
         name, value = self._token.split("=")
         self._log = os.path.join(limetest.tempdir(), "stderr")
         with open(self._log, "wb") as log:
@@ -130,7 +130,7 @@ class Job:
             return mpitest.without_noise(file.read()).lstrip("\n")
 
     def pids(self):
-        """Of mpirun and all that it has started, and what has outlived it."""
+        """mpirun, its descendants, and those that have outlived it."""
         return [pid for pid in limetest._processes_with(self._token) if is_alive(pid)]
 
     def rank_pids(self):
@@ -142,7 +142,7 @@ class Job:
         return found
 
     def rank_pids_by_rank(self):
-        """On this host, by Open MPI or MPICH."""
+        """{rank: pid} on this host, with Open MPI or MPICH."""
         found = {}
         for pid in self.rank_pids():
             with open(f"/proc/{pid}/environ", "rb") as file:
@@ -156,12 +156,12 @@ class Job:
         return not self.pids() and self.process.poll() is not None
 
     def is_stuck(self):
-        """Of a rank that is killed while it connects to it, Open MPI 4's mpirun ends the others
-        and says so, and may then wait for ever for a lock that it holds (PMIx 4.2)."""
+        """If a rank is killed while it connects to mpirun, Open MPI 4's mpirun ends the others and
+        reports that, and may then wait for ever for a lock that it holds (PMIx 4.2)."""
         return self.pids() == [self.process.pid] and "PMIX ERROR: UNREACHABLE" in self.stderr()
 
     def stop(self):
-        """In order."""
+        """Stops the job in an orderly way; returns mpirun's exit status."""
         if self.process.poll() is None:
             limetest.run([IO, "--stop", self.path], check=True)
         if not wait_until(self.is_gone):
@@ -170,7 +170,7 @@ class Job:
 
     def _give_up(self):
         with contextlib.suppress(AssertionError, OSError, subprocess.SubprocessError):
-            self.stop()  # killed together, nobody removes MPI's shared memory
+            self.stop()  # if all were killed, MPI's shared memory would stay
         for pid in self.pids():
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
@@ -190,7 +190,7 @@ class TestCase(mpitest.TestCase):
         return Job(*args, **kw).start()
 
     def data_file(self, n=10_000_019, name="data"):
-        """Its path and its bytes."""
+        """Writes a file of random bytes; returns its path and its bytes."""
         data = os.urandom(1 << 16) * (n >> 16)
         data = bytearray(data + os.urandom(n - len(data)))
         for i in range(0, n - 8, 65536):
@@ -202,7 +202,7 @@ class TestCase(mpitest.TestCase):
         self.assertTrue(client.window[at:at + n] == data[offset:offset + n], (offset, n, at))
 
     def start_write(self, client, file, model, offset, n, at):
-        """Random bytes, into the window and into `model`, what the file should be; the tag."""
+        """Writes random bytes into the window and into `model`, the expected file; the tag."""
         data = random.randbytes(n)
         client.window[at:at + n] = data
         model.extend(bytes(max(0, offset + n - len(model))))
@@ -214,7 +214,7 @@ class TestCase(mpitest.TestCase):
         self.assertEqual(client.write_done(tag), n, (offset, n, at))
 
     def reads_at_random(self, client, file, data, slots, rounds):
-        """So many reads at once, which are answered in any order."""
+        """Starts a read in each slot, `rounds` times, and waits for them in random order."""
         for _ in range(rounds):
             reads = []
             for slot in range(slots):
@@ -237,8 +237,8 @@ class TestCase(mpitest.TestCase):
         return caught.exception.strerror
 
     def assertGone(self, job, timeout=END_S, mpirun_killed=False, starting=False, killed=False):
-        """Rank 0 removes the socket, unless it was killed. MPICH's proxies kill all ranks of a
-        dead mpirun."""
+        """The job has ended and rank 0 has removed the socket, unless rank 0 was killed. MPICH's
+        proxies kill all ranks of a dead mpirun."""
         self.assertTrue(wait_until(lambda: job.is_gone() or (starting and job.is_stuck()), timeout),
                         job.stderr())
         if not (killed or mpirun_killed and mpitest.MPICH):
@@ -246,8 +246,8 @@ class TestCase(mpitest.TestCase):
 
 
 class SharedJob(TestCase):
-    """Its tests have one job, `server`, which has no clients and no open files when one begins, but
-    those of `asking`."""
+    """The tests of a class share one job, `server`, which has no clients and open files when a test
+    starts except those of `asking`."""
 
     ranks, window, files = 3, 0, 0
 

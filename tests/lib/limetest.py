@@ -1,4 +1,4 @@
-"""limetest - what the Python tests share: TAP, containers made by hand, mounts.
+"""limetest - the base of all Python tests: TAP, containers made by hand, mounts.
 
 A test file is
 
@@ -13,9 +13,9 @@ A test file is
     if __name__ == "__main__":
         limetest.main()
 
-Environment: B (build directory, absolute; default <repo>/build), SAN (sanitizers it was built
-with), STRESS (non-empty: the long runs), SHORT (non-empty: without what is decorated with
-check_all), LIMETEST_TIMEOUT (seconds for one test).
+Environment: B (build directory, absolute; default <repo>/build), SAN (the sanitizers in B), STRESS
+(non-empty: the long runs), SHORT (non-empty: skip what check_all decorates), LIMETEST_TIMEOUT
+(seconds for one test).
 """
 
 import atexit
@@ -49,25 +49,25 @@ CORPUS = os.path.join(REPO, "tests", "data", "corpus")
 CASES = os.path.join(REPO, "tests", "data", "cases")
 SANITIZED = bool(os.environ.get("SAN"))
 STRESS = bool(os.environ.get("STRESS"))
-# It has a thread and files of its own, and delivers a signal at the next call that it knows.
+# The sanitizer has its own thread and files, and delays a signal to the next call that it knows.
 not_with_thread_sanitizer = unittest.skipIf("thread" in os.environ.get("SAN", ""),
                                             "not with the thread sanitizer")
 
 MAGIC = 0x456789AB
 HEADER_BYTES = 144
-# What every wait and limit is multiplied by: the machine may be busy, and sanitized programs are
-# several times slower.
+# Factor for every wait and limit: the machine may be busy, and sanitized programs are several
+# times slower.
 SLOWNESS = 16 if SANITIZED else 8
-# Given to the sanitizers by tests/run, so that a report cannot be taken for a program's own exit.
+# tests/run sets this exit status for sanitizer reports; no program uses it.
 SANITIZER_EXIT = 99
 NO_FUSE = "needs /dev/fuse"
 
-# Open MPI looks for networks that there are none of for half a second, at each start.
+# At each start, Open MPI would look for other networks for half a second.
 os.environ.setdefault("OMPI_MCA_pml", "ob1")
 
 
 def manifest():
-    """The corpus, a dict for each record: the columns of MANIFEST.tsv (numbers as int) and
+    """Returns the corpus, a dict for each record: the columns of MANIFEST.tsv (numbers as int),
     `path` and `ordinal`."""
     rows = []
     ordinals = {}
@@ -86,7 +86,7 @@ def need_linux(test, *version):
         test.skipTest(f"needs Linux {'.'.join(map(str, version))}")
 
 
-# ---- containers made by hand, right or wrong ----
+# ---- containers made by hand, valid or not ----
 
 
 def _bytes(type):
@@ -95,7 +95,7 @@ def _bytes(type):
 
 def header(type, nbytes, mb, me, *, magic=MAGIC, version=1, flags=None, reserved=0,
            raw_type=None):
-    """144 bytes. `flags` replaces what mb and me say, `raw_type` the NUL-padded type."""
+    """Returns 144 bytes. `flags` replaces mb and me, `raw_type` the NUL-padded type."""
     if flags is None:
         flags = (0x80 if mb else 0) | (0x40 if me else 0)
     field = _bytes(type)[:128].ljust(128, b"\0") if raw_type is None else raw_type
@@ -104,8 +104,8 @@ def header(type, nbytes, mb, me, *, magic=MAGIC, version=1, flags=None, reserved
 
 
 def record(type, data, mb, me, *, padding=None, **overrides):
-    """A whole record. `padding`: the bytes after the data, whatever is right otherwise; the
-    overrides are header()'s, and nbytes."""
+    """Returns a whole record. `padding`: the bytes after the data (default: the correct padding);
+    the overrides are header()'s, and nbytes."""
     nbytes = overrides.pop("nbytes", len(data))
     if padding is None:
         padding = bytes(-len(data) % 8)
@@ -119,8 +119,8 @@ def _message(items):
 
 
 def container(items):
-    """Records one after another. An item is (type, data), a run of which makes one message;
-    a list of such, a message of its own; (type, data, mb, me); or bytes, taken as they are."""
+    """Returns records in order. An item is (type, data), a run of which makes one message; a list
+    of these, a separate message; (type, data, mb, me); or raw bytes."""
     out, run_of_pairs = [], []
 
     def flush():
@@ -143,7 +143,7 @@ def container(items):
     return b"".join(out)
 
 
-# ---- containers read by other code than the library's ----
+# ---- containers read without the library ----
 
 _HEADER = struct.Struct(">IHBBQ128s")
 
@@ -167,11 +167,11 @@ class Record(typing.NamedTuple):
 
 
 class BadContainer(AssertionError):
-    """Not what the format asks for."""
+    """The bytes violate the format."""
 
 
 def _record_at(data, at):
-    """The whole record at this offset, where the next one begins, and whether it deviates."""
+    """Returns the record at this offset, the offset of the next one, and whether it deviates."""
     if len(data) - at < HEADER_BYTES:
         raise BadContainer(f"offset {at}: {len(data) - at} bytes are not a header")
     magic, version, flags, reserved, nbytes, field = _HEADER.unpack_from(data, at)
@@ -189,7 +189,7 @@ def _record_at(data, at):
 
 
 def whole_records(data):
-    """As many records as can be read, and the offset of the first thing that isn't a record."""
+    """Returns all records up to the first invalid one, and the offset after them."""
     found, at = [], 0
     with contextlib.suppress(BadContainer):
         while at < len(data):
@@ -199,8 +199,8 @@ def whole_records(data):
 
 
 def records(data, strict=True):
-    """All records of a container. BadContainer: something else is in it, or it deviates from the
-    format, which not strict allows."""
+    """Returns all records of a container. Raises BadContainer if it has anything else, or, with
+    strict, if it deviates from the format."""
     found, at = [], 0
     while at < len(data):
         begin = at
@@ -225,7 +225,7 @@ def records_of(path, strict=True):
 
 def lock(file):
     """Locks an open container, a file or a descriptor, as limefile_lock() does."""
-    OFD_SETLK = 37  # not every Python has its name
+    OFD_SETLK = 37  # some Python versions lack the name
     fcntl.fcntl(file, OFD_SETLK, struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0))
 
 
@@ -233,7 +233,7 @@ def lock(file):
 
 
 def program(name):
-    """A bare name stands for the one in BIN, or else for a helper, which is built or a script."""
+    """Returns the path of a program: a bare name is looked up in BIN, then among the helpers."""
     name = os.fspath(name)
     if os.sep not in name:
         for directory in (BIN, HELPERS, os.path.join(REPO, "tests", "helpers")):
@@ -243,8 +243,8 @@ def program(name):
 
 
 def run(args, timeout=60, check=False, **kw):
-    """subprocess.run: bytes, output captured, no input unless given, time-out stretched for
-    sanitizers. A sanitizer's report is an assertion failure whatever the caller expects."""
+    """subprocess.run: bytes, output captured, no input by default, timeout times SLOWNESS. A
+    sanitizer's report is an assertion failure whatever status the caller expects."""
     kw.setdefault("stdout", subprocess.PIPE)
     kw.setdefault("stderr", subprocess.PIPE)
     if "input" not in kw:
@@ -258,15 +258,15 @@ def run(args, timeout=60, check=False, **kw):
     return done
 
 
-# ---- what a test leaves behind is taken away ----
+# ---- cleanup after a test ----
 
-_current = None  # the test that runs
-_late = contextlib.ExitStack()  # of what was made outside of any test
+_current = None  # the running test
+_late = contextlib.ExitStack()  # cleanups of what is made outside of any test
 atexit.register(_late.close)
 
 
 def read_terminal(ours):
-    """All that is shown on the terminal until nobody has it open; which is closed then."""
+    """Returns the terminal's output until its other end is closed everywhere; closes `ours`."""
     shown = b""
     try:
         while more := os.read(ours, 4096):
@@ -278,7 +278,7 @@ def read_terminal(ours):
 
 
 def run_on_terminal(args, **kw):
-    """run() with its stdout on a terminal, for some KB: what came of it, and what is shown."""
+    """run() with stdout on a terminal, for some KB; returns the process and the output."""
     ours, theirs = os.openpty()
     done = run(args, stdout=theirs, **kw)
     os.close(theirs)
@@ -293,8 +293,8 @@ def _cleanup(function, *args):
 
 
 def mounts_under(path):
-    """Mount points at or below `path` (resolved already: to look at it would wait for a daemon
-    that hangs), the innermost first."""
+    """Returns the mount points at or below `path`, the innermost first. `path` is resolved: a
+    lookup would block on a daemon that hangs."""
     path = os.fspath(path)
     found = []
     with open("/proc/self/mountinfo", "rb") as table:
@@ -307,7 +307,7 @@ def mounts_under(path):
 
 
 def _remove_tree(path):
-    # Never walk into a mount that is still there: it may be writable.
+    # Never walk into a remaining mount: it may be writable.
     for point in mounts_under(path):
         _detach(point)
     shutil.rmtree(path, onerror=lambda _f, p, _e: _make_removable(p, path))
@@ -317,14 +317,14 @@ def _remove_tree(path):
 
 def _make_removable(path, tree):
     with contextlib.suppress(OSError):
-        if path != tree:  # what holds the tree is everybody's
+        if path != tree:  # the parent of the tree is shared
             os.chmod(os.path.dirname(path), 0o700)
         if not os.path.islink(path):
             os.chmod(path, 0o700)
 
 
 def tempdir():
-    """A new directory, gone at the end of the test (of the program, outside of tests)."""
+    """Creates a directory, removed at the end of the test (outside of tests: of the program)."""
     path = os.path.realpath(tempfile.mkdtemp(prefix="limetest-"))
     _cleanup(_remove_tree, path)
     return path
@@ -336,7 +336,7 @@ def read(path):
 
 
 def put(path, data, mode="wb"):
-    """Writes the bytes to the file, to its end with mode "ab"; returns its path."""
+    """Writes the bytes to the file (mode "ab": appends them); returns its path."""
     with open(path, mode) as file:
         file.write(data)
     return path
@@ -344,7 +344,7 @@ def put(path, data, mode="wb"):
 
 @contextlib.contextmanager
 def descriptor(path, flags=os.O_RDONLY, mode=0o644):
-    """A descriptor, closed at the end of the `with`."""
+    """Opens a descriptor for the body of the `with`."""
     fd = os.open(path, flags, mode)
     try:
         yield fd
@@ -353,7 +353,7 @@ def descriptor(path, flags=os.O_RDONLY, mode=0o644):
 
 
 def drop_cache(path, at=0):
-    """Nothing of the file from there on is in memory, where the file system can do that."""
+    """Drops the file's pages from `at` on from memory, where the file system supports that."""
     with descriptor(path) as fd:
         os.fsync(fd)
         os.posix_fadvise(fd, at, 0, os.POSIX_FADV_DONTNEED)
@@ -363,18 +363,18 @@ def drop_cache(path, at=0):
 
 
 def at_once(*calls):
-    """Runs each call, a tuple (function, *args), in a thread of its own; returns their values."""
+    """Runs each call, a tuple (function, *args), in its own thread; returns their values."""
     with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
         return [job.result() for job in [pool.submit(*call) for call in calls]]
 
 
 @contextlib.contextmanager
 def meanwhile(function, *args, threads=1):
-    """Calls the function over and over in other threads, until the end of the `with`."""
-    over = threading.Event()
+    """Calls the function repeatedly in other threads during the body of the `with`."""
+    stop = threading.Event()
 
     def loop():
-        while not over.is_set():
+        while not stop.is_set():
             function(*args)
 
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
@@ -382,7 +382,7 @@ def meanwhile(function, *args, threads=1):
         try:
             yield
         finally:
-            over.set()
+            stop.set()
         for job in jobs:
             job.result()
 
@@ -419,7 +419,7 @@ def _detach(point):
 
 
 def _wait(condition, timeout, pause=0.005):
-    """Asks until `condition` gives something true; False when time is up."""
+    """Polls until `condition` returns a true value, and returns it; a false one after timeout."""
     end = time.monotonic() + timeout
     while True:
         value = condition()
@@ -430,7 +430,7 @@ def _wait(condition, timeout, pause=0.005):
 
 
 def is_alive(pid):
-    """Whether the process runs; of one that does not, all files are closed."""
+    """Whether the process runs. If it does not, all its files are closed."""
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0] not in "ZX"
@@ -439,23 +439,23 @@ def is_alive(pid):
 
 
 def _processes_with(setting):
-    """Ids of living processes that were started with this NAME=value in their environment."""
+    """Returns the ids of living processes that started with this NAME=value in the environment."""
     found = []
-    wanted = b"\0" + os.fsencode(setting) + b"\0"
+    entry_bytes = b"\0" + os.fsencode(setting) + b"\0"
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():
             with contextlib.suppress(OSError):
                 with open(f"/proc/{entry}/environ", "rb") as environ:
-                    if wanted in b"\0" + environ.read() + b"\0":
+                    if entry_bytes in b"\0" + environ.read() + b"\0":
                         found.append(int(entry))
     return found
 
 
 class Mount:
     """`limefs [-o opts] source mountpoint`, mounted from __enter__ (or start()) to __exit__ (or
-    stop()), and unmounted in any case at the end of the test.
+    stop()), at most to the end of the test. Can be used as a path.
 
-    path: the mount point; process: what starting gave; also usable where a path is."""
+    path: the mount point; process: the finished limefs command."""
 
     def __init__(self, source, mountpoint=None, opts=None, args=(), timeout=20, env=None,
                  prefix=()):
@@ -490,21 +490,21 @@ class Mount:
         return {**(os.environ if self.env is None else self.env), name: value}
 
     def start(self):
-        """Returns when it is mounted; AssertionError with limefs's words if it is not. To start
-        one that is started, as `with` does, is no harm."""
+        """Mounts; raises AssertionError with limefs's output on failure. A second call, as from
+        `with`, does nothing."""
         if self.process:
             return self
         _cleanup(self._give_up)
-        # A daemon that keeps stderr open would keep a pipe open: its words go to a file.
-        with tempfile.TemporaryFile() as words:
+        # The daemon inherits stderr: a pipe would stay open, so the output goes to a file.
+        with tempfile.TemporaryFile() as output:
             try:
-                self.process = subprocess.run(self.command(), env=self.environ(), stdout=words,
+                self.process = subprocess.run(self.command(), env=self.environ(), stdout=output,
                                               stdin=subprocess.DEVNULL, timeout=self.timeout,
                                               stderr=subprocess.STDOUT)
             except subprocess.TimeoutExpired as error:
                 raise AssertionError(f"limefs was not ready after {self.timeout} s") from error
-            words.seek(0)
-            self.words = words.read().decode(errors="replace")
+            output.seek(0)
+            self.words = output.read().decode(errors="replace")
         if self.process.returncode != 0:
             raise AssertionError(f"limefs: exit {self.process.returncode}: {self.words}")
         if not self.mounted():
@@ -519,26 +519,26 @@ class Mount:
 
     @property
     def pid(self):
-        """Of the daemon; None if there is none."""
+        """The daemon's process id, or None."""
         return next(iter(self.pids()), None)
 
     def usage(self):
-        """The daemon's descriptors, but those of /dev/fuse, of which each thread has one, as what
-        they are open for; and the bytes that it has in memory."""
+        """Returns the targets of the daemon's descriptors, except those of /dev/fuse (one for each
+        thread), and its resident memory in bytes."""
         names, pid = [], self.pid
         for fd in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(FileNotFoundError):  # open only for a moment
+            with contextlib.suppress(FileNotFoundError):  # closed since
                 names.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
         pages = int(read(f"/proc/{pid}/statm").split()[1])
         return [name for name in names if name != "/dev/fuse"], pages * mmap.PAGESIZE
 
     def stop(self):
-        """Unmounts and waits for the daemon's end; AssertionError if it doesn't end."""
+        """Unmounts and waits for the daemon's end; raises AssertionError if it doesn't end."""
         if self.mounted():
             command = ["fusermount3", "-u", self.path]
             if shutil.which(command[0]) is None:
                 command = ["umount", self.path]
-            # EBUSY passes: somebody is just closing a file.
+            # EBUSY passes when a process that is closing a file has finished.
             done = _wait(lambda: subprocess.run(command, stdout=subprocess.DEVNULL,
                                                 stderr=subprocess.DEVNULL,
                                                 timeout=self.timeout).returncode == 0, 5)
@@ -548,7 +548,7 @@ class Mount:
                 raise AssertionError(f"{self.path} could not be unmounted: busy")
         if not _wait(lambda: not self.pids(), self.timeout):
             self._kill()
-            raise AssertionError("limefs is still there after its unmounting")
+            raise AssertionError("limefs still runs after the unmount")
 
     def _kill(self):
         for pid in self.pids():
@@ -557,8 +557,8 @@ class Mount:
         _wait(lambda: not self.pids(), 5)
 
     def _give_up(self):
-        """After a failed test: nothing may stay, and nothing is said about it."""
-        for _ in range(10):  # one over the other, or one that won't go
+        """Cleans up silently after a failed test."""
+        for _ in range(10):  # several mounts on one point, or one that stays
             if not (self.mounted() and _detach(self.path)):
                 break
         if not _wait(lambda: not self.pids(), 2):
@@ -566,7 +566,7 @@ class Mount:
 
 
 class Foreground:
-    """`limefs -f` on a new mount point, path; ended at the end of the test. prefix: a program to
+    """`limefs -f` on a new mount point, path; stopped at the end of the test. prefix: a program to
     run it under."""
 
     def __init__(self, source, *args, prefix=()):
@@ -583,11 +583,11 @@ class Foreground:
         return os.path.join(self.path, *names)
 
     def words(self):
-        """What it has said so far."""
+        """Returns its output so far."""
         return read(self._log).decode()
 
     def end(self, number=signal.SIGTERM):
-        """Its exit status after the signal."""
+        """Sends the signal and returns the exit status."""
         self.process.send_signal(number)
         return self.process.wait(60 * SLOWNESS)
 
@@ -600,7 +600,7 @@ class Foreground:
 
 @contextlib.contextmanager
 def valgrind(test, source, *args):
-    """A Foreground under valgrind, which must find nothing to complain of."""
+    """Runs a Foreground under valgrind, which must report no error."""
     if SANITIZED or not shutil.which("valgrind"):
         test.skipTest("needs valgrind and no sanitizer")
     log = os.path.join(tempdir(), "valgrind")
@@ -617,7 +617,7 @@ def valgrind(test, source, *args):
 
 
 class TestCase(unittest.TestCase):
-    """unittest's, with shorthands."""
+    """unittest's, with helpers for files, mounts and programs."""
 
     maxDiff = 2000
     longMessage = True
@@ -626,22 +626,22 @@ class TestCase(unittest.TestCase):
         return tempdir()
 
     def write(self, name, data):
-        """A file of these bytes in a directory of its own; its path."""
+        """Writes a file of these bytes in a new directory; returns its path."""
         path = os.path.join(tempdir(), name)
         put(path, data)
         return path
 
     def mount(self, source, *args, **kw):
-        """A started Mount."""
+        """Returns a started Mount."""
         return Mount(source, *args, **kw).start()
 
     def run_ok(self, args, **kw):
-        """run(), and the program must succeed; its standard output."""
+        """run() of a program that must succeed; returns its standard output."""
         return run(args, check=True, **kw).stdout
 
     def lime(self, *args, status=0, **kw):
-        """Runs lime, which must exit with this status (None: any); its standard output, which is
-        in self.out, too, as its standard error is in self.err."""
+        """Runs lime, which must exit with this status (None: any). Returns its standard output and
+        stores it in self.out, and its standard error in self.err."""
         done = run(["lime", *args], **kw)
         self.out, self.err = done.stdout.decode(), done.stderr.decode()
         if status is not None:
@@ -657,8 +657,8 @@ class TestCase(unittest.TestCase):
                                   f"{[errno.errorcode[code] for code in codes]}")
 
     def fails(self, args, *words, status=1, out=None, **kw):
-        """run(), and the program must exit with this status (None: any but 0), say these words
-        on its standard error and, if `out` is given, write that; what came of it."""
+        """run() of a program that must exit with this status (None: any but 0), with all of `words`
+        on its standard error and, if set, `out` as its output; returns the process."""
         done = run(args, **kw)
         self.assertTrue(done.returncode != 0 if status is None else done.returncode == status, done)
         for word in words:
@@ -712,7 +712,7 @@ class _Tap(unittest.TestResult):
         self._verdict = None
 
     def _bite(self, test, limit):
-        """The test hangs: say where, take its mounts away, end the program as failed."""
+        """The test hangs: print its stack, remove its mounts, exit with a failure."""
         print(f"not ok {self.number + 1} - {self._name(test)} (no end after {limit} s)",
               flush=True)
         _say(sys.stderr, f"{self._name(test)}: no end after {limit} s; all threads:")
@@ -761,7 +761,7 @@ class _Tap(unittest.TestResult):
 
 
 def main():
-    """Runs the TestCases of the main module (those named on the command line, if any)."""
+    """Runs the TestCases of the main module, or those named on the command line."""
     faulthandler.enable()
     loader = unittest.TestLoader()
     module = sys.modules["__main__"]
@@ -772,7 +772,7 @@ def main():
     suite.run(result)
     try:
         _late.close()
-    except Exception:  # what could not be taken away is a failure like any other
+    except Exception:  # a cleanup that fails is a failure like any other
         _say(sys.stderr, traceback.format_exc())
         result._line("nothing is left behind", "fail")
     print(f"1..{result.number}", flush=True)

@@ -1,7 +1,7 @@
-"""mpitest - what the tests of Lemon share: the MPI that is used, and mpirun.
+"""mpitest - run MPI programs and Lemon's tests under mpirun.
 
-Environment: MPIRUN (default mpirun; with mpirun.mpich, the programs must have been built by
-mpicc.mpich), and what limetest says.
+Environment: MPIRUN (default mpirun; mpirun.mpich requires programs built with mpicc.mpich), and
+the variables of limetest.
 """
 
 import atexit
@@ -17,20 +17,20 @@ MPICH = "mpich" in MPIRUN
 MPICC = os.environ.get("MPICC") or ("mpicc.mpich" if MPICH else "mpicc")
 # One rank, an odd number, and a grid of two dimensions; make stress adds the others.
 RANKS = (1, 2, 3, 4, 6) if limetest.STRESS else (1, 3, 4)
-# What Open MPI 5 says of a network that has no address that it likes; lines of several ranks mix.
+# Open MPI 5's warning about a network without a usable address; lines of several ranks mix.
 NETWORK = (re.compile(r"\[\S+\]\[\[\d+,\d+\],\d+\]\[\S*btl_tcp_proc\.c\S*\] ?"),
            re.compile(r"Unable to find reachable pairing between local and remote interfaces\n"))
 
 
-def without_noise(words):
+def without_noise(text):
     for noise in NETWORK:
-        words = noise.sub("", words)
-    return words
+        text = noise.sub("", text)
+    return text
 
 
 def environment(more=None):
-    """Open MPI's own leaks and idle spinning are left out; nor does it bind ranks to processors:
-    it binds those of one and of two to the first ones, which other tests have, too."""
+    """Returns an environment without reports of Open MPI's leaks, without idle spinning, and
+    without binding, which would put small jobs of all tests on the first processors."""
     return {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1",
             "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
             "OMPI_MCA_hwloc_base_binding_policy": "none",
@@ -40,13 +40,13 @@ def environment(more=None):
             **(more or {})}
 
 
-_sessions = None  # a directory for those of all jobs
+_sessions = None  # the directory for the session directories of all jobs
 
 
 def environment_of_one(more=None):
-    """The same, for one of several jobs that begin and end at the same time: what Open MPI keeps
-    of a job is in a directory that the last one removes, while another one is about to use it.
-    Without mpirun, a process starts no daemon of Open MPI's."""
+    """Returns environment() for one of several jobs that begin and end at the same time. They can't
+    share a session directory: Open MPI removes it with the last job while another one is about to
+    use it. Without mpirun, a process starts no daemon of Open MPI."""
     global _sessions
     if not _sessions:
         _sessions = tempfile.mkdtemp(prefix="mpi-")
@@ -56,7 +56,7 @@ def environment_of_one(more=None):
 
 
 def mpirun(ranks, program, *args, options=(), under=(), timeout=1100, env=None, cwd=None):
-    """Runs a program: one of tests/mpi by its name, any other by its path; `under` another."""
+    """Runs a program, one of tests/mpi by name or any other by path; `under`: another program."""
     oversubscribe = [] if MPICH else ["--oversubscribe"]
     return limetest.run([MPIRUN, *oversubscribe, *options, "-n", str(ranks), *under,
                          os.path.join(limetest.B, "mpi", program), *args],
@@ -64,8 +64,8 @@ def mpirun(ranks, program, *args, options=(), under=(), timeout=1100, env=None, 
 
 
 def flip(path, offset, bits=1):
-    """Changes bits of a byte of the file; from its end if the offset is negative. Returns what the
-    byte was."""
+    """Flips bits of a byte of the file; a negative offset counts from its end. Returns the old
+    byte."""
     with open(path, "r+b") as file:
         place = file.seek(offset, os.SEEK_END if offset < 0 else os.SEEK_SET)
         byte = file.read(1)[0]
@@ -79,7 +79,7 @@ def has_mpi():
 
 
 def need_job(test):
-    """Skips it without what starts the job of a mount."""
+    """Skips the test if limefs-io can't run."""
     if not (shutil.which(MPIRUN) and os.path.exists(limetest.program("limefs-io"))):
         test.skipTest("needs MPI")
 
@@ -90,32 +90,32 @@ class TestCase(limetest.TestCase):
             self.skipTest("needs MPI")
 
     def tap(self, ranks, program, *args, romio=False, **kw):
-        """Runs a program of tests/mpi (mpirun()); all that it says must be good. romio: with that
-        component for MPI-IO, not the one that Open MPI takes itself."""
+        """Runs a program of tests/mpi (mpirun()); all its TAP lines must be ok. romio: use that
+        component for MPI-IO instead of Open MPI's default."""
         if romio and MPICH:
             self.skipTest("MPICH has nothing else")
         if romio:
             kw["options"] = ["--mca", "io", "^ompio"]
         done = mpirun(ranks, program, *map(str, args), **kw)
-        words = done.stderr.decode(errors="replace")[-2000:]
+    text = done.stderr.decode(errors="replace")[-2000:]
         lines = done.stdout.decode(errors="replace").splitlines()
         if lines and lines[-1].startswith("1..0 # SKIP "):
             self.skipTest(lines[-1][len("1..0 # SKIP "):])
         bad = [line for line in lines if line.startswith(("not ok", "#"))]
-        self.assertEqual(bad, [], words)
-        self.assertEqual(done.returncode, 0, words)
-        self.assertEqual(lines[-1:], [f"1..{len(lines) - 1}"], words)
+        self.assertEqual(bad, [], text)
+        self.assertEqual(done.returncode, 0, text)
+        self.assertEqual(lines[-1:], [f"1..{len(lines) - 1}"], text)
         self.assertGreater(len(lines), 1)
 
     def on(self, all_ranks, program, *args, directory=None, **kw):
-        """The same on each number of ranks, with a file of its own."""
+        """Runs tap() on each number of ranks, with a new file."""
         for ranks in all_ranks:
             with self.subTest(program=program, ranks=ranks):
                 self.tap(ranks, program, os.path.join(directory or self.tempdir(), "file"), *args,
                          **kw)
 
     def tmpfs(self, *options):
-        """The directory of a file system of its own."""
+        """Mounts a tmpfs; returns its directory."""
         if os.geteuid() != 0:
             self.skipTest("needs root")
         directory = self.tempdir()

@@ -1,7 +1,7 @@
-"""numpython - tests that need numpy run in a Python that has it: Debian's, if not this one.
+"""numpython - run tests that need numpy in a Python that has it: Debian's, if not this one.
 
     import numpython
-    numpython.need("numpy")        # before anything else is done
+    numpython.need("numpy")        # before anything else
 """
 
 import functools
@@ -14,12 +14,12 @@ DEBIAN = "/usr/bin/python3"
 
 
 def has(module):
-    """Whether this Python has it."""
+    """Whether this Python has the module."""
     return importlib.util.find_spec(module) is not None
 
 
 @functools.lru_cache(maxsize=None)
-def python_with(*modules):
+    """Returns a Python that has the modules: this one, or Debian's; else None."""
     """The Python that has these: this one, or Debian's; None."""
     if all(map(has, modules)):
         return sys.executable
@@ -31,6 +31,6 @@ def python_with(*modules):
 
 
 def need(*modules):
-    """Goes on in a Python that has these modules; if there is none, in this one."""
+    """Restarts the test in a Python that has these modules; without one, continues here."""
     if python_with(*modules) == DEBIAN != sys.executable and not os.environ.get("NUMPYTHON"):
         os.execve(DEBIAN, [DEBIAN, *sys.argv], {**os.environ, "NUMPYTHON": "1"})

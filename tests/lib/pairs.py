@@ -1,5 +1,5 @@
-"""pairs - few combinations that have each pair of values: what fails with a certain combination
-mostly fails with two of its values already."""
+"""pairs - a few combinations that contain each pair of values: a bug that needs a certain
+combination mostly needs only two of its values."""
 
 import collections
 import itertools
@@ -8,18 +8,18 @@ import limetest
 
 
 def pairwise(*factors):
-    """Rows of one value of each factor, so that each two values of two factors are together in one
-    of them; with STRESS all rows that there are."""
+    """Returns rows of one value of each factor; some row has each pair of values of two factors.
+    With STRESS, returns all combinations."""
     if limetest.STRESS:
         return list(itertools.product(*factors))
     ranges = [range(len(factor)) for factor in factors]
     longest = sorted(range(len(factors)), key=lambda i: -len(factors[i]))
-    made = collections.Counter()  # how often each pair of values, as (factor, value), is in a row
+    made = collections.Counter()  # {pair of (factor, value): number of rows that have it}
     rows = []
 
-    def add(given):
-        """The row with these values that has the most pairs that are in no other, or few."""
-        choices = itertools.product(*([given[i]] if i in given else values
+    def add(fixed):
+        """Adds the row with the fixed values that has the most new pairs, or the rarest ones."""
+        choices = itertools.product(*([fixed[i]] if i in fixed else values
                                       for i, values in enumerate(ranges)))
         best = max(choices, key=lambda row: [sum(not made[pair] for pair in _pairs(row)),
                                              -sum(made[pair] for pair in _pairs(row))])

@@ -1,5 +1,5 @@
-"""scidac - fields, their metadata and checksums as Python makes them: an oracle (zlib) that shares
-nothing with the programs."""
+"""scidac - lattice fields with metadata and checksums, made in Python with zlib: an oracle that
+shares no code with the programs."""
 import random
 import subprocess
 import zlib
@@ -12,7 +12,7 @@ def rotate(value, by):
 
 
 def checksum(data, site_bytes, ranks=None):
-    """(suma, sumb). ranks: of the sites, one after another; 0, 1, 2 ... without it."""
+    """Returns (suma, sumb). ranks: of the sites in order (default: 0, 1, 2 ...)."""
     suma = sumb = 0
     for i in range(len(data) // site_bytes):
         crc = zlib.crc32(data[i * site_bytes:(i + 1) * site_bytes])
@@ -23,13 +23,13 @@ def checksum(data, site_bytes, ranks=None):
 
 
 def cksum(data):
-    """What coreutils' cksum prints of these bytes."""
+    """Returns the checksum that coreutils' cksum prints for these bytes."""
     return int(subprocess.run(["cksum"], input=data, capture_output=True,
                               check=True).stdout.split()[0])
 
 
 def box_ranks(dims, lower, upper):
-    """Of the sites of a hypercube, in the order of the file; x first in all."""
+    """Returns the ranks of a hypercube's sites in the order of the file; x is the fastest."""
     ranks = [0]
     stride = 1
     strides = []
@@ -57,7 +57,7 @@ def ildg_format(dims, precision=64):
 
 
 def private_record(site_bytes, datatype="QDP_F3_ColorMatrix"):
-    """A record of QIO's XML: sites of so many bytes."""
+    """A record of QIO's XML for sites of site_bytes."""
     return "scidac-private-record-xml", (
         '<?xml version="1.0" encoding="UTF-8"?><scidacRecord><version>1.1</version><date>x</date>'
         f"<recordtype>0</recordtype><datatype>{datatype}</datatype><precision>F</precision>"

@@ -1,13 +1,13 @@
-"""users - ordinary users by number alone, each a process that makes the calls it is told to.
+"""users - ordinary users by number alone; each is a process that makes the calls of a test.
 
     ann = users.User(test, 54321, groups=[54400])
-    ann.call(os.open, path, os.O_RDWR)          what it returns; OSError
+    ann.call(os.open, path, os.O_RDWR)          the result; raises OSError
     ann.attempt(os.chmod, path, 0o666)          its errno, 0 for success
     ann.batch([(os.stat, path), ...])           (errno, value) of each, thousands a second
-    with ann.busy(users.exchanging, one, other):    ... all the while
+    with ann.busy(users.exchanging, one, other):    ... in parallel with the body
 
-Functions are those of a module, and run there; values are what pickle takes. Descriptors are the
-process's own: calls that share one are made by one function.
+Functions are importable ones and run in that process; pickle must support the values. Descriptors
+belong to the process: calls that share one must be made by one function.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ import traceback
 import limetest
 
 RENAME_NOREPLACE, RENAME_EXCHANGE = 1, 2
-NOBODY = 0xFFFFFFFF  # for no id: of entries of access control lists, and chown
+NOBODY = 0xFFFFFFFF  # no id: for entries of access control lists, and chown
 ACL, DEFAULT_ACL = "system.posix_acl_access", "system.posix_acl_default"
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -68,16 +68,16 @@ def syncfs(fd):
 
 
 def acl(mode, uid, perm):
-    """The value of an access control list: those of `mode`, whose group bits are the mask, too,
-    and a user besides."""
+    """Returns an access control list: the entries of `mode`, whose group bits are also the mask,
+    and one for a user."""
     entries = [(0x01, mode >> 6 & 7, NOBODY), (0x02, perm, uid), (0x04, mode >> 3 & 7, NOBODY),
                (0x10, mode >> 3 & 7, NOBODY), (0x20, mode & 7, NOBODY)]
     return struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *entry) for entry in entries)
 
 
-# ---- loops beside what others do ----
+# ---- loops that run in parallel with other calls ----
 
-_stop = None  # this process's flag
+_stop = None  # this process's stop flag
 
 
 def stopped():
@@ -85,7 +85,7 @@ def stopped():
 
 
 def exchanging(one, other):
-    """Two names change places and back, over and over. How often."""
+    """Exchanges two names and exchanges them back, repeatedly. Returns the count."""
     n = 0
     while not stopped():
         for _ in range(2):
@@ -96,7 +96,7 @@ def exchanging(one, other):
 
 
 def moving(one, other):
-    """A file gets another name, whatever was there, and its old one again. How often."""
+    """Renames a file over another name and back, repeatedly. Returns the count."""
     n = 0
     while not stopped():
         for names in ((one, other), (other, one)):
@@ -120,7 +120,7 @@ def _outcome(call):
 
 
 def _serve(pipe, uid, gid, groups, umask):
-    gc.freeze()  # what is closed here may be open by another number's owner
+    gc.freeze()  # a collected object could close a number that is in use again
     os.closerange(3, pipe.fileno())
     os.closerange(pipe.fileno() + 1, 4096)
     if os.geteuid() == 0:
@@ -130,13 +130,13 @@ def _serve(pipe, uid, gid, groups, umask):
     os.umask(umask)
     os.chdir("/")
     _libc.prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG; forgotten by setresuid
-    _libc.prctl(4, 1)               # PR_SET_DUMPABLE: /proc/self is one's own
+    _libc.prctl(4, 1)               # PR_SET_DUMPABLE: the user owns /proc/self
     while True:
         pipe.send([_outcome(call) for call in pipe.recv()])
 
 
 class User:
-    """A process of these ids, for as long as the test runs. name: for messages."""
+    """A process with these ids, for the duration of the test. name: for messages."""
 
     def __init__(self, test, uid, gid=None, groups=(), umask=0o022, name=None):
         global _stop
@@ -156,11 +156,11 @@ class User:
         test.addCleanup(self.end)
 
     def start(self, *calls):
-        """They are made while others do something; then comes finish()."""
+        """Starts the calls; finish() waits for them."""
         self._pipe.send(calls)
 
     def finish(self):
-        """The outcomes of what was started."""
+        """Returns the outcomes of the started calls."""
         outcomes = self._pipe.recv()
         for code, value in outcomes:
             if code is None:
@@ -182,8 +182,8 @@ class User:
 
     @contextlib.contextmanager
     def busy(self, function, *args):
-        """Until the end of the `with`: a function that ends when it is stopped(). What it returns
-        is put into the list."""
+        """Runs a function that ends when stopped() until the end of the `with`, which receives a
+        list for its result."""
         values = []
         self._flag[0] = 0
         self.start((function, *args))
@@ -208,14 +208,14 @@ class User:
 
 
 def open_directory():
-    """A temporary directory that all users may enter."""
+    """Returns a temporary directory that all users may enter."""
     path = limetest.tempdir()
     os.chmod(path, 0o755)
     return path
 
 
 def reach(test, path):
-    """Skips a test whose temporary directory other users cannot enter."""
+    """Skips a test if other users cannot enter its temporary directory."""
     above = path
     while above != "/":
         above = os.path.dirname(above)
@@ -224,14 +224,14 @@ def reach(test, path):
 
 
 def let_in(path):
-    """Others may read a temporary directory, and enter all those above it."""
+    """Allows others to read a temporary directory and to enter all those above it."""
     while len(path) > len("/tmp"):
         os.chmod(path, os.stat(path).st_mode | 0o055)
         path = os.path.dirname(path)
 
 
 def open_device(test):
-    """Ordinary users may mount, until the end of the test, which needs root."""
+    """Allows ordinary users to mount until the end of the test, which needs root."""
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         test.skipTest("needs root and setpriv")
     mode = os.stat("/dev/fuse").st_mode & 0o777
@@ -240,7 +240,7 @@ def open_device(test):
         test.addCleanup(os.chmod, "/dev/fuse", mode)
 
 
-# What runs a program as an ordinary user, who is in no other group.
+# A prefix that runs a program as an ordinary user without supplementary groups.
 NOBODY_ID = 65534
 AS_NOBODY = ["setpriv", f"--reuid={NOBODY_ID}", f"--regid={NOBODY_ID}", "--clear-groups"]
 
@@ -265,7 +265,7 @@ def run_with_private_fuse(test, script, *args, **kw):
 
 
 def put(path, data=b"", uid=0, mode=0o644, gid=None):
-    """A file of somebody."""
+    """Creates a file with this owner and mode."""
     with open(path, "wb") as file:
         file.write(data)
     os.chown(path, uid, uid if gid is None else gid)
@@ -280,41 +280,41 @@ def directory(path, uid=0, mode=0o755, gid=None):
     return path
 
 
-class Kept:
-    """What a file is and holds, whatever name it has later. removable: its name can be taken away
-    by anybody."""
+class FileSnapshot:
+    """The attributes and contents of a file, followed across renames. removable: any user may
+    remove its name."""
 
     def __init__(self, path):
         self.path = path
         self.removable = os.stat(os.path.dirname(path)).st_mode & 0o1002 == 0o002
         self._fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        self._then = self._look()
+        self._then = self._read_state()
 
     def close(self):
         os.close(self._fd)
 
-    def _look(self):
-        found = os.fstat(self._fd)
-        looks = {"owner": found.st_uid, "group": found.st_gid, "mode": oct(found.st_mode),
+    def _read_state(self):
+        st = os.fstat(self._fd)
+        state = {"owner": st.st_uid, "group": st.st_gid, "mode": oct(st.st_mode),
                  "attributes": {name: os.getxattr(self._fd, name)
                                 for name in os.listxattr(self._fd)}}
-        if stat.S_ISREG(found.st_mode):
-            looks["links"] = found.st_nlink
-            looks["bytes"] = found.st_size
-            looks["sum"] = hashlib.sha256(self.read()).hexdigest()[:16]
+        if stat.S_ISREG(st.st_mode):
+            state["links"] = st.st_nlink
+            state["bytes"] = st.st_size
+            state["sum"] = hashlib.sha256(self.read()).hexdigest()[:16]
         else:
-            looks["names"] = sorted(os.listdir(self._fd))
-        return {**looks, "mtime": found.st_mtime_ns}
+            state["names"] = sorted(os.listdir(self._fd))
+        return {**state, "mtime": st.st_mtime_ns}
 
     def read(self):
         return os.pread(self._fd, os.fstat(self._fd).st_size, 0)
 
     def changes(self):
-        """What is not as it was: {what: (then, now)}."""
-        now = self._look()
+        """Returns the changes since the snapshot: {what: (then, now)}."""
+        now = self._read_state()
         return {what: (then, now[what]) for what, then in self._then.items() if now[what] != then}
 
 
-def word(code):
-    """An errno for a message."""
+def errno_name(code):
+    """Returns the name of an errno for a message."""
     return errno.errorcode.get(code, str(code)) if code else "0"

@@ -1,4 +1,4 @@
-"""volumelib - sets of volumes as QIO writes them, made from the format's description."""
+"""volumelib - volume sets as QIO writes them, made from the format's description."""
 import os
 import struct
 
@@ -8,7 +8,7 @@ from scidac import checksum, checksum_xml
 
 
 def private_file(dims, volfmt=0):
-    """As QIO writes it: with a space behind the extents, and a NUL."""
+    """Returns the record as QIO writes it: with a space after the extents, and a NUL."""
     kind, text = scidac.private_file(dims, volfmt)
     return kind, text.replace(b"</dims>", b" </dims>") + b"\0"
 
@@ -18,16 +18,16 @@ def private_record(typesize, datacount=1, recordtype=0, datatype="QDP_F3_DiracFe
         f"<hyper{name}>{' '.join(map(str, corner))} </hyper{name}>"
         for name, corner in zip(("lower", "upper"), box))
     return ('<?xml version="1.0" encoding="UTF-8"?><scidacRecord><version>1.1</version>'
-            f"<date>Thu</date><recordtype>{recordtype}</recordtype>{corners}<datatype>{datatype}</datatype>"
-            "<precision>F</precision><colors>3</colors><spins>4</spins>"
+            f"<date>Thu</date><recordtype>{recordtype}</recordtype>{corners}"
+            f"<datatype>{datatype}</datatype><precision>F</precision><colors>3</colors><spins>4</spins>"
             f"<typesize>{typesize}</typesize><datacount>{datacount}</datacount>"
             "</scidacRecord>").encode() + b"\0"
 
 
 class Set:
     """fields: [(site_bytes, data)], or (None, data) for a global one. parts: ranks of the sites of
-    each volume; numbers: of the volumes. What is wrong is put right into `parts`, `lists`
-    (what a volume says of its sites) or `changed`."""
+    each volume; numbers: of the volumes. A test puts errors into `parts`, `lists` (the site lists
+    of the volumes) or attributes."""
 
     def __init__(self, dims, fields, parts, volfmt=2, numbers=None, list_format=">I", ildg=None):
         self.dims, self.fields, self.parts, self.volfmt = dims, fields, parts, volfmt
@@ -35,8 +35,8 @@ class Set:
         self.list_format, self.ildg = list_format, ildg
         self.lists = [list(part) for part in parts]
         self.master = 0
-        self.sums = {}  # of a field, others than are right
-        self.boxes = {}  # corners of a field that is a part of the lattice
+        self.sums = {}  # {field: checksums to write instead of the right ones}
+        self.boxes = {}  # {field: its corners}, if it covers a part of the lattice
 
     def sites(self, volume, site_bytes, data, box=None):
         inside = box and set(scidac.box_ranks(self.dims, *box))
@@ -47,7 +47,7 @@ class Set:
         return b"".join(struct.pack(self.list_format, rank) for rank in self.lists[volume])
 
     def record(self, number, binary):
-        """A message of the master's, and of the joined container."""
+        """Returns a message of the master volume, and of the joined container."""
         site_bytes, data = self.fields[number]
         sums = self.sums.get(number) or checksum(data, site_bytes or len(data))
         box = self.boxes.get(number)
@@ -61,7 +61,7 @@ class Set:
                 (kind, binary), ("scidac-checksum", checksum_xml(sums))]
 
     def joined(self, only=None):
-        """What it would be in one file; only: the numbers of these fields."""
+        """Returns the set as one container; only: the numbers of the fields to include."""
         return container([[private_file(self.dims),
                            ("scidac-file-xml", b"file\0")]]
                          + [self.record(i, data) for i, (_, data) in enumerate(self.fields)
@@ -90,7 +90,7 @@ class Set:
         return os.path.join(directory, f"{name}.vol{number:04d}")
 
     def write(self, directory, name="prop"):
-        """The path of the first volume."""
+        """Writes all volumes; returns the path of the first one."""
         for volume in range(len(self.parts)):
             path = self.path(directory, volume, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -100,7 +100,7 @@ class Set:
 
 
 def blocks(dims, grid):
-    """The ranks of the sites of each block of a lattice, ascending."""
+    """Returns the ranks of the sites of each block of a lattice, ascending."""
     size = [extent // n for extent, n in zip(dims, grid)]
     parts = {}
     total = 1

@@ -1,5 +1,5 @@
-"""writelib - what the tests of writing share: mounts with `rw`, what a container must be after a
-change, and small file systems that fill up or fail.
+"""writelib - helpers for tests of writing: mounts with `rw`, checks of a changed container, and
+small file systems that fill up or fail.
 """
 
 import contextlib
@@ -32,20 +32,20 @@ def some(n, seed=1):
 
 
 def opened(path, mode, data=None):
-    """Opens, writes, closes."""
+    """Opens the file, writes data if any, and closes it."""
     with descriptor(path, mode, 0o644) as fd:
         if data is not None:
             write_all(fd, data)
 
 
 def let_time_pass(path):
-    """Until a look at a changed file is no longer doubted for that alone."""
+    """Waits until a changed file is no longer suspect for its recent ctime alone."""
     until(lambda: time.time() - os.stat(path).st_ctime > 0.1)
 
 
 def change_in_two(path, at, values, look):
-    """By stores into one page, between which somebody looks; the file's times are those of the
-    first one."""
+    """Stores two values into one page and calls look() in between; the file's times are those of
+    the first store."""
     with open(path, "r+b") as file:
         memory = mmap.mmap(file.fileno(), 0)
     memory[at] = values[0]
@@ -62,10 +62,10 @@ def sizes(mount):
 
 
 def until(what, timeout=20):
-    """Waits for something true, and gives it."""
+    """Waits until what() is true, and returns its value."""
     found = limetest._wait(what, timeout * limetest.SLOWNESS)
     if not found:
-        raise AssertionError("it does not happen")
+        raise AssertionError("timed out")
     return found
 
 
@@ -83,8 +83,8 @@ def pwrite_all(fd, data, at):
 
 
 def write_direct(fd, data, at=0):
-    """Writes by requests of a MiB from memory that begins at a page, as O_DIRECT
-    wants it."""
+    """Writes in requests of a MiB from page-aligned memory, as O_DIRECT
+    requires."""
     with mmap.mmap(-1, len(data)) as buffer:
         buffer[:] = data
         for i in range(0, len(data), MIB):
@@ -92,16 +92,16 @@ def write_direct(fd, data, at=0):
 
 
 def flags(data):
-    """MB and ME of each record, as they stand there: "MB", "ME", "MBME", "". """
+    """Returns MB and ME of each record in the bytes: "MB", "ME", "MBME" or ""."""
     return [("MB" if r.mb else "") + ("ME" if r.me else "") for r in whole_records(data)[0]]
 
 
-# ---- a process that writes ----
+# ---- a writing process ----
 
 
 class Remote:
-    """Calls functions of `os` in a process that does nothing else. (One that starts others, as
-    tests do, closes copies of its descriptors on the way, and that commits.)"""
+    """Calls functions of `os` in a separate process. (A process that forks others, as tests do,
+    closes copies of its descriptors in them, which commits.)"""
 
     def __init__(self, test):
         self._user = users.User(test, os.geteuid())
@@ -119,7 +119,7 @@ class Remote:
 
 
 class Mount(limetest.Mount):
-    """limetest's; when it has stopped, its daemon has let go of the container."""
+    """limetest's; after stop(), its daemon has closed the container."""
 
     def start(self):
         if not self.process:
@@ -133,20 +133,20 @@ class Mount(limetest.Mount):
 
     def wait_for_end(self):
         until(lambda: not any(map(limetest.is_alive, self._daemons)))
-        self._daemons = []  # others may have their numbers soon
+        self._daemons = []  # the numbers may be reused soon
 
 
 # ---- tests ----
 
 
 class TestCase(limetest.TestCase):
-    """limetest's, with a container and mounts that may write."""
+    """limetest's, with a container and writable mounts."""
 
     OPTS = ()  # more mount options
     ARGS = ()  # more arguments
 
     def rw(self, source, *opts, **kw):
-        """A started mount that may write; stopped at the end of the test, or of a `with`."""
+        """Returns a started writable mount, stopped at the end of the test or of a `with`."""
         kw.setdefault("args", self.ARGS)
         mount = Mount(source, opts=["rw", *self.OPTS, *opts], **kw).start()
         self.addCleanup(mount.stop)
@@ -154,8 +154,8 @@ class TestCase(limetest.TestCase):
 
     @contextlib.contextmanager
     def written(self, items, *opts):
-        """A container of these items mounted to be written: its path and its mount; unmounted
-        afterwards, and good."""
+        """Mounts a container of these items for writing: yields its path and mount; afterwards
+        unmounts it, and it must be valid."""
         path = self.write("c.lime", limetest.container(items))
         mount = self.rw(path, *opts)
         yield path, mount
@@ -163,7 +163,7 @@ class TestCase(limetest.TestCase):
         self.assertClean(path)
 
     def succeeds(self, codes, function, *args):
-        """Whether the call succeeds; the errno of a failure must be one of these."""
+        """Returns whether the call succeeds; a failure must have one of these codes."""
         try:
             function(*args)
         except OSError as error:
@@ -172,14 +172,14 @@ class TestCase(limetest.TestCase):
         return True
 
     def assertClean(self, path):
-        """The file is a good container, as we read it and as `lime check` does."""
+        """The file is a valid container for the Python reader and for `lime check`."""
         found = records(read(path))
         done = limetest.run(["lime", "check", path])
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return found
 
     def assertBytes(self, got, want, what=""):
-        """Without pages of dots."""
+        """assertEqual for long bytes, with a short message."""
         if got == want:
             return
         at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b),
@@ -188,7 +188,7 @@ class TestCase(limetest.TestCase):
                   f"{at}: {got[at:at + 24].hex()} instead of {want[at:at + 24].hex()}")
 
     def assertHolds(self, path, items):
-        """The file is, to the last byte, the container of these items (limetest.container)."""
+        """The file equals, to the last byte, the container of these items."""
         want = limetest.container(items)
         got = read(path)
         if got != want:
@@ -199,7 +199,7 @@ class TestCase(limetest.TestCase):
         self.assertClean(path)
 
     def assertHoldsForAll(self, path, items):
-        """assertHolds(), and everybody sees that: lime, lime pack, a mount."""
+        """assertHolds(), also when read by lime, lime pack and a mount."""
         self.assertHolds(path, items)
         want = records(read(path))
         for i, record in enumerate(want, 1):
@@ -219,7 +219,7 @@ class TestCase(limetest.TestCase):
                 self.assertBytes(read(os.path.join(parts, name)), record.data, f"unpack {name}")
 
     def packed(self, messages):
-        """What `lime pack` makes of [[(type, data), ...], ...]."""
+        """Returns the output of `lime pack` for [[(type, data), ...], ...]."""
         directory, args = self.tempdir(), []
         for i, message in enumerate(messages):
             args += ["-m"] if i else []
@@ -230,7 +230,7 @@ class TestCase(limetest.TestCase):
 
 
 def as_root(test):
-    """Decorates what needs root."""
+    """Decorates a test that needs root."""
     @functools.wraps(test)
     def wrapped(self, *args, **kw):
         if os.geteuid() != 0:
@@ -241,11 +241,11 @@ def as_root(test):
 
 # ---- small file systems ----
 
-USER, PROJECT = 0, 2  # whose quota
+USER, PROJECT = 0, 2  # kinds of quota
 
 
 def unmount(point):
-    """At the latest when the last one has closed its file."""
+    """Unmounts the file system, lazily if a file is still open."""
     for command in (["umount", point], ["umount", "-l", point]):
         if subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           timeout=60).returncode == 0:
@@ -253,8 +253,8 @@ def unmount(point):
 
 
 class SmallFs:
-    """A file system of its own for a test. kind: tmpfs, ext3 (whose times are of the clock's
-    ticks), ext4, xfs or btrfs; `test` is skipped if it can't be had. features: what mkfs is told besides. path: where it is."""
+    """A separate file system for a test. kind: tmpfs, ext3 (its times advance in clock ticks),
+    ext4, xfs or btrfs; `test` is skipped without it. features: options of mkfs. path: its directory."""
 
     LEAST = {"tmpfs": 0, "ext3": 4, "ext4": 4, "xfs": 300, "btrfs": 128}  # MiB
 
@@ -305,7 +305,7 @@ class SmallFs:
         return found.f_bavail * found.f_frsize
 
     def limit(self, kind, number, nbytes):
-        """A quota: USER or PROJECT `number` may have so much."""
+        """Sets a quota of nbytes for the USER or PROJECT `number`."""
         limits = struct.pack("=8QI4x", nbytes // 1024, nbytes // 1024, 0, 0, 0, 0, 0, 0, 1)
         with open("/proc/self/mountinfo", encoding="utf-8") as table:
             device = next(line.split(" - ")[1].split()[1] for line in table
@@ -315,7 +315,7 @@ class SmallFs:
             self.test.skipTest(f"needs quotas on {self.kind}: {os.strerror(ctypes.get_errno())}")
 
     def give_project(self, path, number):
-        """A directory, and what will be made in it."""
+        """Assigns the project to a directory and to files created in it later."""
         with descriptor(path, os.O_RDONLY) as fd:
             found = bytearray(28)  # struct fsxattr
             fcntl.ioctl(fd, 0x801C581F, found)
@@ -325,7 +325,7 @@ class SmallFs:
             fcntl.ioctl(fd, 0x401C5820, bytes(found))
 
     def fill(self, leave=0):
-        """All but so many bytes are used by a file; its path."""
+        """Fills the file system up to `leave` bytes; returns the path of the filler."""
         path = self.join("filler")
         with open(path, "ab", buffering=0) as file:
             most = self.free() - leave - 16 * MIB
@@ -342,13 +342,13 @@ class SmallFs:
         return path
 
     def power_fails(self):
-        """What is not on the disk by now will never be."""
+        """Discards everything that is not on the disk yet, as after a power failure."""
         with descriptor(self.path, os.O_RDONLY) as fd:
             fcntl.ioctl(fd, 0x8004587D, struct.pack("I", 2))  # FS_IOC_SHUTDOWN, no log flush
 
     def comes_back(self):
-        """After power_fails(), when nobody has a file of it open any more."""
+        """Mounts again after power_fails(); requires that all files are closed."""
         until(lambda: limetest.run(["umount", self.path]).returncode == 0)
-        # Somebody else's mount namespace may have it a little longer, as it is now.
+        # Another process's mount namespace may keep it a little longer.
         until(lambda: not limetest.run(["losetup", "-j", self.image]).stdout, 60)
         self._mount()
