@@ -114,7 +114,7 @@ class Formats(limetest.TestCase):
                     self.assertEqual(sorted(os.listdir(mount.path)), sorted(os.listdir(directory)))
                 self.assertEqual(read(mount.join(at, "scidac-sitelist")), volumes.sitelist(0))
                 data = mount.join(at, "ildg-binary-data")
-                self.assertEqual(read(data), volumes.of_field(0, 0))
+                self.assertEqual(read(data), volumes.field_part(0, 0))
                 self.assertEqual(os.getxattr(data, "user.lime.checksum"), b"unverified")
                 self.assertEqual(os.getxattr(data, "user.lime.reason"),
                                  b"one volume of a partitioned set; use 'lime join'")

@@ -171,7 +171,7 @@ class TestCase(limetest.TestCase):
         return json.loads(os.getxattr(mount.path, "user.limefs.stats"))
 
     def protect(self, path):
-        self.protected.append(users.Kept(path))
+        self.protected.append(users.FileSnapshot(path))
         return path
 
     def close_protected(self):
@@ -355,7 +355,7 @@ class Stale(Pairs):
         both = self.pair(kind, other)
         path = mount.join(both, "own")
         self.cache_names(path, kind)
-        own = users.Kept(self.under(both, "own"))
+        own = users.FileSnapshot(self.under(both, "own"))
         if way == "name":
             call = (call[0], path, *call[1:])
         else:

@@ -492,7 +492,7 @@ class Judge(limetest.TestCase):
         self.judge(remove[:1], [self.OLD, [a]], [])
         self.judge(remove, [], [self.OLD])
         self.judge([*remove, {"do": "name", "i": 0, "type": "x"}, {"done": True}], [], [[a]])
-        data = crashlog.bytes_of("x", 100)
+        data = crashlog.tag_bytes("x", 100)
         appended = [[a, b, (b"c", data[:n])] for n in (59, 60, 61, 100)]
         steps = [{"do": "append", "type": "c", "tag": "x", "n": 100}, {"to": 60}, {"tried": 60},
                  {"kept": 60}, {"to": 100}, {"tried": 100}, {"done": True}]
@@ -501,14 +501,14 @@ class Judge(limetest.TestCase):
         self.judge(steps[:5], [appended[1]], [self.OLD, appended[0]])
         self.judge(steps, [appended[3]], [appended[1]])
         for n in (300, 77):
-            data = crashlog.bytes_of("x", n)
+            data = crashlog.tag_bytes("x", n)
             steps = [{"do": "renew", "i": 0, "tag": "x", "n": n}, {"to": n}, {"tried": n},
                      {"kept": n}]
             new, mixed = [(b"a", data), b], [(b"a", data[:30] + a[1][30:]), b]
             self.judge(steps[:2], [self.OLD], [new])
             self.judge(steps[:3], [new], [mixed])
             self.judge(steps, [], [self.OLD])
-        patched = [(b"a", a[1][:20] + crashlog.bytes_of("x", 10) + a[1][30:]), b]
+        patched = [(b"a", a[1][:20] + crashlog.tag_bytes("x", 10) + a[1][30:]), b]
         steps = [{"do": "patch", "i": 0}, {"part": [20, "x", 10]}, {"tried": 0}, {"kept": 0}]
         self.judge(steps[:2], [self.OLD, patched], [[(b"a", b"x" * 300), b]])
         self.judge(steps, [patched], [self.OLD])

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""limefs-io and clients that break the rules, by malice or mistake: they are refused or dropped,
-and nobody else sees a thing."""
+"""limefs-io refuses or disconnects clients that break the protocol, by malice or mistake, and other
+clients do not notice."""
 
 import errno
 import fcntl
@@ -23,14 +23,14 @@ HELLO_ALONE = struct.pack("<Q", 0)
 
 
 class FewDescriptors(jobtest.Job):
-    """Whose processes may have no more than 300."""
+    """Its processes may have at most 300 descriptors."""
 
     def command(self):
         return ["prlimit", "--nofile=300:300", *super().command()]
 
 
 class Hostile(jobtest.SharedJob):
-    """A client that behaves must read right after each test."""
+    """After each test, a well-behaved client must still read correctly."""
 
     ranks, window, files = 2, 8 * MIB, 1
 
@@ -39,7 +39,7 @@ class Hostile(jobtest.SharedJob):
         super().setUpClass()
         cls.data = os.urandom(6_000_000)
         cls.path = limetest.put(os.path.join(limetest.tempdir(), "data"), cls.data)
-        cls.good, cls.file = cls.asking, cls.asking.open(cls.path)
+        cls.good, cls.file = cls.observer, cls.observer.open(cls.path)
 
     def check(self):
         n = random.randrange(1, 5_000_000)
@@ -99,7 +99,7 @@ class Hostile(jobtest.SharedJob):
         self.assertTrue(connection.is_dropped())
 
     def test_unknown_messages(self):
-        """Those between the job's own processes are not for clients either."""
+        """A client may not send the messages between the job's own processes either."""
         connection = self.greeted()
         for opcode in [0, jobclient.SYNC + 1, 99, *range(0x100, 0x10b), 0xffff]:
             connection.send(opcode, b"x" * 36, tag=opcode)
@@ -118,7 +118,7 @@ class Hostile(jobtest.SharedJob):
                 pass
 
     def test_mutations(self):
-        """Right packets with some bytes changed: whatever comes of it, others don't notice."""
+        """Valid packets with some bytes changed: whatever happens, other clients do not notice."""
         random.seed(5)
         fd = os.open(self.path, os.O_RDWR)
         self.addCleanup(os.close, fd)
@@ -135,7 +135,7 @@ class Hostile(jobtest.SharedJob):
             raw[6:8] = right[0][0].to_bytes(2, "little") if raw[6] == STOP else raw[6:8]
             if bytes([STOP, 0]) in (raw[i + 6:i + 8] for i in range(0, len(raw) - 8)
                                     if raw[i:i + 4] == b"LIMJ"):
-                continue  # STOP is obeyed, of course
+                continue  # a valid STOP ends the job
             try:
                 socket.send_fds(connection.socket, [raw], [fd])
             except OSError:
@@ -144,24 +144,23 @@ class Hostile(jobtest.SharedJob):
         self.check()
 
     def test_windows(self):
-        """What could be made shorter under the job, is not as long, or is no memfd at all."""
+        """A window is refused if it could shrink, is too short, or is not a memfd."""
         directory = self.tempdir()
         ordinary = os.open(os.path.join(directory, "file"), os.O_RDWR | os.O_CREAT)
         os.ftruncate(ordinary, MIB)
         fds = [(jobclient.memfd(MIB, 0), MIB, errno.EPERM),
                (jobclient.memfd(MIB, jobclient.GROW), MIB, errno.EPERM),
                (ordinary, MIB, errno.EPERM), (os.open("/dev/zero", os.O_RDWR), MIB, errno.EPERM),
-               (jobclient.memfd(MIB), MIB + 1, errno.EINVAL), (jobclient.memfd(MIB), 0, errno.EINVAL),
-               (jobclient.memfd(MIB), 1 << 63, errno.EINVAL),
+               *((jobclient.memfd(MIB), n, errno.EINVAL) for n in (MIB + 1, 0, 1 << 63)),
                (jobclient.memfd(MIB, 2 | 8), MIB, errno.EPERM),  # F_SEAL_WRITE: cannot be mapped
                (None, MIB, errno.EINVAL)]
-        try:  # whose pages would be mapped beyond the window's end
+        try:  # its pages would be mapped beyond the window's end
             huge = os.memfd_create("huge", os.MFD_ALLOW_SEALING | os.MFD_HUGETLB)
             os.ftruncate(huge, 2 * MIB)
             fcntl.fcntl(huge, jobclient.F_ADD_SEALS, jobclient.SHRINK)
             fds.append((huge, 4096, errno.EPERM))
         except OSError:
-            pass  # this kernel has none
+            pass  # this kernel does not support it
         for fd, n, code in fds:
             connection = self.server.connection()
             connection.send(HELLO, struct.pack("<Q", n), [fd] if fd is not None else ())
@@ -171,7 +170,7 @@ class Hostile(jobtest.SharedJob):
                 os.close(fd)
 
     def outside(self, file):
-        """Of reads and writes: of no file, of no bytes, or not in the window of 1 MiB."""
+        """Invalid reads and writes: no such file, no bytes, or outside the window of 1 MiB."""
         return [(errno.EBADF, (file + 9, 0, 1, 0)), (errno.EBADF, (0, 0, 1, 0)),
                 (errno.EINVAL, (file, 0, 0, 0)), (errno.EINVAL, (file, 0, MIB + 1, 0)),
                 (errno.EINVAL, (file, 0, 1, MIB)), (errno.EINVAL, (file, 0, 2, MIB - 1)),
@@ -189,11 +188,11 @@ class Hostile(jobtest.SharedJob):
                 (errno.ENXIO, (file, (1 << 64) - 1, 2, 0)), (errno.ENXIO, (file, 1 << 63, 2, 0))]:
             self.assertRefused(code, client.read, *args)
         self.assertReads(client, file, self.data, size - 1, 1, MIB - 1)
-        asking = self.server.client()
-        self.assertRefused(errno.EINVAL, asking.read, asking.open(self.path), 0, 1, 0)
+        observer = self.server.client()
+        self.assertRefused(errno.EINVAL, observer.read, observer.open(self.path), 0, 1, 0)
 
     def test_writes(self):
-        """None of them harms the file, nor makes it longer."""
+        """Invalid writes neither change the file nor extend it."""
         client = self.server.client(MIB)
         other, data = self.data_file(1000)
         file, reading = client.open_for_writing(other), client.open(self.path)
@@ -208,12 +207,12 @@ class Hostile(jobtest.SharedJob):
             self.assertRefused(code, client.write, *args)
         for wrong in file + 9, reading, self.file:
             self.assertRefused(errno.EBADF, client.sync, wrong)
-        asking = self.server.client()
-        self.assertRefused(errno.EINVAL, asking.write, asking.open_for_writing(other), 0, 1, 0)
+        observer = self.server.client()
+        self.assertRefused(errno.EINVAL, observer.write, observer.open_for_writing(other), 0, 1, 0)
         client.sync(file)
         self.assertHolds(other, data)
 
-    def test_somebody_elses_file(self):
+    def test_file_of_another_client(self):
         client = self.server.client(MIB)
         other = self.good.open_for_writing(self.data_file(1000)[0])
         self.assertRefused(errno.EBADF, client.write, other, 0, 1, 0)
@@ -226,7 +225,7 @@ class Hostile(jobtest.SharedJob):
     def test_overlapping_reads(self):
         client = self.server.client(8 * MIB)
         file = client.open(self.path)
-        with jobtest.stopped(max(self.server.rank_pids_by_rank().items())[1]):  # or it would be done
+        with jobtest.stopped(max(self.server.rank_pids_by_rank().items())[1]):  # keeps them pending
             tags = [client.start_read(file, 0, 5_000_000, 0),
                     client.start_read(file, 0, 10, 4_999_999),
                     client.start_read(file, 0, 10, 5_000_000)]
@@ -238,15 +237,16 @@ class Hostile(jobtest.SharedJob):
     def test_too_many_in_flight(self):
         client = self.server.client(8 * MIB)
         file = client.open(self.path)
-        raw = b"".join(jobclient.packet(READ, struct.pack("<IQQQ", file, 0, 100_000, i * 100_000 % (4 * MIB)),
-                                        tag=i) for i in range(400))
+        raw = b"".join(jobclient.packet(
+            READ, struct.pack("<IQQQ", file, 0, 100_000, i * 100_000 % (4 * MIB)), tag=i)
+                       for i in range(400))
         client.socket.sendall(raw)
         codes = {jobclient.code_of(client.receive())[0] for i in range(400)}
         self.assertLessEqual(codes, {0, errno.EAGAIN, errno.EBUSY})
         self.assertIn(0, codes)
 
     def test_too_many_writes_in_flight(self):
-        """What is refused is not written, the rest is."""
+        """A refused write is not done; all others are."""
         client = self.server.client(8 * MIB)
         path = self.write("data", b"")
         file = client.open_for_writing(path)
@@ -273,7 +273,7 @@ class Hostile(jobtest.SharedJob):
         self.assertRefused(errno.EMFILE, client.open, self.path)
 
     def test_too_many_containers(self):
-        """Each takes descriptors of the ranks: before these are all gone, one more is refused."""
+        """Each container needs descriptors in the ranks: one too many is refused before."""
         with FewDescriptors(2) as job:
             clients = [job.client(MIB), job.client(MIB)]
             opened = [clients[0].open(self.path)]
@@ -304,7 +304,7 @@ class Hostile(jobtest.SharedJob):
         self.check()
 
     def test_half_packets(self):
-        """A slow client is served; one that stays silent in the middle harms nobody."""
+        """A slow client is served; one that stops within a packet does not block others."""
         silent = self.greeted()
         silent.socket.sendall(jobclient.packet(READ, bytes(28))[:30])
         slow = self.greeted()
@@ -332,7 +332,7 @@ class Hostile(jobtest.SharedJob):
         self.assertTrue(jobtest.wait_until(lambda: self.windows() == 1))
 
     def test_gone_with_writes_in_flight(self):
-        """They are done with what was in the window, or not; nothing hangs, nothing is kept."""
+        """Pending writes of a closed client finish or not; nothing hangs or leaks."""
         path = self.write("data", b"")
         for _ in range(30 if limetest.STRESS else 6):
             client = jobclient.Client(self.server.path, 64 * MIB)
@@ -349,7 +349,7 @@ class Hostile(jobtest.SharedJob):
         self.assertEqual(limetest.read(path).strip(b"w").strip(b"\0"), b"")
 
     def windows(self):
-        """Windows that rank 0 has mapped."""
+        """The number of windows that rank 0 has mapped."""
         pid = self.good.status()["pid"]
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
             return sum("memfd:jobclient" in line for line in maps)
@@ -368,7 +368,7 @@ class Hostile(jobtest.SharedJob):
             self.assertTrue(jobtest.wait_until(self.is_idle))
 
     def test_descriptors(self):
-        """Too many, or where none belong: closed."""
+        """Unexpected descriptors are closed."""
         pid = self.good.status()["pid"]
         count = len(os.listdir(f"/proc/{pid}/fd"))
         connection = self.greeted()
@@ -381,23 +381,23 @@ class Hostile(jobtest.SharedJob):
             os.close(fd)
 
     def test_many_connections(self):
-        """More than there may be: the surplus is hung up on, and others can come later."""
-        crowd = []
+        """The job hangs up on connections beyond its limit and accepts later ones."""
+        connections = []
         for _ in range(300):
             connection = self.server.connection()
             try:
                 connection.send(HELLO, HELLO_ALONE)
             except OSError:
                 pass
-            crowd.append(connection)
+            connections.append(connection)
         self.check()
         refused = 0
-        for connection in crowd:
+        for connection in connections:
             try:
                 connection.receive()
             except (OSError, EOFError):
                 refused += 1
-        for connection in crowd:
+        for connection in connections:
             connection.close()
         self.assertEqual(refused, 300 - 255)
 
@@ -409,7 +409,7 @@ class Hostile(jobtest.SharedJob):
         self.assertTrue(jobtest.wait_until(is_served))
 
     def test_big_sparse_window(self):
-        """Only what is read into takes memory."""
+        """A read commits memory only for its part of the window."""
         with self.server.client(1 << 38) as client:
             file = client.open(self.path)
             at = (1 << 38) - MIB
@@ -417,7 +417,7 @@ class Hostile(jobtest.SharedJob):
             self.assertTrue(client.window[at:at + MIB] == self.data[:MIB])
             self.assertEqual(mmap.PAGESIZE, 4096)
 
-    def test_no_words_for_a_crowd(self):
+    def test_log_is_limited(self):
         """Broken clients cannot fill the log."""
         before = self.server.stderr().count("\n")
         for _ in range(300):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""limefs-io on two and three hosts: what it reads, what limefs makes of it, and what happens when a
-host, or the way to it, is lost. The hosts are those of tests/lib/hosts.py."""
+"""limefs-io on two and three hosts (tests/lib/hosts.py): reads and writes, mounts with such a job,
+and the loss of a host or of the network."""
 
 import contextlib
 import errno
@@ -32,7 +32,7 @@ TIMEOUT = test_ranks.TIMEOUT  # job_timeout
 
 
 class HostsTestCase(jobtest.TestCase):
-    """All tests of a class have the same hosts, which they leave as they were."""
+    """All tests of a class share the same hosts and restore their state."""
 
     names = ("alpha", "beta", "gamma")
 
@@ -52,12 +52,11 @@ class HostsTestCase(jobtest.TestCase):
         return hosts.Job(self.hosts, where, *options, **kw).start()
 
     def assertNothingLeft(self, timeout=jobtest.END_S, but=()):
-        """Neither processes nor files, on hosts that are still there."""
+        """The remaining hosts have no processes or files of the job."""
         for name in self.names[1:]:
             self.assertTrue(jobtest.wait_until(lambda name=name: not self.hosts.pids(name),
                                                timeout), name)
-            self.assertEqual([file for file in self.hosts.left(name) if file not in but], [],
-                             name)
+            self.assertEqual(set(self.hosts.temporary_files(name)) - set(but), set(), name)
 
 
 class HarmedHostsTestCase(HostsTestCase):
@@ -107,7 +106,7 @@ class Files(HostsTestCase, jobtest.SharedJob):
         client.close_file(file)
 
     def test_whole_files(self):
-        """By ranks spread in several ways; each on its host, and none forgotten."""
+        """Ranks spread in several ways read and write; the status lists each on its host."""
         for where, ranks in [("alpha:1,beta:2", [1, 2]), (None, [2, 2, 1])]:
             with self.subTest(where):
                 path, data = self.data_file(ODD)
@@ -133,7 +132,7 @@ class Files(HostsTestCase, jobtest.SharedJob):
                     self.assertNotIn("limefs-io", job.stderr())
 
     def test_reads_between(self):
-        """Parts of both go both ways at once."""
+        """A client reads one file and writes another at the same time."""
         path, data = self.data_file(20_000_003)
         other, other_data = self.data_file(30_000_000)
         model = bytearray(data)
@@ -152,12 +151,12 @@ class Files(HostsTestCase, jobtest.SharedJob):
             self.assertHolds(path, model)
 
     def test_another_file_there(self):
-        """It is refused, in the words of the host that has another."""
+        """The job refuses the file; the message names the host that has a different one."""
         path, data = self.data_file(9_000_000)
         other, other_data = self.data_file(9_000_000)
         client = self.server.client(16 * MIB)
         reading, writing = client.open, client.open_for_writing
-        for calls, host, mount, code, words in (
+        for calls, host, mount, code, message in (
                 ((reading, writing), "beta", ["--bind", other, path], errno.ESTALE,
                  "not the same file: inode "),
                 ((reading,), "gamma", ["-t", "tmpfs", "none", os.path.dirname(path)], errno.ENOENT,
@@ -167,14 +166,14 @@ class Files(HostsTestCase, jobtest.SharedJob):
             self.hosts.run(host, ["mount", *mount])
             for call in calls:
                 text = self.assertRefused(code, call, path)
-                self.assertIn(f"{host}: {path}: {words}", text)
+                self.assertIn(f"{host}: {path}: {message}", text)
             self.hosts.run(host, ["umount", mount[-1]])
         self.assertReads(client, client.open(path), data, 1, 8_999_999, 0)
         self.assertHolds(path, data)
         self.assertHolds(other, other_data)
 
     def test_error_there(self):
-        """What a rank of another host has met; what it was sent in vain hinders nobody."""
+        """A write error names its host; data that the failed rank got blocks no later write."""
         for where in "alpha:1,beta:1", "alpha:1,gamma:1,beta:1":
             path, model = self.write("data", b""), bytearray()
             job = self.job(where)
@@ -194,7 +193,7 @@ class Files(HostsTestCase, jobtest.SharedJob):
             self.assertEqual(job.stop(), 0, job.stderr())
 
     def test_woken_too_late(self):
-        """It has got its commands, and perhaps its bytes, and does not see the client's window."""
+        """A rank that wakes after the deadline does not write, though it has the command."""
         path, data = self.data_file(16 * MIB)
         job = self.job("alpha:1,beta:1")
         client = job.client(64 * MIB)
@@ -216,7 +215,7 @@ BACKLOG = "1024"
 
 
 def closed(one):
-    """Whether the other end hangs up, without a word."""
+    """Whether the other end hangs up without a reply."""
     try:
         return one.recv(1) == b""
     except ConnectionResetError:
@@ -224,33 +223,33 @@ def closed(one):
 
 
 class DeafJob(hosts.Job):
-    """What its rank on beta sends to an address of rank 0 is lost, without a word."""
+    """All packets from the rank on beta to an address of rank 0 are lost silently."""
 
     def __init__(self, cluster, address, **kw):
         super().__init__(cluster, "alpha:1,beta:1", **kw)
         self.address = address
 
     def command(self):
-        words = super().command()
-        at = words.index(jobtest.IO)
+        command = super().command()
+        at = command.index(jobtest.IO)
         lost = f"ip route del unreachable {self.address}; ip route add {self.address} dev eth0"
         script = f'if [ "$(hostname)" = beta ]; then {lost}; fi; exec "$@"'
-        return [*words[:at], "sh", "-ec", script, "sh", *words[at:]]
+        return [*command[:at], "sh", "-ec", script, "sh", *command[at:]]
 
 
 class Control(HarmedHostsTestCase):
-    """Rank 0's TCP port, which is open until all ranks have come."""
+    """Rank 0's TCP port is open until all ranks have connected."""
 
     names = ("alpha", "beta")
     nowhere = "10.99.78.1"
 
     def job_that_waits(self):
-        """Its ranks on beta try an address first that leads nowhere, for three seconds."""
+        """Its ranks on beta first try an unreachable address, for three seconds."""
         self.hosts.run("alpha", ["sh", "-ec", f"ip addr flush dev br0; ip addr add "
                                  f"{self.nowhere}/32 dev br0; ip link add name br1 type bridge; "
                                  f"ip link set br1 up; ip link set beta master br1; ip addr add "
                                  f"{self.hosts.address('alpha')}/24 dev br1"])
-        # Open MPI 5's daemon tries all addresses, whatever it is told: that one is silent later.
+        # Open MPI 5's daemon tries all addresses despite this setting; the address then times out.
         self.hosts.run("beta", ["sh", "-ec", f"ip route add unreachable {self.nowhere}; ip neigh "
                                 f"add {self.nowhere} lladdr 02:00:00:00:00:99 dev eth0"])
         net = hosts.PREFIX + ".0/24"
@@ -258,7 +257,7 @@ class Control(HarmedHostsTestCase):
             "OMPI_MCA_oob_tcp_if_include": net, "OMPI_MCA_btl_tcp_if_include": net}).launch()
 
     def control_port(self, job):
-        """By how many may wait at it; MPI's ports differ."""
+        """Finds the port by its backlog, which differs from that of MPI's ports."""
         def found():
             self.assertIsNone(job.process.poll(), job.stderr())
             listed = self.hosts.run("alpha", ["ss", "-Hltn"]).stdout.decode().splitlines()
@@ -267,8 +266,8 @@ class Control(HarmedHostsTestCase):
         self.assertTrue(jobtest.wait_until(found, jobtest.START_S), job.stderr())
         return int(found()[0])
 
-    def stranger(self, port):
-        """On beta."""
+    def unauthenticated(self, port):
+        """Connects to rank 0 from beta."""
         with open(self.hosts.enter("beta")[1].partition("=")[2], "rb") as there, \
                 open("/proc/self/ns/net", "rb") as here:
             hosts._libc("setns", there.fileno(), 0)
@@ -278,8 +277,8 @@ class Control(HarmedHostsTestCase):
             finally:
                 hosts._libc("setns", here.fileno(), 0)
 
-    def test_strangers(self):
-        """They come before the ranks: dropped, and the job starts and serves as if nothing were."""
+    def test_unauthenticated(self):
+        """Rank 0 drops unauthenticated connections, and the job starts and serves normally."""
         job = self.job_that_waits()
         port, dice = self.control_port(job), random.Random(3)
         with jobtest.stopped(job.pids_on("beta")[0]):
@@ -289,10 +288,10 @@ class Control(HarmedHostsTestCase):
                           jobclient.packet(jobclient.HELLO, bytes(8)),
                           jobclient.packet(jobclient.STOP), jobclient.packet(JOIN, flags=1),
                           b"GET / HTTP/1.0\r\n\r\n" + bytes(30), dice.randbytes(5000)]:
-                with self.stranger(port) as one:
+                with self.unauthenticated(port) as one:
                     one.sendall(wrong)
                     self.assertTrue(closed(one), wrong[:40])
-            silent = [self.stranger(port) for _ in range(50)]
+            silent = [self.unauthenticated(port) for _ in range(50)]
             with contextlib.suppress(OSError):
                 silent[0].sendall(jobclient.packet(JOIN, bytes(36))[:30])
             self.assertFalse(select.select([job.process.stdout], [], [], 0)[0], "ready too early")
@@ -301,44 +300,44 @@ class Control(HarmedHostsTestCase):
         client = job.client(16 * MIB)
         self.assertReads(client, client.open(path), data, 1, 9_000_000, 1)
         with self.assertRaises(ConnectionRefusedError):
-            self.stranger(port)
+            self.unauthenticated(port)
         for one in silent:
-            self.assertTrue(closed(one), "a stranger was kept")
+            self.assertTrue(closed(one), "an unauthenticated connection is open")
             one.close()
         self.assertReads(client, client.open(path), data, 5, 9_000_000, 1)
         self.assertEqual(job.stop(), 0)
         self.assertNotIn("limefs-io", job.stderr())  # Open MPI may warn of setpgid
 
     def rank_0(self, job):
-        """Its process."""
+        """The process of rank 0."""
         there = job.pids_on("beta")
         return next(pid for pid in job.rank_pids() if pid not in there)
 
-    def test_crowd(self):
-        """However many strangers come and stay, rank 0 keeps only some, and the ranks get in."""
+    def test_many_unauthenticated(self):
+        """Rank 0 keeps a limited number of unauthenticated connections, and the ranks get in."""
         job = self.job_that_waits()
         port = self.control_port(job)
         pid = self.rank_0(job)
         before = len(os.listdir(f"/proc/{pid}/fd"))
         with jobtest.stopped(job.pids_on("beta")[0]):
-            crowd = [self.stranger(port) for _ in range(300)]
-            self.assertTrue(closed(crowd[230]))
+            connections = [self.unauthenticated(port) for _ in range(300)]
+            self.assertTrue(closed(connections[230]))
             self.assertLess(len(os.listdir(f"/proc/{pid}/fd")), before + 64 + 10)
         self.assertTrue(select.select([job.process.stdout], [], [], jobtest.START_S)[0])
         self.assertEqual(job.process.stdout.readline(), b"ready\n")
-        for one in crowd:
+        for one in connections:
             self.assertTrue(closed(one))
             one.close()
         self.assertEqual(job.stop(), 0)
 
     def test_no_descriptor_left(self):
-        """Rank 0 waits for one without turning in circles; then all come."""
+        """Rank 0 waits for a free descriptor without spinning; then all ranks connect."""
         job = self.job_that_waits()
         port = self.control_port(job)
         pid = self.rank_0(job)
         limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, limits[1]))
-        with self.stranger(port):
+        with self.unauthenticated(port):
             before = jobtest.cpu_seconds([pid])
             time.sleep(2)
             self.assertLess(jobtest.cpu_seconds([pid]) - before, 0.4)
@@ -349,7 +348,7 @@ class Control(HarmedHostsTestCase):
 
 @contextlib.contextmanager
 def tmpfs(case, directory, host=None):
-    """Of one name on two hosts, each with inodes 1, 2, 3 ... of its own; None: the first one."""
+    """Mounts a tmpfs on a host (default: the first); each tmpfs has inodes 1, 2, 3 ..."""
     run = limetest.run if host is None else lambda command, check: case.hosts.run(host, command)
     run(["mount", "-t", "tmpfs", "none", directory], check=True)
     try:
@@ -359,7 +358,7 @@ def tmpfs(case, directory, host=None):
 
 
 class Names(HostsTestCase, jobtest.SharedJob):
-    """Ranks elsewhere go by the name, and have to find the client's file."""
+    """Ranks on other hosts open the client's file by its name and must verify it."""
 
     names = ("alpha", "beta")
 
@@ -388,14 +387,14 @@ class Names(HostsTestCase, jobtest.SharedJob):
         self.assertReads(self.client, reading, self.data, 0, 5 * MIB, 0)
         self.client.close_file(reading)
 
-    def refused(self, code, words, path, **kw):
+    def refused(self, code, message, path, **kw):
         for call in self.client.open, self.client.open_for_writing:
             text = self.assertRefused(code, call, path, **kw)
-            self.assertIn(f"beta: {path}: {words}", text)
+            self.assertIn(f"beta: {path}: {message}", text)
 
     def test_links(self):
-        """None is followed below the root, though it leads to the very file; those of the root are
-        the administrator's."""
+        """No rank follows a link below the root, though it leads to the same file; links in the
+        root belong to the administrator."""
         root = len(self.root)
         os.link(self.path, os.path.join(self.root, "same"))
         link = os.path.join(self.tempdir(), "link")
@@ -414,34 +413,33 @@ class Names(HostsTestCase, jobtest.SharedJob):
         self.works(self.path, root=root)
 
     def test_out_of_the_root(self):
-        path = os.path.join(self.directory, "..", "b", "..", "..", "..", os.path.basename(self.root),
-                            "a", "b", "data")
+        path = os.path.join(self.directory, "..", "b", "..", "..", "..",
+                            os.path.basename(self.root), "a", "b", "data")
         self.refused(errno.EXDEV, "open: ", path, root=len(self.directory))
 
     def test_fifo(self):
-        """It is not opened: nothing waits for a writer."""
+        """A rank does not open a FIFO, so it waits for no writer."""
         self.hosts.run("beta", ["mount", "-t", "tmpfs", "none", self.directory])
         self.hosts.run("beta", ["mkfifo", self.path])
         self.refused(errno.ESTALE, "not the same file: ", self.path, root=len(self.root))
         self.hosts.run("beta", ["umount", self.directory])
 
     def make_there(self, uid, mode):
-        """On beta, with the same inode number, size and mtime as here."""
-        there = (f"truncate -s 1000 {self.path}; chown {uid} {self.path}; chmod {mode:o} {self.path};"
-                 f"touch -d @1000000000 {self.path}")
-        self.hosts.run("beta", ["sh", "-ec", there])
+        """Creates the file on beta, with the same inode number, size and mtime as here."""
+        script = 'truncate -s 1000 "$3"; chown $1 "$3"; chmod $2 "$3"; touch -d @1000000000 "$3"'
+        self.hosts.run("beta", ["sh", "-ec", script, "sh", str(uid), f"{mode:o}", self.path])
 
     def test_forged(self):
-        """Another user's file of the same number, size and time; and one in which nothing but the
-        time of the last change tells."""
+        """The job refuses another user's file with the same inode number, size and time, and one
+        that differs only in ctime."""
         with tmpfs(self, self.directory), tmpfs(self, self.directory, "beta"):
             limetest.put(self.path, bytes(1000))
             os.chmod(self.path, 0o600)
             os.utime(self.path, (1e9, 1e9))
-            for uid, mode, words in [(65534, 0o600, "uid 65534, not 0"),
-                                     (0, 0o644, "mode 0100644, not 0100600")]:
+            for uid, mode, message in [(65534, 0o600, "uid 65534, not 0"),
+                                       (0, 0o644, "mode 0100644, not 0100600")]:
                 self.make_there(uid, mode)
-                self.refused(errno.ESTALE, f"not the same file: {words}", self.path)
+                self.refused(errno.ESTALE, f"not the same file: {message}", self.path)
             self.make_there(0, 0o600)
             text = self.assertRefused(errno.ESTALE, self.client.open, self.path)
             self.assertIn(f"beta: {self.path}: not the same file: ctime ", text)
@@ -450,7 +448,7 @@ class Names(HostsTestCase, jobtest.SharedJob):
 
 class Lost(HarmedHostsTestCase):
     def test_lost(self):
-        """A host in the middle of writes: the client is hung up on, and the job ends."""
+        """A host fails during writes: the job hangs up on the client and ends."""
         path = self.write("data", b"")
         job = self.job("alpha:1,beta:1,gamma:1")
         client = job.client(64 * MIB)
@@ -460,27 +458,27 @@ class Lost(HarmedHostsTestCase):
         for i in range(4):
             client.start_write(file, i * 16 * MIB, 16 * MIB, i * 16 * MIB)
         self.assertEqual(job.client().status()["writes_in_flight"], 4)
-        self.hosts.off("beta")
+        self.hosts.power_off("beta")
         self.assertTrue(client.is_dropped())
         self.assertTrue(jobtest.wait_until(
             lambda: not any(jobtest.is_alive(rank) for rank in ranks)), job.stderr())
         self.assertFalse(os.path.lexists(job.path))
 
     def test_host_off(self):
-        """The job ends everywhere, and says who was lost: it, or MPI if that is quicker. (mpirun
+        """The job ends everywhere and reports the lost rank, or MPI reports it first. (mpirun
         itself sometimes stays, having lost its daemon.)"""
         job = self.job("alpha:1,beta:1,gamma:1")
         ranks = job.rank_pids()
-        self.hosts.off("gamma")
+        self.hosts.power_off("gamma")
         self.assertTrue(jobtest.wait_until(
             lambda: not any(jobtest.is_alive(pid) for pid in ranks)), job.stderr())
-        told = re.compile(r"rank 2 on gamma has ended|on node gamma")
-        self.assertTrue(jobtest.wait_until(lambda: told.search(job.stderr())), job.stderr())
+        lost = re.compile(r"rank 2 on gamma has ended|on node gamma")
+        self.assertTrue(jobtest.wait_until(lambda: lost.search(job.stderr())), job.stderr())
         self.assertFalse(os.path.lexists(job.path))
 
     @unittest.skipUnless(limetest.STRESS, "takes half a minute")
     def test_link_down_while_idle(self):
-        """Nobody says anything, and both sides notice."""
+        """Without traffic, both sides detect the lost link."""
         job = self.job("alpha:1,beta:1,gamma:1")
         there = job.pids_on("gamma")
         self.hosts.link("gamma", "down")
@@ -512,7 +510,7 @@ class Idle(HostsTestCase):
 
 
 class Mount(limetest.Mount):
-    """In the first host; in the foreground, so that words() are what it says."""
+    """A mount in the first host, in the foreground; messages() returns its stderr."""
 
     def __init__(self, cluster, source, opts, **kw):
         super().__init__(source, opts=opts, args=["-f"], env=mpitest.environment(),
@@ -536,7 +534,7 @@ class Mount(limetest.Mount):
             raise AssertionError(f"{self.directories()} were left")
 
     def directories(self):
-        """What its job has in the first host's memory."""
+        """The mount's job directories in the first host's shared memory."""
         return [name for name in os.listdir("/dev/shm")
                 if name.startswith(f"limefs-{self.process.pid}-")]
 
@@ -544,7 +542,7 @@ class Mount(limetest.Mount):
         super()._give_up()
         self.process.wait(10)
 
-    def words(self):
+    def messages(self):
         with open(self._log, encoding="utf-8", errors="replace") as file:
             return file.read()
 
@@ -559,7 +557,7 @@ class MountTestCase(HostsTestCase, test_ranks.TestCase):
         test_ranks.TestCase.setUp(self)
 
     def mount(self, where, *options):
-        """With a job of its own on those hosts: as many ranks as these have slots."""
+        """Mounts with a job on those hosts, with as many ranks as slots."""
         ranks = sum(int(host.partition(":")[2]) for host in where.split(","))
         command = " ".join(self.hosts.mpirun(where)).replace(",", "\\,")
         return self.mount_with(f"ranks={ranks}", f"mpirun={command}", *options)
@@ -569,7 +567,7 @@ class MountTestCase(HostsTestCase, test_ranks.TestCase):
             f"job_timeout={self.timeout}", "extent=4M", "window=32M", "forward_from=1M", *options])
 
     def read(self, mount, i, pause=0.0):
-        """Not out of the kernel's cache."""
+        """Reads the record past the kernel's cache."""
         with open(mount.join(f"data-{i}"), "rb", buffering=0) as file:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             got = bytearray()
@@ -607,7 +605,7 @@ class Mounts(MountTestCase):
             self.assertNothingLeft()
 
     def test_what_the_mount_has_written(self):
-        """Comes from all hosts once it is synced; and until then, right as well."""
+        """Data written by the mount is forwarded to all hosts after a sync, and correct before."""
         with self.mount("alpha:1,beta:1,gamma:1", "rw") as mount:
             for turn in range(3):
                 self.comes_back(mount)
@@ -621,11 +619,12 @@ class Mounts(MountTestCase):
         self.assertNothingLeft()
 
     def test_another_container_there(self):
-        """Refused, read locally, and the host named, once."""
+        """The job refuses the file, the mount reads locally and reports the host once."""
         other = self.write("other", b"x" * os.path.getsize(self.container))
-        for harm, words in [(["mount", "--bind", other, self.container],
-                             "not the same file: inode "),
-                            (["mount", "-t", "tmpfs", "none", self.directory], "open: No such file")]:
+        for harm, message in [(["mount", "--bind", other, self.container],
+                               "not the same file: inode "),
+                              (["mount", "-t", "tmpfs", "none", self.directory],
+                               "open: No such file")]:
             with self.mount("alpha:1,beta:1,gamma:1") as mount:
                 test_ranks.serving(mount)
                 self.hosts.run("beta", harm)
@@ -633,17 +632,17 @@ class Mounts(MountTestCase):
                 seen = test_ranks.stats(mount)
                 self.assertEqual(seen["forwarded_bytes"], 0)
                 self.assertGreaterEqual(seen["local_bytes"], n // 2)
-                said = [line for line in mount.words().splitlines() if "beta" in line]
-                self.assertEqual(len(said), 1, mount.words())
-                self.assertIn(f"job: open: beta: {self.container}: {words}", said[0])
-                self.assertIn("read locally", said[0])
+                found = [line for line in mount.messages().splitlines() if "beta" in line]
+                self.assertEqual(len(found), 1, mount.messages())
+                self.assertIn(f"job: open: beta: {self.container}: {message}", found[0])
+                self.assertIn("read locally", found[0])
             self.hosts.run("beta", ["umount", harm[-1]])
         self.assertNothingLeft()
 
 
 class Faults(MountTestCase, HarmedHostsTestCase):
     def harmed(self, mount, harm):
-        """`harm` comes while a record is read; how long the reader took."""
+        """Calls `harm` while a record is read; the read must end in time."""
         test_ranks.serving(mount)
         timer = threading.Timer(random.Random().random() * 0.2, harm)
         timer.start()
@@ -655,7 +654,7 @@ class Faults(MountTestCase, HarmedHostsTestCase):
         self.assertLess(took, (TIMEOUT + 5) * limetest.SLOWNESS)
 
     def there(self, program):
-        """Its processes on the other host."""
+        """The program's processes on the other host."""
         found = []
         for pid in self.hosts.pids("beta"):
             with contextlib.suppress(OSError):
@@ -667,19 +666,19 @@ class Faults(MountTestCase, HarmedHostsTestCase):
         return lambda: os.kill(self.there(program)[0], signal.SIGKILL)
 
     def test_killed(self):
-        """A rank on the other host, mpirun's daemon there."""
-        daemon = "prted" if shutil.which("prted") else "orted"  # from Open MPI 5 on
+        """A rank on the other host is killed, or mpirun's daemon there."""
+        daemon = "prted" if shutil.which("prted") else "orted"  # Open MPI 5 has prted
         for program in "limefs-io", daemon:
             for _ in range(10 if limetest.STRESS else 1):
                 with self.subTest(program), self.mount("alpha:1,beta:2") as mount:
                     self.harmed(mount, self.kill(program))
                     self.comes_back(mount)
                     self.assertGreater(test_ranks.stats(mount)["job"]["connections"], 1)
-                # Of a daemon that is killed, Open MPI's own directory stays.
+                # A killed daemon leaves Open MPI's directory.
                 self.assertNothingLeft(but=["ompi.beta.0"] if program == daemon else [])
 
     def test_link_down(self):
-        """Nobody is told. The daemon notices by job_timeout, the ranks there by and by."""
+        """The link fails silently: the mount notices by job_timeout, the ranks there later."""
         with self.mount("alpha:1,beta:2") as mount:
             test_ranks.serving(mount)
             ranks = self.there("limefs-io")
@@ -698,7 +697,7 @@ class Faults(MountTestCase, HarmedHostsTestCase):
 
     def test_power_off(self):
         with self.mount("alpha:1,beta:2") as mount:
-            self.harmed(mount, lambda: self.hosts.off("beta"))
+            self.harmed(mount, lambda: self.hosts.power_off("beta"))
 
 
 if __name__ == "__main__":

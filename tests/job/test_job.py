@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""limefs-io: what it reads, what it says, how it ends."""
+"""limefs-io: reads and writes, its commands, its socket, and its end."""
 
 import contextlib
 import ctypes
@@ -26,7 +26,7 @@ from jobtest import MIB, ODD, ODD_RANGES
 
 
 def dirty_pages(path):
-    """Of the page cache, not written to the disk yet; 0 where the kernel does not tell."""
+    """Dirty pages of the file in the page cache; 0 if the kernel cannot report them."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open(path, "rb") as file:
         counts = (ctypes.c_uint64 * 5)()
@@ -49,7 +49,7 @@ class Reading(jobtest.SharedJob):
                 client.close()
 
     def test_not_in_memory(self):
-        """Direct reads, and what they leave to others at both ends."""
+        """Direct reads, and their unaligned ends, return the file's bytes."""
         path, data = self.data_file(30_000_001)
         job = self.job(2, "--stripe", "64K")
         client = job.client(32 * MIB)
@@ -69,7 +69,7 @@ class Reading(jobtest.SharedJob):
         self.reads_at_random(client, client.open(path), data, 64, 5)
 
     def test_two_clients(self):
-        """Each its window; the file they share is open once."""
+        """Each client has its own window; the shared file is open once."""
         one, one_data = self.data_file(9_000_000, "one")
         two, two_data = self.data_file(8_000_000, "two")
         a, b = self.server.client(16 * MIB), self.server.client(16 * MIB)
@@ -106,7 +106,7 @@ class Reading(jobtest.SharedJob):
         self.assertRefused(errno.EBADF, client.close_file, file)
 
     def test_cut_short(self):
-        """A file that became shorter: an error with words, never fewer bytes."""
+        """A read beyond a truncated file's end is an error with a message, never a short read."""
         path, data = self.data_file()
         client = self.server.client(16 * MIB)
         file = client.open(path)
@@ -134,8 +134,8 @@ class Reading(jobtest.SharedJob):
         client = job.client(16 * MIB)
         self.assertReads(client, client.open(path), data, 1, 9_000_000, 1)
 
-    def test_nothing_beside_the_container(self):
-        """Nor in memory, under a name that others could foresee."""
+    def test_no_other_files(self):
+        """The job creates no file next to the container, and no named semaphore in memory."""
         path, data = self.data_file()
         client, model = self.server.client(16 * MIB), bytearray(data)
         self.assertReads(client, client.open(path), data, 0, 1000, 0)
@@ -177,7 +177,7 @@ class Writing(jobtest.SharedJob):
         self.assertHolds(path, model)
 
     def test_growing(self):
-        """From nothing, in order or not, with a hole."""
+        """Writes in any order extend an empty file, with a hole."""
         path, model = self.write("data", b""), bytearray()
         client = self.server.client(32 * MIB)
         file = client.open_for_writing(path)
@@ -187,7 +187,7 @@ class Writing(jobtest.SharedJob):
             self.assertHolds(path, model)
 
     def test_many_in_flight(self):
-        """Neighbours in any order, whose ends share blocks and pages."""
+        """Adjacent writes, in any order, share blocks and pages at their ends."""
         path, data = self.data_file(40_000_000)
         model = bytearray(data)
         client = self.server.client(64 * MIB)
@@ -206,7 +206,7 @@ class Writing(jobtest.SharedJob):
             self.assertHolds(path, model)
 
     def test_congruent_in_flight(self):
-        """A stream of extents with odd ends, as a record makes them: direct, and its ends not."""
+        """A record's stream of extents with odd ends: direct writes, and buffered ends."""
         path, model = self.write("data", b"x" * 777), bytearray(b"x" * 777)
         client = self.server.client(64 * MIB)
         file = client.open_for_writing(path)
@@ -239,7 +239,7 @@ class Writing(jobtest.SharedJob):
         self.assertHolds(path, model)
 
     def test_read_and_write(self):
-        """They are two files, each for one thing; what is written can be read."""
+        """A file open for reading and for writing has two numbers; reads see the writes."""
         path, data = self.data_file()
         model = bytearray(data)
         client = self.server.client(32 * MIB)
@@ -253,7 +253,7 @@ class Writing(jobtest.SharedJob):
         self.assertEqual(client.status()["open_file_count"], 2)
 
     def test_sync(self):
-        """What lay in the page cache is on the disk."""
+        """SYNC writes dirty pages to the disk."""
         path, model = self.write("data", b""), bytearray()
         client = self.server.client(8 * MIB)
         file = client.open_for_writing(path)
@@ -304,18 +304,18 @@ class WritingFails(jobtest.SharedJob):
         self.assertReads(client, client.open(path), b"precious", 0, 8, 0)
 
     def test_replaced(self):
-        """What is open stays what it was, also when its name has gone."""
+        """An open file stays the same after a rename over its name."""
         path, data = self.data_file(100_000)
         model = bytearray(data)
         client = self.server.client(MIB)
         old, before = client.open_for_writing(path), os.stat(path)
-        with open(path, "rb") as kept:
+        with open(path, "rb") as first:
             other, other_data = self.data_file(100_000)
             os.rename(other, path)
             self.assertRefused(errno.ESTALE, client.open_for_writing, path, inode=before.st_ino)
             self.write_all(client, old, model, 5, 200_000, 0)
             client.sync(old)
-            self.assertTrue(kept.read() == model)
+            self.assertTrue(first.read() == model)
             client.close_file(old)
         self.assertHolds(path, other_data)
         new, model = client.open_for_writing(path), bytearray(other_data)
@@ -323,7 +323,7 @@ class WritingFails(jobtest.SharedJob):
         self.assertHolds(path, model)
 
     def test_disk_full(self):
-        """The errno and where, from the rank that met it; what fits is written, also later."""
+        """The error has errno, rank and offset; writes that fit succeed, also later."""
         directory = self.tmpfs("-o", "size=8M")
         path = os.path.join(directory, "data")
         open(path, "wb").close()
@@ -342,7 +342,7 @@ class WritingFails(jobtest.SharedJob):
         self.assertHolds(path, model)
 
     def test_limit_of_one_rank(self):
-        """Neither is it killed by the signal, nor do the others notice."""
+        """The rank survives SIGXFSZ, and the other rank continues."""
         path, data = self.data_file(100)
         job = self.job(2)
         jobtest.limit_files([job.rank_pids_by_rank()[1]], 9 * MIB)
@@ -357,8 +357,8 @@ class WritingFails(jobtest.SharedJob):
         self.assertEqual(job.stop(), 0)
 
     def failing_disk(self):
-        """A file system, and a function that makes its disk fail (ENOSPC, which loop devices pass on)
-        wherever it is not written yet."""
+        """Returns a directory on a loop device and a function that makes all its unwritten blocks
+        fail with ENOSPC."""
         below, directory = self.tmpfs("-o", "size=16M"), self.tempdir()
         disk = os.path.join(below, "disk")
         with open(disk, "wb") as file:
@@ -376,8 +376,8 @@ class WritingFails(jobtest.SharedJob):
         return directory, fail
 
     def test_disk_fails(self):
-        """What goes to the disk at once fails at once, what lies in memory when it is synced: for
-        each who may have written it, and once."""
+        """A direct write fails at once; a buffered one fails at the next sync, once for each client
+        that may have written."""
         directory, fail = self.failing_disk()
         path, model = os.path.join(directory, "data"), bytearray()
         open(path, "wb").close()
@@ -399,12 +399,12 @@ class WritingFails(jobtest.SharedJob):
         self.assertRefused(errno.ENOSPC, clients[2].sync, file)
         text = self.assertRefused(errno.ENOSPC, clients[0].write, file, 4 * MIB, 4 * MIB, 0)
         self.assertIn(f"{path}: write at ", text)
-        with open(path, "rb") as kept:
-            self.assertTrue(kept.read(100_000) == model)
+        with open(path, "rb") as file:
+            self.assertTrue(file.read(100_000) == model)
         self.assertEqual(job.stop(), 0)
 
     def test_rank_killed(self):
-        """The connection ends, soon, and so does the job; nothing stays."""
+        """A killed rank soon ends the connection and the job; nothing is left."""
         for victim in range(3):
             path, _data = self.data_file(100)
             job = self.job(3)
@@ -422,16 +422,16 @@ class WritingFails(jobtest.SharedJob):
             self.assertEqual(os.listdir(os.path.dirname(path)), ["data"])
 
     def test_stopped(self):
-        """No reply while a rank is stopped; afterwards, all is written as it was asked."""
+        """Requests wait while a rank is stopped; afterwards, all writes are done correctly."""
         path, model = self.write("data", b""), bytearray()
         job = self.server
-        client, asking = job.client(32 * MIB), job.client()
+        client, observer = job.client(32 * MIB), job.client()
         file = client.open_for_writing(path)
         with jobtest.stopped(job.rank_pids_by_rank()[2]):
             tags = [self.start_write(client, file, model, i * 8 * MIB, 8 * MIB, i * 8 * MIB)
                     for i in range(4)]
             tags.append(client.start_sync(file))
-            self.assertEqual(asking.status()["writes_in_flight"], 4)
+            self.assertEqual(observer.status()["writes_in_flight"], 4)
             client.socket.settimeout(0.3)
             with self.assertRaises(socket.timeout):
                 client.receive()
@@ -440,9 +440,9 @@ class WritingFails(jobtest.SharedJob):
             client.finish(tag)
         self.assertHolds(path, model)
 
-    def test_gone_before_it_was_heard(self):
-        """What lies in a connection that was closed is not obeyed: so a SYNC of the next one comes
-        after all that was asked before."""
+    def test_closed_with_pending_packets(self):
+        """Rank 0 ignores requests of a closed connection: a SYNC of the next client comes after
+        all earlier requests."""
         path, data = self.data_file(20_000_000)
         job = self.server
         client = job.client(32 * MIB)
@@ -460,15 +460,15 @@ class WritingFails(jobtest.SharedJob):
         self.assertHolds(path, data)
         self.assertEqual(other.status()["bytes_written"], before)
 
-    def test_taken_back(self):
-        """A rank that was stopped writes nothing of what its client has taken back meanwhile, or
-        that should have been done by now."""
+    def test_canceled(self):
+        """A rank that was stopped does not write what its client has canceled or what is past its
+        deadline."""
         path, data = self.data_file(16 * MIB)
         job = self.server
         pids = job.rank_pids_by_rank()
         client, fence = job.client(32 * MIB), 32 * MIB - 4
         file = client.open_for_writing(path)
-        for victims, most in (([0], 0), ([1, 2], 8 * MIB)):  # rank 0 takes the packets, and its part
+        for victims, most in (([0], 0), ([1, 2], 8 * MIB)):  # rank 0 reads packets and writes, too
             with contextlib.ExitStack() as stack:
                 for rank in victims:
                     stack.enter_context(jobtest.stopped(pids[rank]))
@@ -492,7 +492,7 @@ class WritingFails(jobtest.SharedJob):
         client.write(file, 0, 1000, 0, fence=fence, until=int((time.time() + 60) * 1e9))
         self.assertHolds(path, model)
 
-    def test_wrong_gates(self):
+    def test_wrong_fences(self):
         path, _ = self.data_file(1000)
         client = self.server.client(MIB)
         file = client.open_for_writing(path)
@@ -502,7 +502,7 @@ class WritingFails(jobtest.SharedJob):
         client.write(file, 0, 10, 0, until=2**64 - 1)
 
     def test_gone_while_stopped(self):
-        """The writes of who has gone are done; a SYNC of somebody else comes after them."""
+        """Writes of a closed client are done; another client's SYNC comes after them."""
         path, model = self.write("data", b""), bytearray()
         job = self.server
         client, other = job.client(32 * MIB), job.client(MIB)
@@ -533,19 +533,20 @@ class Commands(jobtest.TestCase):
             self.assertEqual((status["in_flight"], status["writes_in_flight"]), (1, 1))
         client.write_done(tag)
         client.sync(writing)
-        for words in itertools.permutations(["--status", "--json", job.path]):
-            status = json.loads(self.run_ok([jobtest.IO, *words]))
+        for args in itertools.permutations(["--status", "--json", job.path]):
+            status = json.loads(self.run_ok([jobtest.IO, *args]))
         self.run_ok([jobtest.IO, "--status=" + job.path, "--json"])
         self.assertEqual(status["ranks"], 3)
         self.assertEqual(status["hosts"][0]["ranks"], [0, 1, 2])
-        for name, value in (("bytes_read", 1_000_000), ("bytes_written", 4_000_000), ("requests", 3),
-                            ("in_flight", 0), ("writes_in_flight", 0), ("syncs", 1), ("errors", 0)):
+        for name, value in (("bytes_read", 1_000_000), ("bytes_written", 4_000_000), ("syncs", 1),
+                            ("requests", 3), ("in_flight", 0), ("writes_in_flight", 0),
+                            ("errors", 0)):
             self.assertEqual(status[name], value, name)
         self.assertEqual(set(status["open_files"]), {path})
         self.assertIn(status["pid"], job.rank_pids())
         text = self.run_ok([jobtest.IO, "--status", job.path]).decode()
-        for words in ("1000000 bytes", "4000000 bytes, 0.004 GB, 0 writes in flight, 1 syncs", path):
-            self.assertIn(words, text)
+        for part in ("1000000 bytes", "4000000 bytes, 0.004 GB, 0 writes in flight, 1 syncs", path):
+            self.assertIn(part, text)
         for args in (["--status", job.path], ["--status", job.path, "--json"], ["--help"]):
             with open("/dev/full", "wb") as full:
                 done = limetest.run([jobtest.IO, *args], stdout=full)
@@ -561,14 +562,14 @@ class Commands(jobtest.TestCase):
         self.assertGone(job)
         self.assertEqual((job.process.wait(), job.stderr()), (0, ""))
 
-    def test_nobody_there(self):
+    def test_no_job_at_the_path(self):
         path = os.path.join(self.tempdir(), "job")
         for action in "--stop", "--status":
             done = limetest.run([jobtest.IO, action, path])
             self.assertEqual((done.returncode, done.stdout), (1, b""))
             self.assertIn(b"no job is running there", done.stderr)
 
-    def test_what_listens_is_no_job(self):
+    def test_another_program_listens(self):
         path = os.path.join(self.tempdir(), "job")
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(path)
@@ -585,7 +586,7 @@ class Commands(jobtest.TestCase):
         self.assertIn(b"not a limefs-io", done.stderr)
 
     def test_called_wrongly(self):
-        """The message names the option, where it can; None: whatever it is."""
+        """The message names the option, where it can; None: any message."""
         for args, message in (
                 (["--foo", "a"], "unknown option '--foo'"), (["-x"], "unknown option '-x'"),
                 (["--foo=1"], "unknown option '--foo'"),
@@ -651,7 +652,7 @@ class Socket(jobtest.SharedJob):
             self.assertEqual(file.read(), b"precious")
 
     def test_directory_locked_by_another_user(self):
-        """As /tmp may be for ever: the job goes on without the lock."""
+        """Another user may lock /tmp for ever: the job continues without the lock."""
         directory = self.tempdir()
         os.chmod(directory, 0o755)
         program = ("import fcntl, os, sys; os.geteuid() or os.setuid(65534); "
@@ -665,8 +666,8 @@ class Socket(jobtest.SharedJob):
             self.assertEqual(job.stop(), 0)
             holder.stdin.close()
 
-    def test_somebody_elses_stays(self):
-        """A socket that took the place of the job's own is not the job's to remove."""
+    def test_replaced_socket_stays(self):
+        """The job does not remove another socket at its path."""
         job = self.job(1)
         os.rename(job.path, job.path + ".old")
         with socket.socket(socket.AF_UNIX) as other:
@@ -691,7 +692,7 @@ class Socket(jobtest.SharedJob):
 
 class Ending(jobtest.TestCase):
     def use(self, job):
-        """Reads and writes all the time, until the job ends."""
+        """Reads and writes in a thread until the job ends."""
         path, _data = self.data_file(30_000_000)
         client = job.client(128 * MIB)
         file, out = client.open(path), client.open_for_writing(self.write("out", b""))
@@ -714,7 +715,7 @@ class Ending(jobtest.TestCase):
         time.sleep(0.2)
 
     def segments(self, job):
-        """MPI's shared memory: from /proc, because others have theirs in /dev/shm, too."""
+        """MPI's shared memory, from /proc: /dev/shm also has that of other programs."""
         found = set()
         for pid in job.rank_pids():
             with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as maps:
@@ -723,13 +724,13 @@ class Ending(jobtest.TestCase):
         return found
 
     def close_lifeline(self, job):
-        job.process.stdin.write(b"this is no end")
+        job.process.stdin.write(b"not the end of file")
         job.process.stdin.flush()
         self.assertEqual(job.client().ranks, 3)
         job.process.stdin.close()
 
     def test_ends(self):
-        """Soon, when idle and when busy; nothing stays. In order: with status 0, and no words."""
+        """The job ends soon, idle or busy, and leaves nothing; in order: status 0, no messages."""
         def rank(number, victim):
             return lambda job: os.kill(job.rank_pids_by_rank()[victim], number)
 
@@ -762,7 +763,7 @@ class Ending(jobtest.TestCase):
                         self.assertNotEqual(job.process.returncode, 0)
 
     def test_killed_at_any_moment(self):
-        """Also while ranks start and open."""
+        """Also while ranks start and open files."""
         for i in range(100 if limetest.STRESS else 4):
             job = jobtest.Job(3).launch()
             time.sleep(random.random() * 1.0)

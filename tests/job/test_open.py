@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which file limefs-io opens: that of the client's descriptor, whatever its name leads to."""
+"""limefs-io opens the file of the client's descriptor, whatever its name leads to."""
 
 import ctypes
 import errno
@@ -40,14 +40,14 @@ class TestCase(jobtest.SharedJob):
         return fd
 
     def works(self):
-        """The job is as good as before, and has nothing open."""
+        """The job still serves the file, and has nothing open."""
         self.assertEqual(self.client.status()["open_file_count"], 0)
         file = self.client.open(self.path)
         self.assertReads(self.client, file, self.data, 0, 50_000, 0)
         self.client.close_file(file)
 
     def idle_fds(self):
-        """Once no rank is about to close what an earlier client had."""
+        """Open descriptors of the ranks, when all closes of earlier clients are done."""
         count = -1
         while count != (count := self.fds_of_ranks()):
             time.sleep(0.1)
@@ -57,14 +57,14 @@ class TestCase(jobtest.SharedJob):
         return sum(len(os.listdir(f"/proc/{pid}/fd")) for pid in self.server.rank_pids())
 
     def assertFds(self, count):
-        """Soon: a reply to CLOSE comes before the ranks have closed it."""
+        """Waits for the count: a reply to CLOSE comes before the ranks have closed the file."""
         self.assertTrue(jobtest.wait_until(lambda: self.fds_of_ranks() == count),
                         (self.fds_of_ranks(), count))
 
 
 class Descriptors(TestCase):
-    def test_the_descriptor_counts_not_the_name(self):
-        """A name of another file, or of none, is a word in messages."""
+    def test_descriptor_determines_the_file(self):
+        """The job uses a name only in messages, also that of another file or of none."""
         other, other_data = self.data_file(100_000)
         for name in other, self.path + "-not":
             fd, model = self.descriptor(self.path, os.O_RDWR), bytearray(self.data)
@@ -88,7 +88,7 @@ class Descriptors(TestCase):
         self.assertReads(self.client, self.client.open(self.path, fd), bytes(model), 1, 100_000, 0)
 
     def test_replaced(self):
-        """What is open stays what it was; a new open sees the new file."""
+        """A rename over the name does not change an open file; a new open sees the new file."""
         old, before = self.client.open(self.path), os.stat(self.path)
         other, other_data = self.data_file(100_000)
         os.rename(other, self.path)
@@ -98,7 +98,7 @@ class Descriptors(TestCase):
         self.assertReads(self.client, old, self.data, 0, 50_000, 0)
 
     def test_any_field_that_disagrees(self):
-        """Is ESTALE; but what is being written changes its size and times."""
+        """Each difference is ESTALE; size and times may differ in a file open for writing."""
         for field, value in jobclient.identity(self.descriptor(self.path, os.O_RDONLY)).items():
             for call in self.client.open, self.client.open_for_writing:
                 wrong = {field: value ^ 1}
@@ -110,7 +110,7 @@ class Descriptors(TestCase):
         self.works()
 
     def test_identities_are_apart(self):
-        """Two opens share a file if all of the identity agrees."""
+        """Two opens share a file if their identities agree."""
         one = self.client.open(self.path)
         self.assertEqual(self.client.open(self.path), one)
         self.assertNotEqual(self.client.open(self.path, root=1), one)
@@ -121,7 +121,7 @@ class Descriptors(TestCase):
             self.assertReads(self.client, file, self.data, 0, 1000, 0)
 
     def test_same_bytes_by_two_names(self):
-        """They are the bytes of one file."""
+        """Writes by two names of one file conflict."""
         path, model = self.write("data", b""), bytearray()
         os.link(path, path + "-2")
         one, two = (self.client.open_for_writing(name) for name in (path, path + "-2"))
@@ -182,8 +182,8 @@ class Descriptors(TestCase):
 
 class Exchanged(TestCase):
     """The owner of a directory exchanges the container's name for a link to another user's file,
-    which the job's user may read and write: before each call that a rank makes on the file, while
-    this rank waits for it (tests/lib/faults.py)."""
+    which the job's user may access: before each call that a rank makes on the file, while the rank
+    waits (tests/lib/faults.py)."""
 
     @classmethod
     def start_job(cls):
@@ -200,7 +200,7 @@ class Exchanged(TestCase):
         os.symlink(self.secret, self.link)
 
     def calls(self, start, *args):
-        """(rank, call, nth) of each call that a rank makes while it opens the file."""
+        """Returns (rank, call, nth) of each call that a rank makes while it opens the file."""
         found = []
         for rank in 0, 1:
             before = self.idle_fds()
@@ -214,8 +214,8 @@ class Exchanged(TestCase):
         return found
 
     def opened(self, start, *args):
-        """The replies to start(): a rank was stopped before one of its calls, and meanwhile the
-        name was exchanged, once, or once and back."""
+        """Yields the replies to start() with a rank stopped before one of its calls, while the
+        name is exchanged, once, or once and back."""
         before = self.idle_fds()
         for rank, call, nth in self.calls(start, *args):
             for exchanges in 1, 2:
@@ -232,7 +232,7 @@ class Exchanged(TestCase):
                     self.assertFds(before)
 
     def test_reading(self):
-        """Each exchange sets ctime: so the job refuses it, or reads the client's file."""
+        """An exchange sets ctime, so the job refuses the file, or reads the client's file."""
         fd, codes = self.descriptor(self.path, os.O_RDONLY), set()
         for reply in self.opened(self.client.start_open, self.path, fd):
             code, _ = jobclient.code_of(reply)

@@ -1,4 +1,4 @@
-"""lime stage through a job: by its ranks, and without them when they fail."""
+"""lime stage through a job: the ranks copy, or lime copies without them if they fail."""
 
 import contextlib
 import json
@@ -76,7 +76,7 @@ class Stage(jobtest.TestCase):
             process = self.start(job, "--checkpoint", "8M")
             time.sleep(random.random() * 0.2)
             for pid in job.rank_pids():
-                with contextlib.suppress(ProcessLookupError):  # it ends with the one before
+                with contextlib.suppress(ProcessLookupError):  # it has ended with another rank
                     os.kill(pid, signal.SIGKILL)
             self.finish(process)
             job._give_up()

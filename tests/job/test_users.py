@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""For whom a job of root's writes: what binds that user binds the ranks."""
+"""A job of root's that writes for a user obeys that user's limits."""
 
 import errno
 import os
@@ -12,7 +12,7 @@ import limetest
 
 MIB = 1 << 20
 CAP_SYS_RESOURCE = 1 << 24
-SOMEBODY = 65534
+OTHER_USER = 65534
 
 
 class Users(jobtest.TestCase):
@@ -21,8 +21,8 @@ class Users(jobtest.TestCase):
         if os.geteuid() != 0:
             self.skipTest("needs root")
 
-    def of_threads(self, pid, key):
-        """What is said of that in the status of all threads, as a set."""
+    def thread_status(self, pid, key):
+        """The key's values in the status of all threads, as a set."""
         found = set()
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/status", encoding="ascii") as file:
@@ -30,24 +30,24 @@ class Users(jobtest.TestCase):
         return found
 
     def test_rights(self):
-        """No rank may go beyond limits; after a write for somebody it is root's again."""
+        """No rank may exceed limits; after a write for another user, the rank is root's again."""
         path, data = self.data_file(5_000_000)
         model, job = bytearray(data), self.job(2)
         client = job.client(8 * MIB)
         file = client.open_for_writing(path)
-        for uid in SOMEBODY, 0, SOMEBODY:
+        for uid in OTHER_USER, 0, OTHER_USER:
             client.window[:4 * MIB] = model[:4 * MIB] = random.randbytes(4 * MIB)
             self.assertEqual(client.write(file, 0, 4 * MIB, 0, uid=uid), 4 * MIB)
             self.assertHolds(path, model)
             for pid in job.rank_pids():
-                self.assertEqual(self.of_threads(pid, "Uid"), {"0\t0\t0\t0"})
+                self.assertEqual(self.thread_status(pid, "Uid"), {"0\t0\t0\t0"})
                 for key in "CapEff", "CapPrm":
-                    for caps in self.of_threads(pid, key):
+                    for caps in self.thread_status(pid, key):
                         self.assertEqual(int(caps, 16) & CAP_SYS_RESOURCE, 0, key)
         self.assertEqual(job.stop(), 0)
 
     def test_reserved_blocks(self):
-        """They are root's: who is written for does not get them."""
+        """A write for a user does not get root's reserved blocks."""
         directory, disk = self.tempdir(), os.path.join(self.tempdir(), "disk")
         with open(disk, "wb") as file:
             file.truncate(64 * MIB)
@@ -59,18 +59,18 @@ class Users(jobtest.TestCase):
         open(path, "wb").close()
         client = self.job(2).client(48 * MIB)
         file = client.open_for_writing(path)
-        text = self.assertRefused(errno.ENOSPC, client.write, file, 0, 40 * MIB, 0, uid=SOMEBODY)
+        text = self.assertRefused(errno.ENOSPC, client.write, file, 0, 40 * MIB, 0, uid=OTHER_USER)
         self.assertIn("No space left", text)
         self.assertEqual(client.write(file, 0, 40 * MIB, 0, uid=0), 40 * MIB)
 
     def test_mpirun_killed_afterwards(self):
-        """The job ends as ever, though the kernel does not tell a thread of its parent's end any more
-        once that thread has changed its user."""
+        """The job ends as usual, though a thread that has changed its user no longer receives its
+        parent-death signal."""
         path, _ = self.data_file(1000)
         job = self.job(2)
         client = job.client(MIB)
         file = client.open_for_writing(path)
-        client.write(file, 0, MIB, 0, uid=SOMEBODY)
+        client.write(file, 0, MIB, 0, uid=OTHER_USER)
         job.process.kill()
         self.assertGone(job, mpirun_killed=True)
 

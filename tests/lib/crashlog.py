@@ -40,7 +40,7 @@ LARGE = {"append_large": ("append", 0, 20000000), "append_big": ("append", 50000
 
 
 @functools.lru_cache(maxsize=16)
-def bytes_of(tag, n):
+def tag_bytes(tag, n):
     """Random bytes; or whole records, so that data looks like a header."""
     dice = random.Random(tag)
     if dice.randrange(3):
@@ -110,7 +110,7 @@ class Writer:
         name = self.dice.choice([type, f"{len(names) + 1:03d}-{type}"])
         self.say(do="append", type=type, tag=tag, n=n)
         fd = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        self.close(fd, self.write(fd, bytes_of(tag, n), True, pieces))
+        self.close(fd, self.write(fd, tag_bytes(tag, n), True, pieces))
 
     def patch_large(self):
         self.patch([4000000, 1048576])
@@ -119,7 +119,7 @@ class Writer:
         name, tag, n = self.names()[-1], self.tag(), self.length() // 3 + 1
         self.say(do="grow", tag=tag, n=n)
         fd = self.open(name, os.O_WRONLY | os.O_APPEND)
-        self.close(fd, self.write(fd, bytes_of(tag, n), True))
+        self.close(fd, self.write(fd, tag_bytes(tag, n), True))
 
     def cut(self):
         self.resize(len(self.names()) - 1)
@@ -137,7 +137,7 @@ class Writer:
         last = i == len(names) - 1
         self.say(do="renew", i=i, tag=tag, n=n)
         fd = self.open(names[i], os.O_WRONLY | os.O_TRUNC)
-        at = self.write(fd, bytes_of(tag, n), last, pieces)
+        at = self.write(fd, tag_bytes(tag, n), last, pieces)
         if not last and self.dice.randrange(2):
             self.sync(fd, at)
         self.close(fd, at)
@@ -197,7 +197,7 @@ class Writer:
             at, tag = self.dice.randrange(size), self.tag()
             n = min(self.dice.choice(lengths), size - at)
             self.say(part=[at, tag, n])
-            data = memoryview(bytes_of(tag, n))
+            data = memoryview(tag_bytes(tag, n))
             while data:  # usually one write
                 done = os.pwrite(fd, data, at)
                 data, at = data[done:], at + done
@@ -272,7 +272,7 @@ def _resized(data, n):
 
 def _patched(data, part):
     at, tag, n = part
-    return data[:at] + bytes_of(tag, n) + data[at + n:]
+    return data[:at] + tag_bytes(tag, n) + data[at + n:]
 
 
 def _is_mixture(found, versions):
@@ -339,14 +339,14 @@ class Log:
     def _done(self):
         open, kind = self.open, self.open["do"]
         if kind == "append":
-            self.records.append((open["type"].encode(), bytes_of(open["tag"], open["n"])))
+            self.records.append((open["type"].encode(), tag_bytes(open["tag"], open["n"])))
         elif kind == "grow":
-            self._change(-1, data=self.records[-1][1] + bytes_of(open["tag"], open["n"]))
+            self._change(-1, data=self.records[-1][1] + tag_bytes(open["tag"], open["n"]))
         elif kind == "resize":
             i = open["i"]
             self._change(i, data=_resized(self.records[i][1], open["n"]))
         elif kind == "renew":
-            self._change(open["i"], data=bytes_of(open["tag"], open["n"]))
+            self._change(open["i"], data=tag_bytes(open["tag"], open["n"]))
         elif kind == "remove":
             self.records.pop()
         elif kind == "patch":
@@ -388,7 +388,7 @@ class Log:
         """The data is the base and an allowed part of the new bytes."""
         lengths = {len(base) + n for n in self._lengths(open)}
         _need(len(data) in lengths, f"{what}: {len(data)} bytes, not one of {lengths}")
-        _need(data == (base + bytes_of(open["tag"], open["n"]))[:len(data)], f"{what}: wrong data")
+        _need(data == (base + tag_bytes(open["tag"], open["n"]))[:len(data)], f"{what}: wrong data")
 
     def _judge_append(self, open, _, new):
         if new is None:
@@ -426,7 +426,7 @@ class Log:
         _need(_is_mixture(new[1], versions), "a record written in place has foreign bytes")
 
     def _judge_renew(self, open, old, new):
-        whole = bytes_of(open["tag"], open["n"])
+        whole = tag_bytes(open["tag"], open["n"])
         if open["i"] == len(self.records) - 1:
             if open["kept"] is not None or new[1] != old[1]:
                 self._whole_or_part(open, b"", new[1], "last record, rewritten")

@@ -266,11 +266,11 @@ class Hosts:
         return [pid for pid in jobtest.children_of(process.pid)
                 if pid not in own and jobtest.is_alive(pid)]
 
-    def left(self, name):
+    def temporary_files(self, name):
         """The host's temporary files."""
         return sorted(os.listdir(self.shm(name)))
 
-    def off(self, name):
+    def power_off(self, name):
         """Powers the host off."""
         process = self._processes.pop(name)
         process.kill()
@@ -280,7 +280,7 @@ class Hosts:
 
     def stop(self):
         for name in list(self._processes):
-            self.off(name)
+            self.power_off(name)
 
 
 class Job(jobtest.Job):

@@ -247,7 +247,7 @@ class TestCase(mpitest.TestCase):
 
 class SharedJob(TestCase):
     """The tests of a class share one job, `server`, which has no clients and open files when a test
-    starts except those of `asking`."""
+    starts except those of `observer`."""
 
     ranks, window, files = 3, 0, 0
 
@@ -261,7 +261,7 @@ class SharedJob(TestCase):
         if not mpitest.has_mpi() or not os.path.exists(IO):
             raise unittest.SkipTest("needs MPI")
         cls.server = cls.start_job()
-        cls.asking = cls.server.client(cls.window)
+        cls.observer = cls.server.client(cls.window)
 
     @classmethod
     def tearDownClass(cls):
@@ -270,7 +270,7 @@ class SharedJob(TestCase):
         super().tearDownClass()
 
     def is_idle(self):
-        status = self.asking.status()
+        status = self.observer.status()
         return (status["clients"], status["open_file_count"], status["in_flight"]) == (
             self.window > 0, self.files, 0)
 
@@ -278,5 +278,5 @@ class SharedJob(TestCase):
         for client in self.server.clients[1:]:
             client.close()
         del self.server.clients[1:]
-        self.assertTrue(wait_until(self.is_idle), self.asking.status())
+        self.assertTrue(wait_until(self.is_idle), self.observer.status())
         super().tearDown()

@@ -315,6 +315,6 @@ class FileSnapshot:
         return {what: (then, now[what]) for what, then in self._then.items() if now[what] != then}
 
 
-def errno_name(code):
+def word(code):
     """Returns the name of an errno for a message."""
     return errno.errorcode.get(code, str(code)) if code else "0"

@@ -72,14 +72,14 @@ class Set:
             return container(
                 [[private_file(self.dims, self.volfmt),
                   ("scidac-sitelist", self.sitelist(volume)), ("scidac-file-xml", b"file\0")]]
-                + [self.record(i, data if size is None else self.of_field(volume, i))
+                + [self.record(i, data if size is None else self.field_part(volume, i))
                    for i, (size, data) in enumerate(self.fields)])
         kind = "ildg-binary-data" if self.ildg else "scidac-binary-data"
         return container([[("scidac-sitelist", self.sitelist(volume))]]
-                         + [[(kind, self.of_field(volume, i))]
+                         + [[(kind, self.field_part(volume, i))]
                             for i, (size, _) in enumerate(self.fields) if size is not None])
 
-    def of_field(self, volume, number):
+    def field_part(self, volume, number):
         box = self.boxes.get(number)
         return self.sites(volume, *self.fields[number], *([box] if box else []))
 
