@@ -42,12 +42,12 @@ def cannot(pattern):
 
 
 @functools.lru_cache(maxsize=None)
+def listed(program):
     """Parses --list: returns the set of all names, and {name: reason} of the missing ones."""
-    """What --list shows: all names, and a dict of those that are missing."""
-    words = limetest.run([program, "--list"], check=True,
-                         env=mpitest.environment()).stdout.decode()
-    return (set(re.findall(r"^  ([a-z0-9-]+) ", words, re.M)),
-            dict(re.findall(r"^  ([a-z0-9-]+) .*NOT AVAILABLE: (.+)$", words, re.M)))
+    text = limetest.run([program, "--list"], check=True,
+                        env=mpitest.environment()).stdout.decode()
+    return (set(re.findall(r"^  ([a-z0-9-]+) ", text, re.M)),
+            dict(re.findall(r"^  ([a-z0-9-]+) .*NOT AVAILABLE: (.+)$", text, re.M)))
 
 
 class TestCase(mpitest.TestCase):
@@ -72,12 +72,12 @@ class TestCase(mpitest.TestCase):
         return done
 
     def measure(self, ranks, *args, **kw):
-    """Returns the JSON object."""
+        """Returns the JSON object."""
         done = self.run_bench(ranks, *args, "--quiet", "--json", "-", **kw)
         return json.loads(done.stdout)
 
     def absent(self):
-    """Returns {back end: reason} of the missing ones."""
+        """Returns {back end: reason} of the missing ones."""
         names, absent = listed(self.bench)
         self.assertEqual(names, set(BACKENDS) | set(PATTERNS))
         return absent

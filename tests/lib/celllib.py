@@ -51,13 +51,13 @@ class Checkpoint:
         self.entries = list(ENTRY.iter_unpack(entries))
 
     def field(self, particle, name):
-    """Returns the field's numbers from a particle's bytes."""
+        """Returns the field's numbers from a particle's bytes."""
         type, count, offset = self.fields[name]
         order = ">" if self.flags & 8 else "<"
         return struct.unpack_from(f"{order}{count}{type}", particle, offset)
 
     def cell_of(self, position):
-    """Returns the number of the cell that contains the position, faces included."""
+        """Returns the number of the cell that contains the position, faces included."""
         number = 0
         for d, x in enumerate(position):
             lower, n = self.origin[d], self.cells[d]
@@ -86,6 +86,6 @@ class Checkpoint:
                 assert self.cell_of(position) == number, (number, position)
 
     def particles(self):
-    """Returns all particles as bytes, sorted."""
+        """Returns all particles as bytes, sorted."""
         return sorted(self.data[i:i + self.bytes]
                       for i in range(0, len(self.data), self.bytes))

@@ -58,7 +58,7 @@ class Writer:
         self.log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         self.dice = random.Random(seed)
 
-    def say(self, **entry):
+    def write_entry(self, **entry):
         os.write(self.log, json.dumps({**entry, "time": time.monotonic()}).encode() + b"\n")
 
     def names(self):
@@ -80,21 +80,21 @@ class Writer:
         return f"{self.seed}.{self.count}"
 
     def sync(self, fd, upto):
-        self.say(tried=upto)
+        self.write_entry(tried=upto)
         os.fsync(fd)
-        self.say(kept=upto)
+        self.write_entry(kept=upto)
 
     def close(self, fd, upto):
-        self.say(tried=upto)
+        self.write_entry(tried=upto)
         os.close(fd)
-        self.say(done=True)
+        self.write_entry(done=True)
 
     def write(self, fd, data, syncs, pieces=PIECES):
         """Writes `data` in pieces."""
         at = 0
         while at < len(data):
             n = self.dice.choice(pieces)
-            self.say(to=min(at + n, len(data)))
+            self.write_entry(to=min(at + n, len(data)))
             at += os.write(fd, data[at:at + n])
             if syncs and self.dice.randrange(len(pieces)) == 0:
                 self.sync(fd, at)
@@ -108,7 +108,7 @@ class Writer:
         n = self.length() if n is None else n
         type = f"t{tag}"
         name = self.dice.choice([type, f"{len(names) + 1:03d}-{type}"])
-        self.say(do="append", type=type, tag=tag, n=n)
+        self.write_entry(do="append", type=type, tag=tag, n=n)
         fd = self.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self.close(fd, self.write(fd, tag_bytes(tag, n), True, pieces))
 
@@ -117,7 +117,7 @@ class Writer:
 
     def grow(self):
         name, tag, n = self.names()[-1], self.tag(), self.length() // 3 + 1
-        self.say(do="grow", tag=tag, n=n)
+        self.write_entry(do="grow", tag=tag, n=n)
         fd = self.open(name, os.O_WRONLY | os.O_APPEND)
         self.close(fd, self.write(fd, tag_bytes(tag, n), True))
 
@@ -135,7 +135,7 @@ class Writer:
                 n = self.length()
         i %= len(names)
         last = i == len(names) - 1
-        self.say(do="renew", i=i, tag=tag, n=n)
+        self.write_entry(do="renew", i=i, tag=tag, n=n)
         fd = self.open(names[i], os.O_WRONLY | os.O_TRUNC)
         at = self.write(fd, tag_bytes(tag, n), last, pieces)
         if not last and self.dice.randrange(2):
@@ -145,25 +145,25 @@ class Writer:
     def allocate(self):
         name = self.names()[-1]
         n = os.stat(self.path(name)).st_size + self.length() + 1
-        self.say(do="resize", i=len(self.names()) - 1, n=n)
+        self.write_entry(do="resize", i=len(self.names()) - 1, n=n)
         fd = os.open(self.path(name), os.O_RDWR)
         os.posix_fallocate(fd, 0, n)
         os.fsync(fd)
         os.close(fd)
-        self.say(done=True)
+        self.write_entry(done=True)
 
     def resize(self, i=None):
         """Resizes an inner record or record i, by path or by an open descriptor."""
         names, n = self.names(), self.length()
         i = self.dice.randrange(len(names) - 1) if i is None else i
-        self.say(do="resize", i=i, n=n)
+        self.write_entry(do="resize", i=i, n=n)
         if self.dice.randrange(2):
             os.truncate(self.path(names[i]), n)
         else:
             fd = os.open(self.path(names[i]), os.O_WRONLY)
             os.ftruncate(fd, n)
             os.close(fd)
-        self.say(done=True)
+        self.write_entry(done=True)
 
     def renew_inner(self):
         """Rewrites an inner record with another length."""
@@ -182,9 +182,9 @@ class Writer:
 
     def remove(self):
         name = self.names()[-1]
-        self.say(do="remove")
+        self.write_entry(do="remove")
         os.unlink(self.path(name))
-        self.say(done=True)
+        self.write_entry(done=True)
 
     def patch(self, lengths=(1, 8, 4096, 100000)):
         """Changes bytes of a record in place."""
@@ -192,11 +192,11 @@ class Writer:
         i = self.dice.randrange(len(names))
         fd = self.open(names[i], os.O_RDWR)
         size = os.fstat(fd).st_size
-        self.say(do="patch", i=i)
+        self.write_entry(do="patch", i=i)
         for _ in range(self.dice.randrange(1, 12) if size else 0):
             at, tag = self.dice.randrange(size), self.tag()
             n = min(self.dice.choice(lengths), size - at)
-            self.say(part=[at, tag, n])
+            self.write_entry(part=[at, tag, n])
             data = memoryview(tag_bytes(tag, n))
             while data:  # usually one write
                 done = os.pwrite(fd, data, at)
@@ -208,18 +208,18 @@ class Writer:
     def name(self):
         names, type = self.names(), f"n{self.tag()}"
         i = self.dice.randrange(len(names))
-        self.say(do="name", i=i, type=type)
+        self.write_entry(do="name", i=i, type=type)
         os.setxattr(self.path(names[i]), "user.lime.type", type.encode())
-        self.say(done=True)
+        self.write_entry(done=True)
 
     def message(self):
         names = self.names()
         i = self.dice.randrange(len(names))
-        self.say(do="message", i=i)
+        self.write_entry(do="message", i=i)
         if i > 0:
             value = b"%d" % self.dice.randrange(2)
             os.setxattr(self.path(names[i]), "user.lime.mb", value)
-        self.say(done=True)
+        self.write_entry(done=True)
 
     def step(self, kind):
         method, *large = LARGE.get(kind, (kind,))
@@ -243,7 +243,7 @@ class Writer:
                     kind = "remove"
                 self.step(kind)
         except OSError as error:
-            self.say(error=error.errno, text=str(error))
+            self.write_entry(error=error.errno, text=str(error))
 
     def run_once(self, kinds):
         """Does each step, until the first error."""
@@ -251,7 +251,7 @@ class Writer:
             for kind in kinds:
                 self.step(kind)
         except OSError as error:
-            self.say(error=error.errno, text=str(error))
+            self.write_entry(error=error.errno, text=str(error))
 
 
 # ---- the check of a log ----
@@ -299,12 +299,12 @@ class Log:
         with open(path, "rb") as file:
             lines = file.read().split(b"\n")
         for line in lines[:-1]:  # an incomplete last line does not count
-            self._take(json.loads(line))
+            self._apply(json.loads(line))
 
     def __str__(self):
         return f"{self.steps} steps, {self.before}, then {self.open}; error {self.error}"
 
-    def _take(self, entry):
+    def _apply(self, entry):
         if "do" in entry:
             self.open = {"to": 0, "ends": [0], "parts": [], "tried": None, "kept": None, **entry}
         elif "to" in entry:

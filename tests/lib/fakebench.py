@@ -36,25 +36,25 @@ def size(text):
     return int(text[:-1]) * UNITS[text[-1]] if text[-1] in UNITS else int(text)
 
 
-def mpirun(words):
-    if words[:1] == ["--version"]:
+def mpirun(args):
+    if args[:1] == ["--version"]:
         print("mpirun (Fake MPI) 1.0")
         return
-    at = words.index("-n")
-    os.environ["FAKE_RANKS"] = words[at + 1]
-    lime_bench(words[at + 3:])
+    at = args.index("-n")
+    os.environ["FAKE_RANKS"] = args[at + 1]
+    lime_bench(args[at + 3:])
 
 
-def parse(words):
+def parse(args):
     options, rest = {}, []
-    words = iter(words)
-    for word in words:
-        if word in FLAGS:
-            options[word[2:]] = True
-        elif word.startswith("--"):
-            options[word[2:]] = next(words)
+    args = iter(args)
+    for arg in args:
+        if arg in FLAGS:
+            options[arg[2:]] = True
+        elif arg.startswith("--"):
+            options[arg[2:]] = next(args)
         else:
-            rest.append(word)
+            rest.append(arg)
     return options, rest
 
 
@@ -68,29 +68,29 @@ def parameters(options):
             "repetitions": int(options.get("repetitions", 5))}
 
 
-def skipped(backend, told, given):
+def skipped(backend, config, params):
     """Returns why this back end cannot do that; None if it can."""
-    if backend in told.get("absent", {}):
-        return told["absent"][backend]
-    if backend in LATTICE_ONLY and given["pattern"] != "lattice":
+    if backend in config.get("absent", {}):
+        return config["absent"][backend]
+    if backend in LATTICE_ONLY and params["pattern"] != "lattice":
         return f"{backend} moves lattices only"
-    if backend == "posix" and given["collective"]:
+    if backend == "posix" and params["collective"]:
         return "posix has no collective I/O"
     return None
 
 
-def measured(backend, operation, told, given, options):
+def measured(backend, operation, config, params, options):
     seconds = []
-    nbytes = given["block_bytes"] * given["ranks"] * int(options.get("outputs", 1))
+    nbytes = params["block_bytes"] * params["ranks"] * int(options.get("outputs", 1))
     compute = float(options.get("compute", 0)) * int(options.get("outputs", 1))
     dice = random.Random(repr((backend, operation, sorted(options.items()))))
-    for repetition in range(given["repetitions"]):
-        facts = {**given, "backend": backend, "operation": operation, "first": repetition == 0}
-        speed = told.get("speeds", SPEEDS).get(backend, 500e6) * (2 if operation == "read" else 1)
-        for conditions, factor in told.get("rules", []):
+    for repetition in range(params["repetitions"]):
+        facts = {**params, "backend": backend, "operation": operation, "first": repetition == 0}
+        speed = config.get("speeds", SPEEDS).get(backend, 500e6) * (2 if operation == "read" else 1)
+        for conditions, factor in config.get("rules", []):
             if all(facts.get(name) == value for name, value in conditions.items()):
                 speed *= factor
-        noise = told.get("noise", 0.02)
+        noise = config.get("noise", 0.02)
         io = nbytes / (speed * dice.uniform(1 - noise, 1 + noise))
         seconds.append({"open": 0.001, "transfer": io, "close": 0.0,
                         "compute": compute, "total": io + compute})
@@ -109,33 +109,33 @@ def hang(started, path):
         signal.pause()
 
 
-def lime_bench(words):
-    told = {}
+def lime_bench(args):
+    config = {}
     if os.environ.get("FAKEBENCH"):
         with open(os.environ["FAKEBENCH"], encoding="utf-8") as file:
-            told = json.load(file)
-    command = " ".join(words)
-    if told.get("calls"):
-        with open(told["calls"], "a", encoding="utf-8") as file:
+            config = json.load(file)
+    command = " ".join(args)
+    if config.get("calls"):
+        with open(config["calls"], "a", encoding="utf-8") as file:
             file.write(command + "\n")
-    options, rest = parse(words)
-    if told.get("hang") and all(text in command for text in told["hang"]):
-        hang(told["started"], rest[0])
-    given = parameters(options)
+    options, rest = parse(args)
+    if config.get("hang") and all(text in command for text in config["hang"]):
+        hang(config["started"], rest[0])
+    params = parameters(options)
     results, left_out, status = [], [], 0
-    if told.get("abort"):
-        sys.exit(f"lime-bench: {told['abort']}")
+    if config.get("abort"):
+        sys.exit(f"lime-bench: {config['abort']}")
     backends = options["backend"].split(",")
     for backend in backends:
-        if backend in told.get("fail", {}):
-            print(f"lime-bench: {rest[0]}: {backend}: {told['fail'][backend]}", file=sys.stderr)
+        if backend in config.get("fail", {}):
+            print(f"lime-bench: {rest[0]}: {backend}: {config['fail'][backend]}", file=sys.stderr)
             status = 1
             continue
-        if reason := skipped(backend, told, given):
+        if reason := skipped(backend, config, params):
             left_out.append({"backend": backend, "reason": reason})
             continue
         for operation in options.get("operations", "write,read").split(","):
-            results.append(measured(backend, operation, told, given, options))
+            results.append(measured(backend, operation, config, params, options))
     if len(left_out) == len(backends):
         for item in left_out:
             print(f"lime-bench: {item['backend']}: {item['reason']}", file=sys.stderr)
@@ -147,7 +147,7 @@ def lime_bench(words):
                    "kernel": "6.1", "cpus": 2, "memory_bytes": 24 << 30,
                    "file_system": {"type": "ext4", "block_bytes": 4096, "stripe_bytes": None,
                                    "stripe_count": None}},
-        "parameters": given, "results": results, "skipped": left_out}, sys.stdout)
+        "parameters": params, "results": results, "skipped": left_out}, sys.stdout)
     sys.stdout.flush()
     sys.exit(status)
 

@@ -97,7 +97,7 @@ class Connection:
         else:
             self.socket.sendall(raw)
 
-    def _take(self, n):
+    def _receive_bytes(self, n):
         data = b""
         while len(data) < n:
             more = self.socket.recv(n - len(data))
@@ -107,10 +107,10 @@ class Connection:
         return data
 
     def receive(self):
-        magic, version, opcode, flags, n, tag = HEADER.unpack(self._take(HEADER.size))
+        magic, version, opcode, flags, n, tag = HEADER.unpack(self._receive_bytes(HEADER.size))
         assert (magic, version) == (MAGIC, VERSION), (magic, version)
         assert n <= PAYLOAD_MAX, n
-        return Packet(opcode, flags, tag, self._take(n))
+        return Packet(opcode, flags, tag, self._receive_bytes(n))
 
     def is_dropped(self):
         """Whether the job hangs up, after any replies."""

@@ -97,7 +97,7 @@ class TestCase(limetest.TestCase):
         if romio:
             kw["options"] = ["--mca", "io", "^ompio"]
         done = mpirun(ranks, program, *map(str, args), **kw)
-    text = done.stderr.decode(errors="replace")[-2000:]
+        text = done.stderr.decode(errors="replace")[-2000:]
         lines = done.stdout.decode(errors="replace").splitlines()
         if lines and lines[-1].startswith("1..0 # SKIP "):
             self.skipTest(lines[-1][len("1..0 # SKIP "):])

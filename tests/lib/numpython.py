@@ -19,8 +19,8 @@ def has(module):
 
 
 @functools.lru_cache(maxsize=None)
+def python_with(*modules):
     """Returns a Python that has the modules: this one, or Debian's; else None."""
-    """The Python that has these: this one, or Debian's; None."""
     if all(map(has, modules)):
         return sys.executable
     if os.access(DEBIAN, os.X_OK) and subprocess.run(
