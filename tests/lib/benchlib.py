@@ -35,7 +35,7 @@ def data_at(offset, n, seed=1):
     return struct.pack(f"={len(words)}Q", *words)
 
 
-def cannot(pattern):
+def unsupported(pattern):
     """The back ends that do not support the pattern."""
     others = set() if pattern == "lattice" else {"subarray"}
     return others | ({"lime"} if pattern == "random" else set())
@@ -65,8 +65,8 @@ class TestCase(mpitest.TestCase):
         # Other tests run at the same time, and some count what is read again.
         done = mpitest.mpirun(ranks, self.bench, *map(str, args), "--cold-file",
                               os.path.join(directory, "f"), options=options, env=IMPATIENT)
-        done.words = mpitest.without_noise(done.stderr.decode(errors="replace"))
-        self.assertEqual(done.returncode, status, done.words + done.stdout.decode())
+        done.messages = mpitest.without_noise(done.stderr.decode(errors="replace"))
+        self.assertEqual(done.returncode, status, done.messages + done.stdout.decode())
         if not where:
             self.assertEqual(os.listdir(directory), [])
         return done
@@ -87,7 +87,7 @@ class TestCase(mpitest.TestCase):
         with its reason. For options whose exclusions are not known in advance, pass `backends`."""
         result = self.measure(ranks, "-b", ",".join(backends), "-p", pattern, *SMALL, *args, **kw)
         absent = set(self.absent()) & set(backends)
-        expected = set(backends) - cannot(pattern) - absent
+        expected = set(backends) - unsupported(pattern) - absent
         done = {(one["backend"], one["operation"]) for one in result["results"]}
         self.assertEqual(done, {(name, operation) for name in expected
                                 for operation in ("write", "read")})

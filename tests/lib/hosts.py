@@ -58,10 +58,10 @@ def _set_up(directory, name):
     _libc("mount", b"none", b"/", None, MS_REC | MS_PRIVATE, None)
     _detach_fuse()
     socket.sethostname(name)
-    for what, where in (f"{name}.shm", "/dev/shm"), ("hosts", "/etc/hosts"):
-        if os.path.exists(where):
-            _libc("mount", os.fsencode(os.path.join(directory, what)), where.encode(), None, MS_BIND,
-                  None)
+    for name, target in (f"{name}.shm", "/dev/shm"), ("hosts", "/etc/hosts"):
+        if os.path.exists(target):
+            source = os.fsencode(os.path.join(directory, name))
+            _libc("mount", source, target.encode(), None, MS_BIND, None)
 
 
 def _start(connection, running):

@@ -1,13 +1,13 @@
 /*
- * aligned.c - records whose data begin at multiples of something
+ * aligned.c - write records whose data begin at aligned offsets, and read them back
  *
- * usage: aligned FILE {ALIGNMENT FROM}...   writes seven records each, the last three appended,
- * to FILE-ALIGNMENT-FROM aligned FILE arguments             the arguments, wrong ones too
- *        aligned FILE full                  where there is no room for a filler
+ * usage: aligned FILE {ALIGNMENT FROM}...   write, append and read FILE-ALIGNMENT-FROM
+ *        aligned FILE arguments             test valid and invalid arguments
+ *        aligned FILE full                  test a file system without space for a filler
  */
 #include "files.h"
 
-/* Byte i of record k is 31 k + 7 i; test_beyond.py knows that and these. */
+/* Byte i of record k is 31 k + 7 i; test_beyond.py has the same table and formula. */
 static const struct record {
     const char *type;
     int bytes, mb, me;
@@ -17,7 +17,7 @@ static const struct record {
 };
 enum {
     RECORDS = sizeof records / sizeof records[0],
-    APPENDED = 4, /* and the ones after it */
+    APPENDED = 4, /* the first appended record */
     LATTICE = 2,
 };
 static const int extents[] = {10, 12};
@@ -34,7 +34,7 @@ static unsigned char *whole(int k)
     return data;
 }
 
-/* This rank's part of the lattice in `all`. */
+/* Returns this rank's part of the lattice in `all`; the caller frees it. */
 static unsigned char *part_of(const unsigned char *all, size_t *bytes)
 {
     int start[2], sites[2], site = records[LATTICE].bytes / (extents[0] * extents[1]);
@@ -106,7 +106,7 @@ static int is_right(LemonReader *r, int k)
     return good;
 }
 
-/* The records, and fillers between them that a reader sees as such. */
+/* Reads the records, and fillers between them, which the reader reports. */
 static void read_records(MPI_Offset alignment)
 {
     int k = 0, fillers = 0, bad = 0, code;
@@ -149,46 +149,46 @@ static void arguments(void)
     tap_code(lemonWriterSetAlignment(w, 512, 10), 0, "set the alignment");
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++)
         bad += lemonWriterSetAlignment(w, odd ? wrong[i] : 4096, 0) != LEMON_ERR_PARAM;
-    tap_ok(bad == 0, "alignments that are none, on one rank: %d taken", bad);
+    tap_ok(bad == 0, "invalid alignments on one rank: %d accepted", bad);
     tap_code(lemonWriterSetAlignment(w, 4096, odd ? -1 : 0), LEMON_ERR_PARAM,
              "a negative number of bytes on one rank");
-    int want = alone ? LEMON_SUCCESS : LEMON_ERR_PARAM;
-    tap_code(lemonWriterSetAlignment(w, odd ? 4096 : 8192, 0), want, "another alignment");
-    tap_code(lemonWriterSetAlignment(w, 4096, odd), want, "another number of bytes");
-    tap_code(lemonWriterSetAlignment(w, 1 << 30, 1 << 30), 0, "the largest");
-    tap_code(lemonWriterSetAlignment(w, AT, LENGTH), 0, "and 8 MiB");
-    tap_ok(lemonWriterSetAlignment(NULL, 8, 0) == LEMON_ERR_PARAM, "NULL is answered");
+    int expected = alone ? LEMON_SUCCESS : LEMON_ERR_PARAM;
+    tap_code(lemonWriterSetAlignment(w, odd ? 4096 : 8192, 0), expected, "another alignment");
+    tap_code(lemonWriterSetAlignment(w, 4096, odd), expected, "another number of bytes");
+    tap_code(lemonWriterSetAlignment(w, 1 << 30, 1 << 30), 0, "the largest alignment");
+    tap_code(lemonWriterSetAlignment(w, AT, LENGTH), 0, "an alignment of 8 MiB");
+    tap_ok(lemonWriterSetAlignment(NULL, 8, 0) == LEMON_ERR_PARAM, "NULL is an error");
     tap_code(begin_record(w, 1, 1, "far", INT64_MAX - 1007), LEMON_ERR_PARAM,
-             "no room in any file for it and a filler");
+             "no file has space for it and a filler");
     tap_code(begin_record(w, 1, 0, "long", LENGTH), 0, "a record of 1 GiB");
-    tap_ok(w->off == AT, "begins at 8 MiB");
+    tap_ok(w->off == AT, "its data begin at 8 MiB");
     MPI_Offset n = 1;
-    tap_code(lemonWriterSeek(w, -1, MPI_SEEK_END), 0, "to its end");
-    tap_code(lemonWriteRecordData("!", &n, w), 0, "a byte");
-    tap_code(lemonWriterSetAlignment(w, 4096, 1), 0, "while a record is open");
-    tap_ok(w->off == AT, "it stays where it is");
+    tap_code(lemonWriterSeek(w, -1, MPI_SEEK_END), 0, "seek to its last byte");
+    tap_code(lemonWriteRecordData("!", &n, w), 0, "write a byte");
+    tap_code(lemonWriterSetAlignment(w, 4096, 1), 0, "set an alignment in an open record");
+    tap_ok(w->off == AT, "the open record does not move");
     tap_code(lemonWriterCloseRecord(w), 0, "close");
-    tap_code(begin_record(w, 0, 1, "empty", 0), 0, "too short to be aligned");
-    tap_ok(w->off == AT + LENGTH + 144, "is not");
-    tap_code(lemonWriterSetAlignment(w, 0, 0), 0, "no more");
+    tap_code(begin_record(w, 0, 1, "empty", 0), 0, "a record too short to be aligned");
+    tap_ok(w->off == AT + LENGTH + 144, "it is not aligned");
+    tap_code(lemonWriterSetAlignment(w, 0, 0), 0, "reset the alignment");
     tap_code(lemonWriterCloseRecord(w), 0, "close");
     tap_code(begin_record(w, 1, 1, "last", 4096), 0, "a record");
-    tap_ok(w->off == AT + LENGTH + 288, "that is not aligned");
+    tap_ok(w->off == AT + LENGTH + 288, "it is not aligned");
     tap_code(lemonWriterSetAlignment(w, 16, 0), 0, "16");
-    tap_code(lemonWriteRecordData("", &(MPI_Offset){0}, w), 0, "nothing");
+    tap_code(lemonWriteRecordData("", &(MPI_Offset){0}, w), 0, "write nothing");
     tap_code(end_writer(w, &fp), LEMON_ERR_LAST_NOT_WRITTEN, "destroy");
     remove_file(path);
 }
 
-/* On 1 MiB of room. */
+/* The file system has space for 1 MiB. */
 static void full(void)
 {
     LemonWriter *w = create_writer(path, cart, MPI_MODE_WRONLY, &fp);
     tap_code(lemonWriterSetAlignment(w, 4 << 20, 0), 0, "4 MiB");
-    tap_code(begin_record(w, 1, 1, "record", 100), LEMON_ERR_WRITE, "no room for the filler");
-    tap_ok(w->off == 0 && w->is_awaiting_header, "nothing has begun");
+    tap_code(begin_record(w, 1, 1, "record", 100), LEMON_ERR_WRITE, "no space for the filler");
+    tap_ok(w->off == 0 && w->is_awaiting_header, "no record is open");
     tap_code(lemonWriterSetAlignment(w, 4096, 0), 0, "4 KiB");
-    tap_code(begin_record(w, 1, 1, "record", 100), 0, "for that there is room");
+    tap_code(begin_record(w, 1, 1, "record", 100), 0, "space for a smaller filler");
     tap_ok(w->off == 4096, "at 4 KiB");
     tap_code(end_writer(w, &fp), LEMON_ERR_LAST_NOT_WRITTEN, "destroy");
 }

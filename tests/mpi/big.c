@@ -1,13 +1,13 @@
 /*
- * big.c - more than 2 GiB in one call, and offsets beyond 4 GiB
+ * big.c - test more than 2 GiB in one call, and offsets beyond 4 GiB
  *
  * usage: big FILE data|direct|aggregators BYTES
  *        big FILE far
  *
- * BYTES, of which the first rank has more than the others in a lattice, are zeros but for a
- * mark in each 64 KiB. MPI-IO's blocking calls leave out, between file and memory, pages
- * that are zero (but for the last one, which gives the file its length): so both take a
- * sixteenth of that. Only data from aggregators use all of the memory that is read into.
+ * BYTES are zeros except for a mark in each 64 KiB; in a lattice, the first rank has more of
+ * them than the others. The blocking calls of MPI-IO below skip pages that are zero (except the
+ * last one, which determines the file's length), so file and memory take a sixteenth of BYTES.
+ * Only reads with aggregators use all of the memory.
  */
 #include "files.h"
 
@@ -16,8 +16,8 @@
 
 enum {
     BLOCK = 65536,
-    COLUMNS = 3, /* of 2 ranks the first has 2 */
-    DATA = 144,  /* where the data of the first record are */
+    COLUMNS = 3, /* the first of 2 ranks has 2 */
+    DATA = 144,  /* offset of the first record's data */
 };
 
 static const char *path;
@@ -86,7 +86,7 @@ static int64_t place_of(int64_t block)
     return block * BLOCK + (int64_t)(mark_of(block) >> 20) % (BLOCK / 8) * 8;
 }
 
-/* A block as it must be. The last one may be cut, and have no mark then. */
+/* Makes the expected block. The last one may be cut, without a mark. */
 static void make_block(unsigned char *at, int64_t block, int64_t whole)
 {
     uint64_t mark = mark_of(block);
@@ -100,7 +100,7 @@ static int64_t blocks_of(int64_t bytes)
     return (bytes + BLOCK - 1) / BLOCK;
 }
 
-/* Memory that is there once it is written to. */
+/* Reserves memory that is allocated when it is written to. */
 static unsigned char *reserve(int64_t bytes)
 {
     unsigned char *at = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE,
@@ -113,15 +113,15 @@ static unsigned char *reserve(int64_t bytes)
     return at;
 }
 
-/* ---- what a rank has: all, or some columns of a lattice ---- */
+/* ---- a rank's part: all bytes, or some columns of a lattice ---- */
 
 struct part {
     int64_t whole, bytes; /* of all ranks, of this one */
-    int64_t site;         /* 0: each rank has all */
+    int64_t site;         /* 0: each rank has all bytes */
     int start, columns;
 };
 
-/* Where byte `at` of the whole is in the part; -1 if it is not. */
+/* Converts an offset in the whole to one in the part; -1 if the part lacks it. */
 static int64_t in_part(const struct part *part, int64_t at)
 {
     if (part->site == 0)
@@ -142,7 +142,7 @@ static void put_marks(const struct part *part, unsigned char *data)
     }
 }
 
-/* All bytes: pieces that are contiguous in the part and in a block. */
+/* Compares all bytes, in ranges that are contiguous in the part and in a block. */
 static int is_right(const struct part *part, const unsigned char *data)
 {
     unsigned char *want = malloc(BLOCK);
@@ -164,7 +164,7 @@ static int is_right(const struct part *part, const unsigned char *data)
     return good;
 }
 
-/* ---- the file, by rank 0 without MPI ---- */
+/* ---- the file, read by rank 0 without MPI ---- */
 
 static int file_is_right(int64_t bytes)
 {
@@ -236,7 +236,7 @@ static void data(int64_t bytes)
     write_and_read(&part, NULL);
 }
 
-/* At least so many bytes, in rows of three sites. */
+/* Tests at least so many bytes, in rows of three sites. */
 static void lattice(int64_t bytes, int64_t site)
 {
     int rows = (int)(bytes / COLUMNS / site) + 1, extents[2] = {rows, COLUMNS};
@@ -251,7 +251,7 @@ static void lattice(int64_t bytes, int64_t site)
     write_and_read(&part, extents);
 }
 
-/* ---- a little, far away ---- */
+/* ---- a few bytes at large offsets ---- */
 
 static const MPI_Offset FAR = ((MPI_Offset)5 << 30) + 13, END = ((MPI_Offset)6 << 30) + 5;
 
@@ -278,7 +278,7 @@ static int far_lattice(LemonWriter *w, LemonReader *r, int inner, int wait)
     return good;
 }
 
-/* In short and in long runs, waiting or not. */
+/* Short and long runs, blocking and non-blocking. */
 static int far_lattices(LemonWriter *w, LemonReader *r)
 {
     int good = 1;
@@ -296,8 +296,8 @@ static void far_away(void)
     LemonWriter *w = begin(END);
     tap_code(lemonWriterSeek(w, FAR, MPI_SEEK_SET), 0, "seek beyond 5 GiB");
     tap_ok(far_lattices(w, NULL), "lattices are written there");
-    tap_code(lemonWriterSeek(w, -3, MPI_SEEK_END), 0, "to three bytes before the end");
-    tap_code(lemonWriteRecordData("END", &(MPI_Offset){3}, w), 0, "these");
+    tap_code(lemonWriterSeek(w, -3, MPI_SEEK_END), 0, "seek to 3 bytes before the end");
+    tap_code(lemonWriteRecordData("END", &(MPI_Offset){3}, w), 0, "write 3 bytes");
     tap_code(lemonWriterCloseRecord(w), 0, "close");
     tap_code(begin_record(w, 1, 1, "next", n), 0, "a record beyond 6 GiB");
     tap_code(lemonWriteRecordData("faraway", &n, w), 0, "its data");

@@ -1,11 +1,11 @@
 /*
- * cells.c - checkpoints of particles: written and read back by any ranks
+ * cells.c - write checkpoints of particles, and read them on any number of ranks
  *
- *     cells write FOLDER usual|large     files 0, 1, ... of the table below
- *     cells read FOLDER usual|large      read in two decompositions, and compared
- *     cells wrong FILE                   writes that are refused, with words
- *     cells own FILE                     ranks with long runs: the same file in each way
- *     cells damaged FOLDER COUNT         prints the code of a read of each file, and words
+ *     cells write DIRECTORY usual|large   write files 0, 1, ... of the table below
+ *     cells read DIRECTORY usual|large    read them in two decompositions, and compare
+ *     cells wrong FILE                    invalid writes fail with a message
+ *     cells own FILE                      ranks with long runs: each way writes the same file
+ *     cells damaged DIRECTORY COUNT       print the code and messages of a read of each file
  */
 #include "files.h"
 
@@ -43,13 +43,13 @@ static char file_name[4096];
 enum {
     SCATTERED =
         1,    /* any rank has any particle; else each has those of a regular decomposition */
-    LATE = 2, /* without waiting */
+    LATE = 2, /* non-blocking */
     ALIGNED = 4,
     CHECK = 8,
 };
 
 enum {
-    MANY = 37, /* ranks: more than some domains have cells */
+    MANY = 37, /* ranks: more than the number of cells in some domains */
 };
 
 /* Layouts: spread; corner, all in one cell; faces, on faces and corners of cells and domain;
@@ -92,7 +92,7 @@ static uint64_t hash(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* Of particle i, in dimension d: the same on whatever rank. */
+/* The coordinate of particle i in dimension d: the same on all ranks. */
 static double coordinate(int64_t i, int d)
 {
     uint64_t h = hash((uint64_t)i * 3 + (uint64_t)d + 1);
@@ -100,7 +100,7 @@ static double coordinate(int64_t i, int d)
     if (strcmp(layout, "corner") == 0)
         return domain.origin[d] + length * u / 1e6;
     if (strcmp(layout, "faces") ==
-        0) /* in eighths: faces of 4 and of 2 cells, both ends, too */
+        0) /* in eighths: on faces of 4 and of 2 cells, and both ends */
         return domain.origin[d] + length * ((double)(h % 9) / 8);
     return domain.origin[d] + length * u;
 }
@@ -131,7 +131,7 @@ static const LemonParticle *kind(void)
     return strcmp(layout, "single") == 0 ? &little : &big;
 }
 
-/* Which rank has particle i if each has a box. */
+/* Returns whether the particle is in this rank's regular box. */
 static int in_my_box(const char *particle)
 {
     double lower[3], upper[3];
@@ -172,7 +172,7 @@ static void write_it(void)
         lemonWriterSetAlignment(w, 65536, 1000);
     if (test->flags & LATE) {
         tap_code(lemonWriteCellsNonBlocking(w, 1, 1, &domain, kind(), particles, n, flags),
-                 LEMON_SUCCESS, "written without waiting");
+                 LEMON_SUCCESS, "non-blocking write");
         memset(particles, 0x55, (size_t)(n * kind()->bytes));
         tap_code(lemonFinishWriting(w), LEMON_SUCCESS, "finished");
         tap_code(lemonWriterCloseRecord(w), LEMON_SUCCESS, "closed");
@@ -196,7 +196,7 @@ static int is_right(const char *particle, int64_t n)
     return memcmp(want, particle, (size_t)kind()->bytes) == 0;
 }
 
-/* Each particle of the file once: by the call's own check, and by the sum of their hashes. */
+/* Checks that each particle of the file is read once: its bytes, and the sum of all hashes. */
 static void check_all(const char *particles, MPI_Offset count, int64_t n)
 {
     uint64_t sums[2] = {(uint64_t)count, 0}, want = 0;
@@ -230,7 +230,7 @@ static void read_boxes(LemonReader *r, const LemonCells *cells, int balanced)
     free(particles);
 }
 
-/* However many ranks: a box is a part of the domain, or empty at its upper corner. */
+/* For any number of ranks: a box is a part of the domain, or empty at its upper corner. */
 static void check_many_boxes(const LemonCells *cells)
 {
     double lower[3], upper[3], volume = 0;
@@ -262,12 +262,12 @@ static void read_it(void)
                    !cells->domain.periodic[1] && cells->domain.cells[2] == test->cells[2] &&
                    cells->particle.fields == kind()->fields &&
                    cells->particle.bytes == kind()->bytes,
-               "says what it is");
+               "the values of the checkpoint");
         read_boxes(r, cells, 0);
         read_boxes(r, cells, 1);
         check_many_boxes(cells);
         lemonFreeCells(cells);
-        tap_code(lemonNextCells(r, &cells), LEMON_EOF, "there is no other");
+        tap_code(lemonNextCells(r, &cells), LEMON_EOF, "no other checkpoint");
     }
     end_reader(r, &file);
 }
@@ -278,7 +278,7 @@ static void print(const char *text, void *context)
     fprintf(stderr, "%s: %s\n", strrchr(file_name, '/') + 1, text);
 }
 
-/* What a damaged file gives: the same code on all ranks, and words. */
+/* Reads a damaged file: all ranks get the same code, and there is a message. */
 static void read_damaged(void)
 {
     LemonCells *cells = NULL;
@@ -293,13 +293,13 @@ static void read_damaged(void)
         lemonFreeCells(cells);
         free(particles);
     }
-    tap_code(code, code, "the same answer on all ranks");
+    tap_code(code, code, "the same code on all ranks");
     if (tap_rank == 0)
         printf("%s: code %d\n", strrchr(file_name, '/') + 1, code);
     end_reader(r, &file);
 }
 
-/* ---- what is refused ---- */
+/* ---- invalid writes ---- */
 
 static void refuse(LemonWriter *w, const void *particles, MPI_Offset n, int flags,
                    const char *what)
@@ -307,7 +307,7 @@ static void refuse(LemonWriter *w, const void *particles, MPI_Offset n, int flag
     MPI_Offset before = w->off;
     tap_code(lemonWriteCells(w, 1, 1, &domain, &big, particles, n, flags), LEMON_ERR_PARAM,
              what);
-    tap_ok(w->off == before, "and nothing was written");
+    tap_ok(w->off == before, "nothing is written");
 }
 
 static void write_wrong(void)
@@ -322,7 +322,7 @@ static void write_wrong(void)
     LemonWriter *w = create_writer(file_name, MPI_COMM_WORLD, MPI_MODE_WRONLY, &file);
     double x = p[1].position[1];
     p[1].position[1] = last ? NAN : x;
-    refuse(w, p, 2, 0, "no number");
+    refuse(w, p, 2, 0, "not a number");
     p[1].position[1] = last ? 3.5 : x;
     refuse(w, p, 2, 0, "outside");
     p[1].position[1] = last ? -INFINITY : x;
@@ -331,7 +331,7 @@ static void write_wrong(void)
     p[1].id = last ? 10 : p[1].id;
     refuse(w, p, 2, LEMON_CELLS_CHECK, "one id twice");
     refuse(w, p, last ? -1 : 2, 0, "a negative number");
-    refuse(w, p, 2, 64, "a flag that is not known");
+    refuse(w, p, 2, 64, "an unknown flag");
     domain.cells[2] = last ? 5 : 4;
     if (tap_ranks > 1)
         refuse(w, p, 2, 0, "ranks that do not agree");
@@ -344,20 +344,20 @@ static void write_wrong(void)
     domain = good;
     p[1].id = 11 + (uint64_t)tap_rank * 2;
     tap_code(lemonWriteCells(w, 1, 1, &domain, &big, p, 2, LEMON_CELLS_CHECK), LEMON_SUCCESS,
-             "then it goes on");
-    tap_code(end_writer(w, &file), LEMON_SUCCESS, "and ends");
+             "the writer still works");
+    tap_code(end_writer(w, &file), LEMON_SUCCESS, "destroy");
 }
 
-/* ---- ranks that have much ---- */
+/* ---- ranks with long runs ---- */
 
 enum {
     MUCH = 70000, /* particles of a rank: more than 4 MiB */
     BY_AGGREGATORS = 1,
     BY_PATH = 2,
-    NOT_WAITING = 4,
+    NON_BLOCKING = 4,
 };
 
-/* In the rank's box, which has `each` cells in each dimension, in any order. */
+/* Particles in the rank's box, which has `each` cells in each dimension, in any order. */
 static struct particle *make_much(int each)
 {
     struct particle *p = calloc(MUCH, sizeof *p);
@@ -381,7 +381,7 @@ static LemonWriter *open_much(int ways)
 {
     MPI_Info info = MPI_INFO_NULL;
     LemonWriter *w = create_writer(file_name, MPI_COMM_WORLD, MPI_MODE_WRONLY, &file);
-    if (ways & BY_AGGREGATORS) { /* a stripe that is known is not shared */
+    if (ways & BY_AGGREGATORS) { /* ranks do not share a stripe if its size is known */
         MPI_Info_create(&info);
         MPI_Info_set(info, "striping_unit", "1048576");
         MPI_Info_set(info, "cb_buffer_size", "1048576");
@@ -393,7 +393,7 @@ static LemonWriter *open_much(int ways)
     return w;
 }
 
-/* The file's bytes, on rank 0; it is removed. */
+/* Returns the file's bytes on rank 0, and removes the file. */
 static unsigned char *take_file(size_t *bytes)
 {
     unsigned char *all = file_bytes(file_name, bytes);
@@ -404,10 +404,10 @@ static unsigned char *take_file(size_t *bytes)
 static void write_much(const struct particle *p, int ways)
 {
     LemonWriter *w = open_much(ways);
-    int code = ways & NOT_WAITING
+    int code = ways & NON_BLOCKING
                    ? lemonWriteCellsNonBlocking(w, 1, 1, &domain, &big, p, MUCH, 0)
                    : lemonWriteCells(w, 1, 1, &domain, &big, p, MUCH, 0);
-    if (ways & NOT_WAITING && code == LEMON_SUCCESS)
+    if (ways & NON_BLOCKING && code == LEMON_SUCCESS)
         code = lemonWriterCloseRecord(w);
     tap_code(code, LEMON_SUCCESS, "much");
     tap_code(end_writer(w, &file), LEMON_SUCCESS, "written");
@@ -433,8 +433,8 @@ static void write_in_each_way(void)
     }
 }
 
-/* What is not the writer's file does no harm. */
-static void give_paths(void)
+/* A path of another file does no harm. */
+static void set_paths(void)
 {
     char other[sizeof file_name + 8];
     snprintf(other, sizeof other, "%s.other", file_name);
@@ -443,21 +443,21 @@ static void give_paths(void)
     tap_code(lemonWriterSetPath(w, tap_rank == tap_ranks - 1 ? other : file_name),
              LEMON_ERR_PARAM, "a rank that cannot open it");
     tap_code(lemonWriterSetPath(w, file_name), LEMON_SUCCESS, "by path");
-    tap_code(lemonWriterSetPath(w, NULL), LEMON_SUCCESS, "and not any more");
+    tap_code(lemonWriterSetPath(w, NULL), LEMON_SUCCESS, "reset the path");
     if (tap_rank == 0)
         fclose(fopen(other, "w"));
     MPI_Barrier(MPI_COMM_WORLD);
-    tap_code(lemonWriterSetPath(w, other), LEMON_SUCCESS, "another file's");
+    tap_code(lemonWriterSetPath(w, other), LEMON_SUCCESS, "the path of another file");
     struct particle *p = make_much(1);
     tap_code(lemonWriteCells(w, 1, 1, &domain, &big, p, MUCH, 0), LEMON_SUCCESS,
-             "all the same");
+             "write in spite of it");
     tap_code(end_writer(w, &file), LEMON_SUCCESS, "written");
     size_t bytes;
     free(take_file(&bytes));
-    tap_ok(tap_rank || bytes > (size_t)MUCH * sizeof *p, "there");
+    tap_ok(tap_rank || bytes > (size_t)MUCH * sizeof *p, "the writer's file has the data");
     strcpy(file_name, other);
     free(take_file(&bytes));
-    tap_ok(bytes == 0, "and nothing in the other");
+    tap_ok(bytes == 0, "the other file is empty");
     free(p);
 }
 
@@ -491,7 +491,7 @@ int main(int argc, char **argv)
             write_wrong();
         else if (strcmp(argv[1], "own") == 0) {
             write_in_each_way();
-            give_paths();
+            set_paths();
         }
     }
     return tap_end();

@@ -1,26 +1,26 @@
 /*
- * checksum.c - the SciDAC checksum in the pass of a lattice call, and reading back
+ * checksum.c - test the SciDAC checksum of lattice calls, and verification by reading back
  *
- * usage: checksum FILE [all]   all: each damage is read back in both ways
+ * usage: checksum FILE [all]   all: verify each damage both by path and by MPI-IO
  *        checksum sum {FILE RECORD SITE EXTENT EXTENT EXTENT EXTENT}...
  *        checksum FILE ildg
  *
- * That the sum is right in every geometry is tested by lattice.c. The second form reads the
- * lattices in records of containers that are there, and compares their sums with the records
- * after them. The third leaves a gauge configuration, as tmLQCD would write it.
+ * lattice.c tests the sum in every geometry. The second form reads the lattices in records of
+ * existing containers, and compares their sums with the records after them. The third writes a
+ * gauge configuration, as tmLQCD would.
  */
 #include "geometry.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* ---- what goes wrong between writing and reading back ---- */
+/* ---- damage between writing and reading back ---- */
 
 static struct {
-    int flip; /* at the next sync a bit of the file, at its end or so many bytes before, ... */
-    int lose; /* ... or its last bytes are zero, as if they had never been written, ... */
-    int cut;  /* ... or the file is short of so many bytes */
-    int fail; /* the next read of this rank by MPI-IO is an error */
+    int flip; /* at the next sync, flip a bit of the byte at this distance from the end, ... */
+    int lose; /* ... or zero this many last bytes, as if they were never written, ... */
+    int cut;  /* ... or cut this many bytes off the file */
+    int fail; /* the next read of this rank by MPI-IO fails */
 } fault;
 
 static void damage(void)
@@ -86,7 +86,7 @@ static const struct geometry plain = {.dims = 4,
                                       .stripe = 4096,
                                       .sum = true};
 
-/* That lattice on all ranks, and this rank's part of it: random bytes. */
+/* Distributes that lattice over all ranks; this rank's part is random bytes. */
 static struct geometry begin(int turn, unsigned char **data, long *n, unsigned seed)
 {
     struct geometry g = plain;
@@ -108,7 +108,7 @@ static void end(unsigned char *data)
 
 static void damaged(const char *what, int form, int by_path, int flip, int lose, int cut)
 {
-    char words[128];
+    char text[128];
     unsigned char *data;
     long n;
     struct geometry g = begin(1, &data, &n, 5);
@@ -118,22 +118,22 @@ static void damaged(const char *what, int form, int by_path, int flip, int lose,
     code |= lemonWriterSetVerify(writer, 1, by_path ? path : NULL);
     code |= write_block(&g, writer, data);
     code |= lemonFinishWriting(writer);
-    tap_ok(code == LEMON_SUCCESS, "%s, form %d, %s: nobody sees it", what, form,
+    tap_ok(code == LEMON_SUCCESS, "%s, form %d, %s: not noticed yet", what, form,
            by_path ? "by path" : "by MPI-IO");
     fault.flip = flip;
     fault.lose = lose;
     fault.cut = cut;
-    snprintf(words, sizeof words, "%s is seen when the record is closed", what);
-    tap_code(lemonWriterCloseRecord(writer), LEMON_ERR_CHECKSUM, words);
+    snprintf(text, sizeof text, "%s is detected when the record is closed", what);
+    tap_code(lemonWriterCloseRecord(writer), LEMON_ERR_CHECKSUM, text);
     tap_code(lemonWriterCloseRecord(writer), LEMON_ERR_CHECKSUM, "and again");
     code = lemonWriterSeek(writer, 0, MPI_SEEK_SET);
     code |= write_block(&g, writer, data);
-    tap_code(code | lemonWriterCloseRecord(writer), LEMON_SUCCESS, "written again it is good");
-    tap_code(end_writer(writer, &fp), LEMON_SUCCESS, "and the writer is, too");
+    tap_code(code | lemonWriterCloseRecord(writer), LEMON_SUCCESS, "a second write is valid");
+    tap_code(end_writer(writer, &fp), LEMON_SUCCESS, "destroy");
     end(data);
 }
 
-/* all: each damage with each form and each way; otherwise, each two of these together. */
+/* all: each damage with each form and each way; otherwise, each pair of these once. */
 static void read_back(int all)
 {
     int n = (int)block_bytes(&plain);
@@ -142,11 +142,11 @@ static void read_back(int all)
         int flip, lose, cut;
     } damages[] = {{"a flipped bit", 1, 0, 0},
                    {"a flipped bit of the first byte", n, 0, 0},
-                   {"a flipped bit in the midst", n / 2 + 1, 0, 0},
+                   {"a flipped bit in the middle", n / 2 + 1, 0, 0},
                    {"a short write", 0, 100, 0},
                    {"a lost half", 0, n / 2, 0},
                    {"a file cut short", 0, 0, 1000},
-                   {"a file that is not there", 0, 0, n}};
+                   {"a missing file", 0, 0, n}};
     for (int form = 0; form < FORMS; form++)
         for (int i = 0; i < 7; i++)
             for (int by_path = 0; by_path < 2; by_path++)
@@ -165,7 +165,7 @@ static void unreadable(void)
     tap_code(code | write_block(&g, writer, data), LEMON_SUCCESS, "written");
     fault.fail = tap_rank == tap_ranks / 2;
     tap_code(lemonWriterCloseRecord(writer), LEMON_ERR_READ, "a rank that cannot read");
-    tap_code(lemonWriterCloseRecord(writer), LEMON_SUCCESS, "and then can");
+    tap_code(lemonWriterCloseRecord(writer), LEMON_SUCCESS, "the next try succeeds");
     tap_code(end_writer(writer, &fp), LEMON_SUCCESS, "destroyed");
     end(data);
 }
@@ -185,19 +185,19 @@ static void read_back_arguments(void)
     if (tap_ranks > 1)
         tap_code(lemonWriterSetVerify(writer, tap_rank == 0, path), LEMON_ERR_PARAM,
                  "ranks that differ");
-    tap_code(lemonWriterSetVerify(writer, 0, NULL), LEMON_SUCCESS, "and off again");
+    tap_code(lemonWriterSetVerify(writer, 0, NULL), LEMON_SUCCESS, "turn it off");
     fault.flip = 1;
     int code = write_block(&g, writer, data);
-    tap_code(code | lemonWriterCloseRecord(writer), LEMON_SUCCESS, "then nothing is seen");
+    tap_code(code | lemonWriterCloseRecord(writer), LEMON_SUCCESS, "no error without it");
     tap_code(end_writer(writer, &fp), LEMON_SUCCESS, "destroyed");
 
-    /* Both may be on; the sum begins anew, what is to be read back does not. */
+    /* With both on, setting the checksum restarts the sum, not the list of data to verify. */
     writer = open_writer(MPI_MODE_WRONLY, 0, 2 * bytes);
     LemonChecksum sum = {0, 0};
     code = lemonWriterSetVerify(writer, 1, path);
     code |= write_block(&g, writer, data);
-    tap_code(code, LEMON_SUCCESS, "a lattice to be read back");
-    tap_code(lemonWriterChecksum(writer, &sum), LEMON_ERR_PARAM, "but no checksum");
+    tap_code(code, LEMON_SUCCESS, "a lattice to verify");
+    tap_code(lemonWriterChecksum(writer, &sum), LEMON_ERR_PARAM, "without a checksum");
     code = lemonWriterSetChecksum(writer, 1);
     code |= write_block(&g, writer, data);
     code |= lemonWriterChecksum(writer, &sum);
@@ -205,8 +205,8 @@ static void read_back_arguments(void)
     fault.flip = (int)(bytes + 5);
     tap_code(lemonWriterCloseRecord(writer), LEMON_ERR_CHECKSUM, "a bit in the first lattice");
     tap_ok(code == 0 && same(sum, oracle(144 + bytes, bytes, g.site)),
-           "the sum is of the second one");
-    tap_code(end_writer(writer, &fp), LEMON_ERR_CHECKSUM, "destroy tells it, too");
+           "the sum covers the second one");
+    tap_code(end_writer(writer, &fp), LEMON_ERR_CHECKSUM, "destroy reports it, too");
     end(data);
 }
 
@@ -228,39 +228,39 @@ static void api(void)
     tap_code(lemonReadChecksum(NULL, &sum), LEMON_ERR_PARAM, "no reader");
 
     LemonWriter *writer = open_writer(MPI_MODE_WRONLY, 0, 3 * bytes);
-    tap_code(lemonWriterChecksum(writer, &sum), LEMON_ERR_PARAM, "no checksum was wanted");
+    tap_code(lemonWriterChecksum(writer, &sum), LEMON_ERR_PARAM, "no checksum requested");
     if (tap_ranks > 1)
         tap_code(lemonWriterSetChecksum(writer, tap_rank == 0), LEMON_ERR_PARAM,
                  "ranks that differ");
-    tap_code(lemonWriterSetChecksum(writer, 1), LEMON_SUCCESS, "wanted");
+    tap_code(lemonWriterSetChecksum(writer, 1), LEMON_SUCCESS, "request a checksum");
     tap_code(lemonWriterChecksum(writer, &sum), LEMON_ERR_PARAM, "nothing written yet");
-    tap_ok(sum.suma == 1 && sum.sumb == 2, "an error leaves the sum alone");
+    tap_ok(sum.suma == 1 && sum.sumb == 2, "an error does not change the sum");
     tap_code(write_block(&g, writer, data), LEMON_SUCCESS, "the first lattice");
     tap_code(write_block(&g, writer, data), LEMON_SUCCESS, "the second");
-    tap_code(lemonWriterSeek(writer, g.site * 3, MPI_SEEK_SET), LEMON_SUCCESS, "back");
-    tap_code(write_block(&g, writer, data), LEMON_ERR_PARAM, "half of a lattice again");
-    tap_code(lemonWriterSeek(writer, 5, MPI_SEEK_SET), LEMON_SUCCESS, "not to a site");
-    tap_code(write_block(&g, writer, data), LEMON_ERR_PARAM, "no site begins here");
-    tap_code(lemonWriterSeek(writer, bytes, MPI_SEEK_SET), LEMON_SUCCESS, "back");
+    tap_code(lemonWriterSeek(writer, g.site * 3, MPI_SEEK_SET), LEMON_SUCCESS, "seek back");
+    tap_code(write_block(&g, writer, data), LEMON_ERR_PARAM, "rewrite a part of a lattice");
+    tap_code(lemonWriterSeek(writer, 5, MPI_SEEK_SET), LEMON_SUCCESS, "seek into a site");
+    tap_code(write_block(&g, writer, data), LEMON_ERR_PARAM, "a write within a site");
+    tap_code(lemonWriterSeek(writer, bytes, MPI_SEEK_SET), LEMON_SUCCESS, "seek back");
     fill(data, n, 4);
-    tap_code(write_block(&g, writer, data), LEMON_SUCCESS, "another second one");
-    tap_code(lemonWriterSeek(writer, 2 * bytes, MPI_SEEK_SET), LEMON_SUCCESS, "on");
+    tap_code(write_block(&g, writer, data), LEMON_SUCCESS, "rewrite the second lattice");
+    tap_code(lemonWriterSeek(writer, 2 * bytes, MPI_SEEK_SET), LEMON_SUCCESS, "seek on");
     g.form = FORM_START;
     tap_code(write_block(&g, writer, data), LEMON_SUCCESS, "a third, pending");
     tap_code(lemonWriterChecksum(writer, tap_rank ? NULL : &sum), LEMON_SUCCESS, "waits");
     tap_code(lemonWriterCloseRecord(writer), LEMON_SUCCESS, "closed");
-    tap_code(lemonWriterChecksum(writer, &again), LEMON_SUCCESS, "still there");
-    tap_ok(tap_rank || same(sum, again), "and the same");
-    tap_ok(same(again, oracle(144, 3 * bytes, g.site)), "what is in the file");
+    tap_code(lemonWriterChecksum(writer, &again), LEMON_SUCCESS, "known after closing");
+    tap_ok(tap_rank || same(sum, again), "the same sum");
+    tap_ok(same(again, oracle(144, 3 * bytes, g.site)), "the sum of the file's data");
     tap_code(lemonWriteChecksum(writer, 1, 0, &again), LEMON_ERR_MBME, "MB in a message");
     if (tap_ranks > 1) {
         LemonChecksum other = {again.suma, again.sumb + (tap_rank == 0)};
         tap_code(lemonWriteChecksum(writer, 0, 0, &other), LEMON_ERR_PARAM, "sums that differ");
     }
     tap_code(lemonWriteChecksum(writer, 0, 0, tap_rank ? &again : NULL), LEMON_ERR_PARAM,
-             "no sum");
-    tap_code(lemonWriteChecksum(writer, 0, 0, &again), LEMON_SUCCESS, "its record");
-    tap_code(lemonWriterChecksum(writer, &sum), LEMON_ERR_PARAM, "which has none");
+             "no sum on a rank");
+    tap_code(lemonWriteChecksum(writer, 0, 0, &again), LEMON_SUCCESS, "write its record");
+    tap_code(lemonWriterChecksum(writer, &sum), LEMON_ERR_PARAM, "that record has no sum");
     begin_record(writer, 0, 1, "text", text);
     tap_code(lemonWriteChecksum(writer, 0, 0, &again), LEMON_ERR_HEADER_NEXT,
              "inside a record");
@@ -268,38 +268,38 @@ static void api(void)
     tap_code(end_writer(writer, &fp), LEMON_SUCCESS, "written");
 
     LemonReader *reader = open_reader();
-    tap_code(lemonReaderChecksum(reader, &sum), LEMON_ERR_PARAM, "not wanted");
-    tap_code(lemonReaderSetChecksum(reader, 1), LEMON_SUCCESS, "wanted");
+    tap_code(lemonReaderChecksum(reader, &sum), LEMON_ERR_PARAM, "no checksum requested");
+    tap_code(lemonReaderSetChecksum(reader, 1), LEMON_SUCCESS, "request a checksum");
     tap_code(lemonSetReaderPointer(reader, 2 * bytes), LEMON_SUCCESS, "the last one first");
     tap_code(read_block(&g, reader, data), LEMON_SUCCESS, "read, pending");
     tap_code(lemonSetReaderPointer(reader, 0), LEMON_SUCCESS, "then the others");
     tap_code(read_block(&g, reader, data), LEMON_SUCCESS, "read, pending");
     tap_code(read_block(&g, reader, data), LEMON_SUCCESS, "read, pending");
-    tap_code(lemonReaderChecksum(reader, &sum), LEMON_SUCCESS, "in any order");
+    tap_code(lemonReaderChecksum(reader, &sum), LEMON_SUCCESS, "lattices in any order");
     tap_ok(same(sum, again), "it is the same");
     tap_code(lemonSetReaderPointer(reader, bytes), LEMON_SUCCESS, "the second one");
-    tap_code(lemonReaderSetChecksum(reader, 1), LEMON_SUCCESS, "of its own");
+    tap_code(lemonReaderSetChecksum(reader, 1), LEMON_SUCCESS, "restart the sum");
     tap_code(read_block(&g, reader, data), LEMON_SUCCESS, "read");
     tap_code(lemonReaderChecksum(reader, &sum), LEMON_SUCCESS, "summed");
-    tap_ok(same(sum, oracle(144 + bytes, bytes, g.site)), "from rank 0 on");
-    tap_code(lemonReadChecksum(reader, &sum), LEMON_ERR_READ, "a lattice is no checksum");
+    tap_ok(same(sum, oracle(144 + bytes, bytes, g.site)), "its ranks begin at 0");
+    tap_code(lemonReadChecksum(reader, &sum), LEMON_ERR_READ, "a lattice is not a checksum");
     tap_code(lemonReaderNextRecord(reader), LEMON_SUCCESS, "its record");
-    tap_code(lemonReaderChecksum(reader, &sum), LEMON_ERR_PARAM, "has no lattice");
-    tap_ok(strcmp(lemonReaderType(reader), "scidac-checksum") == 0, "has its type");
+    tap_code(lemonReaderChecksum(reader, &sum), LEMON_ERR_PARAM, "it has no lattice");
+    tap_ok(strcmp(lemonReaderType(reader), "scidac-checksum") == 0, "its type");
     tap_code(lemonReadChecksum(reader, NULL), LEMON_SUCCESS, "read");
     tap_code(lemonReadChecksum(reader, &sum), LEMON_SUCCESS, "read again");
-    tap_ok(same(sum, again), "it is what was written");
-    tap_code(lemonReaderNextRecord(reader), LEMON_SUCCESS, "other text");
-    tap_code(lemonReadChecksum(reader, &sum), LEMON_ERR_READ, "is no checksum");
+    tap_ok(same(sum, again), "the sum as written");
+    tap_code(lemonReaderNextRecord(reader), LEMON_SUCCESS, "another record");
+    tap_code(lemonReadChecksum(reader, &sum), LEMON_ERR_READ, "is not a checksum");
     tap_code(lemonReaderCloseRecord(reader), LEMON_SUCCESS, "closed");
     tap_code(lemonReadChecksum(reader, &sum), LEMON_ERR_HEADER_NEXT, "no record is open");
     end_reader(reader, &fp);
     end(data);
 }
 
-/* ---- files that others have written ---- */
+/* ---- files written by other programs ---- */
 
-/* argv: the path, record, bytes of a site, and four extents. */
+/* argv: path, record, bytes of a site, and four extents. */
 static void sum_record(char **argv)
 {
     struct geometry g = {.dims = 4, .site = atoi(argv[2]), .blocks = 1, .stripe = 4096};
@@ -331,7 +331,7 @@ static void sum_record(char **argv)
     tap_ok(bad == 0, "record %s of %s: %d wrong", argv[1], path, bad);
 }
 
-/* ---- a file for others ---- */
+/* ---- a file for other programs ---- */
 
 static void write_ildg(void)
 {

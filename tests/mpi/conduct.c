@@ -1,14 +1,14 @@
 /*
- * conduct.c - what the calls answer in odd situations
+ * conduct.c - print what the calls return in odd situations
  *
  * Prints a row for each: the call, the situation, the answer. docs/lemon.md has the rows in
  * which this library differs from the reference, tests/data/conduct.txt the others. All ranks
- * must get the same answer. This program needs nothing but the calls of the paper, so that it
- * can be compiled against any lemon.h.
+ * must get the same answer. This program uses only the calls of the paper, so that it compiles
+ * with any lemon.h.
  *
- *     conduct FILE [ROW]        FILE is made anew; ROW alone, where others crash
- *     conduct search FOLDER N   the loop by which programs look for a record: on how many of
- * the containers FOLDER/0 to FOLDER/N-1, damaged in any way, it ends
+ *     conduct FILE [ROW]           create FILE; one ROW, where another library crashes
+ *     conduct search DIRECTORY N   count the damaged containers DIRECTORY/0 to N-1 on which
+ *                                  the loop by which programs look for a record ends
  */
 #include <lemon.h>
 
@@ -24,7 +24,7 @@ static MPI_Comm cart;
 static MPI_File fp;
 static int rank;
 
-/* A situation: run() makes it, the meaning of args is its own. */
+/* run() creates the situation; it defines the meaning of args. */
 struct row {
     const char *call, *situation;
     void (*run)(const struct row *row);
@@ -35,7 +35,7 @@ struct row {
 
 static char answer[256];
 
-static void say_code(int code)
+static void answer_code(int code)
 {
     static const char *const names[] = {
         "LEMON_SUCCESS",
@@ -57,15 +57,15 @@ static void say_code(int code)
         sprintf(answer, "%d", code);
 }
 
-static void say_number(long long n)
+static void answer_number(long long n)
 {
     if (n < 0)
-        say_code((int)n);
+        answer_code((int)n);
     else
         sprintf(answer, "%lld", n);
 }
 
-static void say_text(const char *text)
+static void answer_text(const char *text)
 {
     if (text)
         sprintf(answer, "\"%.40s\"", text);
@@ -73,7 +73,7 @@ static void say_text(const char *text)
         strcpy(answer, "NULL");
 }
 
-static void say_position(long long position)
+static void answer_position(long long position)
 {
     sprintf(answer + strlen(answer), ", at %lld", position);
 }
@@ -94,8 +94,7 @@ static void add(unsigned char *at, int flags, const char *type, const char *data
     memcpy(at + HEADER, data, strlen(data));
 }
 
-/* Two records in one message: "one" of 8 bytes, "two" of 5; and what is no record behind them.
- */
+/* Makes two records in one message, "one" of 8 bytes, "two" of 5, and trailing garbage. */
 static void two_records(void)
 {
     memset(file, 0, BYTES);
@@ -160,7 +159,7 @@ static int data(LemonWriter *w, MPI_Offset n)
     return lemonWriteRecordData(text, &n, w);
 }
 
-/* A writer with a record of so many bytes (NONE: without), of which n are written. */
+/* Opens a writer with a record of so many bytes (NONE: no record); writes n of them. */
 enum { NONE = -1 };
 
 static LemonWriter *writer_with(long bytes, long n)
@@ -183,7 +182,7 @@ static void end_writer(LemonWriter *w)
 
 /* ---- the reader ---- */
 
-/* args: calls, bytes of the file, where a byte is wrong (0: nowhere), the byte */
+/* args: calls, bytes of the file, offset of a wrong byte (0: none), the byte */
 static void next_record(const struct row *row)
 {
     int code = LEMON_SUCCESS;
@@ -193,7 +192,7 @@ static void next_record(const struct row *row)
     LemonReader *r = reader_of((size_t)row->args[1]);
     for (long calls = row->args[0]; calls > 0; calls--)
         code = lemonReaderNextRecord(r);
-    say_code(code);
+    answer_code(code);
     end_reader(r);
 }
 
@@ -206,7 +205,7 @@ static void next_huge(const struct row *row)
     LemonReader *r = reader_of(BYTES);
     lemonReaderNextRecord(r);
     lemonReaderNextRecord(r);
-    say_code(lemonReaderNextRecord(r));
+    answer_code(lemonReaderNextRecord(r));
     end_reader(r);
 }
 
@@ -217,7 +216,7 @@ static void next_pending(const struct row *row)
     char got[8] = "";
     MPI_Offset n = 8;
     lemonReaderReadDataNonBlocking(got, &n, r);
-    say_code(lemonReaderNextRecord(r));
+    answer_code(lemonReaderNextRecord(r));
     sprintf(answer + strlen(answer), ", data %s", memcmp(got, "12345678", 8) ? "lost" : "read");
     end_reader(r);
 }
@@ -226,7 +225,7 @@ static void next_pending(const struct row *row)
 static void type_at(const struct row *row)
 {
     LemonReader *r = reader_at((enum moment)row->args[0]);
-    say_text(lemonReaderType(r));
+    answer_text(lemonReaderType(r));
     end_reader(r);
 }
 
@@ -234,7 +233,7 @@ static void type_at(const struct row *row)
 static void bytes_at(const struct row *row)
 {
     LemonReader *r = reader_at((enum moment)row->args[0]);
-    say_number((long long)lemonReaderBytes(r));
+    answer_number((long long)lemonReaderBytes(r));
     end_reader(r);
 }
 
@@ -242,7 +241,7 @@ static void bytes_at(const struct row *row)
 static void eom_at(const struct row *row)
 {
     LemonReader *r = reader_at((enum moment)row->args[0]);
-    say_number(lemonEOM(r));
+    answer_number(lemonEOM(r));
     end_reader(r);
 }
 
@@ -250,7 +249,7 @@ static void eom_at(const struct row *row)
 static void close_at(const struct row *row)
 {
     LemonReader *r = reader_at((enum moment)row->args[0]);
-    say_code(lemonReaderCloseRecord(r));
+    answer_code(lemonReaderCloseRecord(r));
     end_reader(r);
 }
 
@@ -258,9 +257,9 @@ static void close_at(const struct row *row)
 static void seek_at(const struct row *row)
 {
     LemonReader *r = reader_at((enum moment)row->args[0]);
-    say_code(lemonReaderSeek(r, row->args[1], (int)row->args[2]));
+    answer_code(lemonReaderSeek(r, row->args[1], (int)row->args[2]));
     if (strcmp(answer, "LEMON_SUCCESS") == 0)
-        say_position(lemonGetReaderPointer(r));
+        answer_position(lemonGetReaderPointer(r));
     end_reader(r);
 }
 
@@ -275,7 +274,7 @@ static void seek_fp(const struct row *row)
     end_reader(r);
 }
 
-/* args: moment, bytes read before, bytes to be read, whether to NULL */
+/* args: moment, bytes read before, bytes to read, whether to NULL */
 static void read_at(const struct row *row)
 {
     char got[64] = "";
@@ -283,7 +282,7 @@ static void read_at(const struct row *row)
     LemonReader *r = reader_at((enum moment)row->args[0]);
     if (skip)
         lemonReaderReadData(got, &skip, r);
-    say_code(lemonReaderReadData(row->args[3] ? NULL : got, &n, r));
+    answer_code(lemonReaderReadData(row->args[3] ? NULL : got, &n, r));
     if (row->args[0] != BEFORE)
         sprintf(answer + strlen(answer), ", %lld bytes", (long long)n);
     end_reader(r);
@@ -295,7 +294,7 @@ static void read_lattice(const struct row *row)
     int lattice[4] = {12, 1, 1, 1}, site = (int)row->args[1];
     char *got = calloc(12, (size_t)site);
     LemonReader *r = reader_at((enum moment)row->args[0]);
-    say_code(lemonReadLatticeParallel(r, got, site, lattice));
+    answer_code(lemonReadLatticeParallel(r, got, site, lattice));
     end_reader(r);
     free(got);
 }
@@ -304,14 +303,13 @@ static void finish_nothing(const struct row *row)
 {
     (void)row;
     LemonReader *r = reader_at(OPEN);
-    say_code(lemonFinishReading(r));
+    answer_code(lemonFinishReading(r));
     end_reader(r);
 }
 
 /* ---- the writer ---- */
 
-/* args: bytes of the record before, how many are written (all: it is closed), MB, bytes of the
- * type */
+/* args: bytes of the previous record, bytes written (all: it is closed), MB, type's length */
 static void write_header(const struct row *row)
 {
     char type[256] = "";
@@ -319,15 +317,15 @@ static void write_header(const struct row *row)
     if (row->args[0] != NONE && row->args[0] == row->args[1])
         lemonWriterCloseRecord(w);
     memset(type, 't', (size_t)row->args[3]);
-    say_code(header(w, (int)row->args[2], 1, type, 3));
+    answer_code(header(w, (int)row->args[2], 1, type, 3));
     end_writer(w);
 }
 
-/* args: bytes of the record, bytes to be written */
+/* args: bytes of the record, bytes to write */
 static void write_data(const struct row *row)
 {
     LemonWriter *w = writer_with(row->args[0], 0);
-    say_code(data(w, row->args[1]));
+    answer_code(data(w, row->args[1]));
     end_writer(w);
 }
 
@@ -335,14 +333,14 @@ static void write_data(const struct row *row)
 static void close_record(const struct row *row)
 {
     LemonWriter *w = writer_with(row->args[0], row->args[1]);
-    say_code(lemonWriterCloseRecord(w));
+    answer_code(lemonWriterCloseRecord(w));
     end_writer(w);
 }
 
 /* args: bytes of the record, bytes written */
 static void destroy_writer(const struct row *row)
 {
-    say_code(lemonDestroyWriter(writer_with(row->args[0], row->args[1])));
+    answer_code(lemonDestroyWriter(writer_with(row->args[0], row->args[1])));
     MPI_File_close(&fp);
 }
 
@@ -350,9 +348,9 @@ static void destroy_writer(const struct row *row)
 static void write_seek(const struct row *row)
 {
     LemonWriter *w = writer_with(row->args[0], row->args[0] == NONE ? 0 : row->args[0]);
-    say_code(lemonWriterSeek(w, row->args[1], (int)row->args[2]));
+    answer_code(lemonWriterSeek(w, row->args[1], (int)row->args[2]));
     if (strcmp(answer, "LEMON_SUCCESS") == 0)
-        say_position(w->pos);
+        answer_position(w->pos);
     end_writer(w);
 }
 
@@ -362,7 +360,7 @@ static void write_lattice(const struct row *row)
     int lattice[4] = {12, 1, 1, 1};
     char *part = calloc(12, 2);
     LemonWriter *w = writer_with(row->args[0], 0);
-    say_code(lemonWriteLatticeParallel(w, part, 2, lattice));
+    answer_code(lemonWriteLatticeParallel(w, part, 2, lattice));
     end_writer(w);
     free(part);
 }
@@ -373,23 +371,23 @@ static void without(const struct row *row)
 {
     const char *call = row->call;
     if (strcmp(call, "lemonReaderNextRecord") == 0)
-        say_code(lemonReaderNextRecord(NULL));
+        answer_code(lemonReaderNextRecord(NULL));
     else if (strcmp(call, "lemonReaderCloseRecord") == 0)
-        say_code(lemonReaderCloseRecord(NULL));
+        answer_code(lemonReaderCloseRecord(NULL));
     else if (strcmp(call, "lemonReaderType") == 0)
-        say_text(lemonReaderType(NULL));
+        answer_text(lemonReaderType(NULL));
     else if (strcmp(call, "lemonReaderBytes") == 0)
-        say_number((long long)lemonReaderBytes(NULL));
+        answer_number((long long)lemonReaderBytes(NULL));
     else if (strcmp(call, "lemonEOM") == 0)
-        say_number(lemonEOM(NULL));
+        answer_number(lemonEOM(NULL));
     else if (strcmp(call, "lemonGetReaderPointer") == 0)
-        say_number(lemonGetReaderPointer(NULL));
+        answer_number(lemonGetReaderPointer(NULL));
     else if (strcmp(call, "lemonFinishReading") == 0)
-        say_code(lemonFinishReading(NULL));
+        answer_code(lemonFinishReading(NULL));
     else if (strcmp(call, "lemonDestroyWriter") == 0)
-        say_code(lemonDestroyWriter(NULL));
+        answer_code(lemonDestroyWriter(NULL));
     else if (strcmp(call, "lemonWriterCloseRecord") == 0)
-        say_code(lemonWriterCloseRecord(NULL));
+        answer_code(lemonWriterCloseRecord(NULL));
     else if (strcmp(call, "lemonCreateReader") == 0)
         strcpy(answer, lemonCreateReader(NULL, cart) ? "a reader" : "NULL");
     else
@@ -404,7 +402,7 @@ static void create_header(const struct row *row)
     lemonDestroyHeader(h);
 }
 
-/* ---- all ---- */
+/* ---- the table ---- */
 
 static const struct row rows[] = {
     {"lemonReaderNextRecord", "after the last record", next_record, {3, BYTES}},
@@ -493,7 +491,7 @@ static const struct row rows[] = {
 
 enum { ROWS = sizeof rows / sizeof rows[0] };
 
-/* As nissa has it. Returns whether it ends; adds its calls to *steps. */
+/* The loop of nissa. Returns whether it ends; adds its calls to *steps. */
 static int search_ends(LemonReader *r, int *steps)
 {
     for (int most = 1000; most > 0; most--, ++*steps) {

@@ -1,17 +1,17 @@
 /*
- * faults.c - one call of MPI-IO on one rank fails, or moves a byte less: all ranks learn of it
+ * faults.c - make one call of MPI-IO on one rank fail or move a byte less: all ranks report it
  *
  * usage: faults FILE [threads] [all]
  *
- * Each scenario is run once without a fault, which counts the calls of every rank; then once
- * for every one of these calls with this call failing. All ranks must get the same negative
- * code from the same step, the step must succeed when it is tried again, and in the end all is
- * as it was without the fault. With every second fault the step is not tried again; with `all`,
- * each fault is tried in both ways. That no rank waits for ever is seen to by alarm() in tap.h.
+ * Each scenario runs once without a fault, which counts the calls of every rank; then once for
+ * each of these calls with this call failing. All ranks must get the same negative code from
+ * the same step, the step must succeed when it is retried, and the file must be the same as
+ * without the fault. With every second fault the step is not retried; with `all`, each fault
+ * runs in both ways. alarm() in tap.h ends a rank that waits for ever.
  */
 #include "files.h"
 
-/* ---- MPI's profiling interface: what the library calls comes here first ---- */
+/* ---- MPI's profiling interface: intercepts the library's calls ---- */
 
 enum call {
     WRITE_AT,
@@ -28,13 +28,13 @@ static const char *const call_names[CALLS] = {"write_at", "read_at", "iwrite_at"
 
 static struct fault {
     enum call call;
-    int rank, number; /* of the calls of this rank; 0: no fault */
-    int one_less;     /* moves a byte less, instead of an error */
-    int once;         /* what failed is not tried again */
+    int rank, number; /* index among the calls of this rank; 0: no fault */
+    int one_less;     /* move a byte less, instead of an error */
+    int once;         /* do not retry the failed step */
 } fault;
 
 static int calls[CALLS];
-static int all_faults; /* each with and without a second try */
+static int all_faults; /* each with and without a retry */
 
 static int strikes(enum call call)
 {
@@ -52,7 +52,7 @@ int MPI_File_write_at(MPI_File fh, MPI_Offset offset, const void *buf, int count
 }
 
 static const char *path;
-static off_t cut_to = -1; /* so long is it to be when the next read begins */
+static off_t cut_to = -1; /* size of the file when the next read begins; -1: unchanged */
 
 static void cut_file(void)
 {
@@ -101,14 +101,14 @@ int MPI_File_get_size(MPI_File fh, MPI_Offset *size)
     return strikes(GET_SIZE) ? MPI_ERR_IO : PMPI_File_get_size(fh, size);
 }
 
-/* ---- what is written and read ---- */
+/* ---- data ---- */
 
 enum {
-    TEXT = 104, /* no padding behind it: then the size of the file is asked for */
+    TEXT = 104, /* without padding: the library then checks the size of the file */
     MORE = 1003,
 };
 
-/* A lattice of two dimensions whose columns are divided: `rows` runs of each rank. */
+/* A lattice of two dimensions with distributed columns: `rows` runs for each rank. */
 static const struct shape {
     const char *name;
     int rows, columns, site; /* columns of each rank */
@@ -126,13 +126,13 @@ static LemonReader *reader;
 static unsigned char text[MORE];
 static unsigned char *part, *got; /* this rank's part of the lattice */
 static size_t part_bytes;
-static int said;
+static int messages;
 
-static void count_message(char const *words, void *context)
+static void count_message(char const *message, void *context)
 {
-    (void)words;
+    (void)message;
     (void)context;
-    said++;
+    messages++;
 }
 
 static void fill_part(void)
@@ -154,7 +154,7 @@ static void free_part(void)
     part = got = NULL;
 }
 
-/* Small ranges, so that a small lattice takes several rounds of several aggregators. */
+/* Small ranges make a small lattice take several rounds of several aggregators. */
 static MPI_Info small_ranges(void)
 {
     MPI_Info info;
@@ -180,14 +180,14 @@ static void open_reader(void)
     MPI_Info_free(&info);
 }
 
-/* ---- steps: each can be tried again ---- */
+/* ---- steps: each can be retried ---- */
 
 static int begin_text(void)
 {
     return begin_record(writer, 1, 0, "text", TEXT);
 }
 
-static int begin_more(void) /* aligned: a filler goes before it */
+static int begin_more(void) /* aligned: the library writes a filler first */
 {
     int code = lemonWriterSetAlignment(writer, 64, 0);
     return code == LEMON_SUCCESS ? begin_record(writer, 0, 1, "more", MORE) : code;
@@ -213,7 +213,7 @@ static int write_more(void)
     return code == LEMON_SUCCESS ? lemonFinishWriting(writer) : code;
 }
 
-/* A non-blocking call has moved the position before it is known to have failed. */
+/* A non-blocking call moves the position before its failure is known. */
 static int write_lattice(void)
 {
     int lattice[2] = {shape->rows, shape->columns * tap_ranks};
@@ -302,8 +302,8 @@ typedef int step(void);
 
 static const struct scenario {
     const char *name;
-    int error; /* what a fault gives; it tells writing from reading too */
-    int once;  /* it makes no sense to try a step again */
+    int error; /* result of a fault; also distinguishes writing from reading */
+    int once;  /* a step can't be retried */
     step *steps[STEPS];
 } scenarios[] = {
     {"records",
@@ -328,7 +328,7 @@ static const struct scenario {
      {next_record, start_reading, at_end}},
 };
 
-/* What the steps gave, the last place is that of lemonDestroyWriter(). */
+/* The results of the steps; the last one is that of lemonDestroyWriter(). */
 struct codes {
     int first[STEPS + 1], again[STEPS + 1];
 };
@@ -354,7 +354,7 @@ static void run(const struct scenario *scenario, struct codes *codes)
     MPI_File_close(&fp);
 }
 
-/* The first code that is not 0 is this one; tried again, all steps succeeded. */
+/* The first code that is not 0 is `error`; all retried steps succeeded. */
 static int failed_well(const struct codes *codes, int error, int once)
 {
     int i = 0, failed = 0, failed_again = 0;
@@ -381,11 +381,11 @@ static int try_fault(const struct scenario *scenario, const unsigned char *want,
 {
     struct codes codes;
     struct fault injected = fault;
-    int before = said;
+    int before = messages;
     run(scenario, &codes);
     int good = same_on_all_ranks(&codes);
     good = failed_well(&codes, scenario->error, injected.once) && good;
-    good = (tap_rank != injected.rank || said > before) && good;
+    good = (tap_rank != injected.rank || messages > before) && good;
     if (!injected.once && codes.first[STEPS] == LEMON_SUCCESS)
         good = file_is(path, want, n) && good;
     MPI_Allreduce(MPI_IN_PLACE, &good, 1, MPI_INT, MPI_LAND, cart);
@@ -399,7 +399,7 @@ static int try_fault(const struct scenario *scenario, const unsigned char *want,
     return good;
 }
 
-/* Otherwise the scenario is not what its name says. */
+/* The least number of transfers of a rank; 0 would contradict the scenario's name. */
 static int least_moves(const int *made)
 {
     int least = 1000;
@@ -427,11 +427,10 @@ static void faults_of(const struct scenario *scenario, enum call call, const int
                     bad += !try_fault(scenario, want, n);
                 }
     if (faults)
-        tap_ok(bad == 0, "%d faults of %s, %d not answered well", faults, call_names[call],
-               bad);
+        tap_ok(bad == 0, "%d faults of %s, %d not handled well", faults, call_names[call], bad);
 }
 
-/* moves: how many times each rank must read or write. */
+/* moves: number of reads or writes that each rank must do. */
 static void every_fault(const struct scenario *scenario, const char *how, int moves)
 {
     struct codes codes;
@@ -446,12 +445,12 @@ static void every_fault(const struct scenario *scenario, const char *how, int mo
     unsigned char *want = file_bytes(path, &n);
     for (int call = 0; call < CALLS; call++)
         faults_of(scenario, (enum call)call, made, want, n);
-    run(scenario, &codes); /* the file is good again */
+    run(scenario, &codes); /* makes the file valid again */
     free(want);
     free(made);
 }
 
-/* Each reading scenario reads what the writing one before it has left. */
+/* Each reading scenario reads the file of the writing one before it. */
 static void lattices(void)
 {
     for (int i = 0; i < 2; i++)
@@ -459,7 +458,7 @@ static void lattices(void)
             char how[64];
             int moves = i == 0 || waiting ? 2 : 1;
             shape = &shapes[i];
-            snprintf(how, sizeof how, ", %s%s", shape->name, waiting ? "" : ", not waiting");
+            snprintf(how, sizeof how, ", %s%s", shape->name, waiting ? "" : ", non-blocking");
             fill_part();
             every_fault(&scenarios[3], how, moves);
             every_fault(&scenarios[4], how, moves);
@@ -508,8 +507,8 @@ static void short_file(size_t whole, size_t cut)
     end_reader(reader, &fp);
 }
 
-/* Open MPI asks for what is not there again and again. */
-static void cut_meanwhile(void)
+/* Open MPI retries a read beyond the end of file. */
+static void cut_while_reading(void)
 {
     int code, lattice[2] = {shape->rows, shape->columns * tap_ranks};
     open_reader();
@@ -539,7 +538,7 @@ static void short_files(void)
                 short_file(144 + data + padding, padding + cuts[k]);
         waiting = 1;
         run(&scenarios[3], &codes);
-        cut_meanwhile();
+        cut_while_reading();
         free_part();
     }
 }
@@ -551,7 +550,7 @@ int main(int argc, char *argv[])
         threads = threads || strcmp(argv[i], "threads") == 0;
         all_faults = all_faults || strcmp(argv[i], "all") == 0;
     }
-    /* The library then does without MPI's non-blocking calls where these are not safe. */
+    /* The library avoids MPI's non-blocking calls where they are not thread-safe. */
     tap_begin_threads(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);
     path = argv[1];
     grid[1] = tap_ranks;

@@ -15,7 +15,7 @@ static inline void remove_file(const char *path)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* A writer of a new file, or with MPI_MODE_APPEND of one that may exist. */
+/* Creates a writer of a new file, or with MPI_MODE_APPEND of one that may exist. */
 static inline LemonWriter *create_writer(const char *path, MPI_Comm comm, int mode,
                                          MPI_File *fp)
 {
@@ -37,7 +37,7 @@ static inline void end_reader(LemonReader *reader, MPI_File *fp)
     MPI_File_close(fp);
 }
 
-/* Returns what destroying it has returned. */
+/* Returns the result of lemonDestroyWriter(). */
 static inline int end_writer(LemonWriter *writer, MPI_File *fp)
 {
     int code = lemonDestroyWriter(writer);
@@ -54,7 +54,7 @@ static inline int begin_record(LemonWriter *writer, int mb, int me, const char *
     return code;
 }
 
-/* The bytes of a file on rank 0, NULL on the others. Freed by the caller. */
+/* Returns the bytes of a file on rank 0, NULL on the others. The caller frees them. */
 static inline unsigned char *file_bytes(const char *path, size_t *bytes)
 {
     unsigned char *all = NULL;
@@ -73,7 +73,7 @@ static inline unsigned char *file_bytes(const char *path, size_t *bytes)
     return all;
 }
 
-/* Whether the file has these bytes and no others; true on ranks other than 0. */
+/* Whether the file has exactly these bytes; true on ranks other than 0. */
 static inline bool file_is(const char *path, const void *want, size_t n)
 {
     size_t bytes;
@@ -83,7 +83,7 @@ static inline bool file_is(const char *path, const void *want, size_t n)
     return good;
 }
 
-/* Rank 0 makes a file without MPI. */
+/* Rank 0 writes a file without MPI. */
 static inline void put_file(const char *path, const void *bytes, size_t n)
 {
     if (tap_rank == 0) {

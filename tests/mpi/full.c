@@ -1,6 +1,6 @@
 /*
- * full.c - writing to a file system that has no room: one error for all ranks, and no hang; a
- * checkpoint that had no room leaves the writer where it was
+ * full.c - write to a full file system: all ranks get one error, no rank hangs, and a failed
+ * checkpoint does not move the writer
  *
  * usage: full FILE
  */
@@ -31,8 +31,8 @@ static int64_t read_cells(const char *path, MPI_Comm comm)
     return particles;
 }
 
-/* What did not fit is written again, fewer of them. In `mib` of each rank: from 4 on each rank
- * writes its own. */
+/* Fewer particles are written after a failure. With 4 MiB for each rank, each rank writes its
+ * own; with fewer, aggregators write. */
 static void cells(const char *path, MPI_Comm comm, int mib, bool by_path)
 {
     MPI_File fp;
@@ -40,11 +40,11 @@ static void cells(const char *path, MPI_Comm comm, int mib, bool by_path)
     particle = calloc((size_t)many, sizeof *particle);
     LemonWriter *w = create_writer(path, comm, MPI_MODE_WRONLY, &fp);
     if (by_path)
-        tap_code(lemonWriterSetPath(w, path), LEMON_SUCCESS, "its path");
+        tap_code(lemonWriterSetPath(w, path), LEMON_SUCCESS, "set the path");
     tap_code(write_cells(w, many), LEMON_ERR_WRITE, "particles on a full disk");
     MPI_File_set_size(fp, 0);
-    tap_code(write_cells(w, 100), LEMON_SUCCESS, "fewer of them, by the same writer");
-    tap_code(end_writer(w, &fp), LEMON_SUCCESS, "which has ended well");
+    tap_code(write_cells(w, 100), LEMON_SUCCESS, "fewer particles, by the same writer");
+    tap_code(end_writer(w, &fp), LEMON_SUCCESS, "destroy");
     int64_t count = read_cells(path, comm);
     tap_ok(count == 100 * tap_ranks, "%lld particles are read", (long long)count);
     remove_file(path);
@@ -60,7 +60,7 @@ int main(int argc, char *argv[])
     MPI_Cart_create(MPI_COMM_WORLD, 2, grid, periods, 0, &cart);
     for (int wide = 0; wide < 2; wide++)
         for (int wait = 0; wait < 2; wait++) {
-            /* 3 MiB: in long runs, or in short ones that need aggregators */
+            /* 3 MiB in long runs, or in short ones that need aggregators */
             int lattice[2] = {12 * 16, 1024}, mapping[2] = {wide, !wide};
             char *data = calloc(1, 3 << 20);
             MPI_File fp;
@@ -73,9 +73,9 @@ int main(int argc, char *argv[])
                     lemonWriteLatticeParallelNonBlockingMapped(w, data, 16, lattice, mapping);
             if (code == LEMON_SUCCESS)
                 code = lemonFinishWriting(w);
-            tap_code(code, LEMON_ERR_WRITE, wait ? "full disk" : "full disk, not waiting");
-            tap_code(lemonWriterCloseRecord(w), LEMON_ERR_CLOSE, "the record is not full");
-            tap_code(end_writer(w, &fp), LEMON_ERR_LAST_NOT_WRITTEN, "nor at the end");
+            tap_code(code, LEMON_ERR_WRITE, wait ? "full disk" : "full disk, non-blocking");
+            tap_code(lemonWriterCloseRecord(w), LEMON_ERR_CLOSE, "the record is incomplete");
+            tap_code(end_writer(w, &fp), LEMON_ERR_LAST_NOT_WRITTEN, "destroy");
             free(data);
             remove_file(argv[1]);
         }

@@ -1,7 +1,7 @@
 /*
- * geometry.h - lattices of any geometry in a file: written, read, and summed by a serial oracle
+ * geometry.h - write and read lattices of any geometry, and sum them with a serial oracle
  *
- * The oracle reads the file on rank 0 without MPI, site by site, with a CRC-32 of its own.
+ * The oracle reads the file on rank 0 without MPI, site by site, with its own CRC-32.
  */
 #ifndef GEOMETRY_H
 #define GEOMETRY_H
@@ -11,7 +11,7 @@
 enum {
     DIMS = 8,
     BLOCKS = 3,
-    FORM_WAIT = 0, /* which calls */
+    FORM_WAIT = 0, /* the kind of calls */
     FORM_START,
     FORM_PERMUTED,
     FORMS,
@@ -22,12 +22,12 @@ enum {
 struct geometry {
     int dims;
     int grid[DIMS], lattice[DIMS], mapping[DIMS];
-    int memory[DIMS]; /* for FORM_PERMUTED; else memory is in the order of the disk */
+    int memory[DIMS]; /* for FORM_PERMUTED; otherwise memory is in the order of the disk */
     int site;         /* bytes */
     int blocks;       /* lattices in the record */
-    int lead;         /* bytes of the record before the first lattice, at most 19 */
+    int lead;         /* bytes in the record before the first lattice, at most 19 */
     int form, stripe;
-    int verify; /* VERIFY_..., or 0: nothing is read back */
+    int verify; /* VERIFY_..., or 0: no verification */
     bool sum;
 };
 
@@ -59,7 +59,7 @@ static inline void make_cart(const struct geometry *g)
     MPI_Cart_create(MPI_COMM_WORLD, g->dims, g->grid, periods, 0, &cart);
 }
 
-/* A grid of all ranks, its factors turned round by `turn`. */
+/* Makes a grid of all ranks, with its factors rotated by `turn`. */
 static inline void set_grid(struct geometry *g, int turn)
 {
     int grid[DIMS] = {0};
@@ -84,7 +84,7 @@ static inline LemonReader *open_reader(void)
     return reader;
 }
 
-/* NULL for some where that means the same. */
+/* Returns NULL for some identity orders, which is equivalent. */
 static inline const int *or_null(const struct geometry *g, const int *order)
 {
     for (int i = 0; i < g->dims; i++)
@@ -115,7 +115,7 @@ static inline int read_block(const struct geometry *g, LemonReader *reader, void
     return lemonReadLatticeParallelMapped(reader, data, g->site, g->lattice, g->mapping);
 }
 
-/* With g->sum, a record of the sum follows. */
+/* With g->sum, writes a record of the sum, too. */
 static inline int write_lattices(const struct geometry *g, unsigned char **data,
                                  LemonChecksum *sum)
 {
@@ -183,7 +183,7 @@ static inline uint32_t rotated(uint32_t crc, long by)
     return (uint32_t)((uint64_t)crc << by | (uint64_t)crc >> (32 - by));
 }
 
-/* Of bytes [at, at + n) of the file: rank 0 tells the others. */
+/* Rank 0 sums bytes [at, at + n) of the file; all ranks return the sum. */
 static inline LemonChecksum oracle(long at, long n, int site)
 {
     LemonChecksum sum = {0, 0};

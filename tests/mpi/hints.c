@@ -1,22 +1,22 @@
 /*
- * hints.c - what an MPI_Info says of who moves how much of a lattice
+ * hints.c - test the hints in an MPI_Info: which ranks move a lattice, and in which ranges
  *
  * usage: hints FILE [compat]   compat: with LEMON_COMPAT=overfull in the environment
  *
- * MPI's profiling interface lets it watch what the library asks of MPI-IO.
+ * MPI's profiling interface records the library's calls of MPI-IO.
  */
 #include "files.h"
 
 static const char *path;
 
-/* ---- watching ---- */
+/* ---- recording ---- */
 
 static struct {
-    MPI_Offset stripe; /* given */
+    MPI_Offset stripe; /* expected */
     MPI_Offset bytes;  /* moved by this rank */
     MPI_Offset most;   /* in one call */
-    bool between;      /* a range began between stripes, behind the lattice's start */
-    MPI_Offset base;   /* of the lattice, given */
+    bool between;      /* a range began between stripes, after the lattice's start */
+    MPI_Offset base;   /* offset of the lattice, expected */
 } watch;
 
 static void note(MPI_Offset offset, int count, MPI_Datatype type)
@@ -65,7 +65,7 @@ static void watch_from(MPI_Offset base, MPI_Offset stripe)
     watch.stripe = stripe;
 }
 
-/* How many ranks have moved anything. */
+/* Returns the number of ranks that have moved bytes. */
 static int aggregators(void)
 {
     int mine = watch.bytes > 0, all;
@@ -95,7 +95,7 @@ static MPI_File open_file(int mode, MPI_Info info)
 
 /* ---- hints ---- */
 
-/* An info from pairs of key and value; a NULL ends them. Freed by the caller. */
+/* Makes an info from pairs of key and value that a NULL ends. The caller frees it. */
 static MPI_Info info_of(const char *const *pairs)
 {
     MPI_Info info;
@@ -115,12 +115,12 @@ static int set_both(LemonReader *r, LemonWriter *w, MPI_Info info)
     return code;
 }
 
-/* 1.5 MiB whose runs are short wherever there are 2 ranks or more. */
+/* 1.5 MiB; its runs are short with 2 ranks or more. */
 static const int lattice[] = {64, 384};
 enum {
     SITE = 64,
     BYTES = 64 * 384 * SITE,
-    DATA = 144, /* where its data begin */
+    DATA = 144, /* offset of its data */
 };
 
 static MPI_Comm columns(void)
@@ -165,15 +165,15 @@ static void writes_by_hints(MPI_Comm cart)
     tap_code(lemonWriterSetInfo(w, MPI_INFO_NULL), 0, "no info");
     lemonWriterSeek(w, 0, MPI_SEEK_SET);
     watch_from(DATA, 4096);
-    tap_code(lemonWriteLatticeParallelNonBlocking(w, part, SITE, lattice), 0, "not waiting");
-    tap_code(set_both(NULL, w, INFO("cb_nodes", "1")), 0, "setting waits");
+    tap_code(lemonWriteLatticeParallelNonBlocking(w, part, SITE, lattice), 0, "non-blocking");
+    tap_code(set_both(NULL, w, INFO("cb_nodes", "1")), 0, "setting a hint waits");
     n = aggregators();
-    tap_ok((tap_ranks == 1 || n == 2) && !watch.between, "what it waited for: %d ranks", n);
+    tap_ok((tap_ranks == 1 || n == 2) && !watch.between, "the old hints apply: %d ranks", n);
     lemonWriterSeek(w, 0, MPI_SEEK_SET);
     watch_from(DATA, 4096);
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "by one rank");
     n = aggregators();
-    tap_ok(n == 1 && (tap_ranks == 1 || watch.most <= 8192), "%d ranks; the rest stays", n);
+    tap_ok(n == 1 && (tap_ranks == 1 || watch.most <= 8192), "%d ranks; other hints stay", n);
     tap_code(end_writer(w, &file), 0, "destroy");
     free(part);
 }
@@ -192,8 +192,8 @@ static void reads_by_hints(MPI_Comm cart)
     tap_code(lemonReadLatticeParallel(r, got, SITE, lattice), 0, "read");
     int n = aggregators();
     tap_ok(tap_ranks == 1 || (n == 2 && watch.most <= 512), "%d ranks, a stripe at a time", n);
-    tap_ok(!watch.between, "from stripe to stripe");
-    tap_ok(memcmp(got, part, bytes) == 0, "what was written");
+    tap_ok(!watch.between, "ranges are whole stripes");
+    tap_ok(memcmp(got, part, bytes) == 0, "the data as written");
     end_reader(r, &file);
     free(got);
     free(part);
@@ -227,7 +227,7 @@ static void bad_hints(MPI_Comm cart)
                 int code = set_both(reader ? r : NULL, w, INFO(keys[k], value));
                 wrong += code != LEMON_ERR_PARAM;
             }
-    tap_ok(wrong == 0, "values that are none, on one rank: %d wrong", wrong);
+    tap_ok(wrong == 0, "invalid values on one rank: %d wrong", wrong);
     for (int k = 0; k < 3; k++) {
         differ +=
             set_both(r, w, INFO(keys[k], is_odd() ? "2048" : "1024")) != alone(LEMON_ERR_PARAM);
@@ -239,18 +239,18 @@ static void bad_hints(MPI_Comm cart)
              "one of two is wrong");
     tap_ok(lemonReaderSetInfo(NULL, MPI_INFO_NULL) == LEMON_ERR_PARAM &&
                lemonWriterSetInfo(NULL, MPI_INFO_NULL) == LEMON_ERR_PARAM,
-           "NULL is answered");
+           "NULL is an error");
     begin_record(w, 1, 1, "lattice", BYTES);
     watch_from(DATA, 4096);
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "write");
     int n = aggregators();
-    tap_ok(n == 1 && !watch.between, "the hints before are in force: %d ranks", n);
+    tap_ok(n == 1 && !watch.between, "the earlier hints apply: %d ranks", n);
     lemonDestroyReader(r);
     tap_code(end_writer(w, &file), 0, "destroy");
     free(part);
 }
 
-/* Opened with `unit` on all ranks but the last, which has `odd`: how many ranks move. */
+/* Counts the ranks that move bytes if the file has `odd` on the last rank, `unit` on others. */
 static int aggregators_of_file(MPI_Comm cart, const char *unit, const char *odd, bool read)
 {
     size_t bytes;
@@ -275,57 +275,57 @@ static int aggregators_of_file(MPI_Comm cart, const char *unit, const char *odd,
     return code == LEMON_SUCCESS ? n : -1;
 }
 
-static int told;
+static int messages;
 
-static void count_told(char const *text, void *context)
+static void count_message(char const *text, void *context)
 {
     (void)context;
-    told += strstr(text, "left by its header, which LEMON_COMPAT=overfull allows") != NULL;
+    messages += strstr(text, "left by its header, which LEMON_COMPAT=overfull allows") != NULL;
 }
 
-/* A record whose header gives a part of its lattice, as old programs write it: refused, unless
- * a hint or the environment (compat) allows it. */
+/* A record whose header states only a part of its lattice, as old programs write it: an error,
+ * unless a hint or the environment (compat) allows it. */
 static void overfull(MPI_Comm cart, bool compat)
 {
     size_t bytes, n;
     unsigned char *part = part_of(cart, &bytes), *got = calloc(1, bytes + 1);
     remove_file(path);
-    lemonSetMessageHandler(count_told, NULL);
+    lemonSetMessageHandler(count_message, NULL);
     MPI_File file = open_file(MPI_MODE_RDWR, MPI_INFO_NULL);
     LemonWriter *w = lemonCreateWriter(&file, cart);
     tap_code(set_both(NULL, w, INFO("lemon_overfull", "2")), LEMON_ERR_PARAM, "1 or nothing");
     begin_record(w, 1, 1, "part", SITE);
     if (!compat) {
-        tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), LEMON_ERR_WRITE, "refused");
-        tap_code(set_both(NULL, w, INFO("lemon_overfull", "1")), 0, "from now on");
+        tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), LEMON_ERR_WRITE, "fails");
+        tap_code(set_both(NULL, w, INFO("lemon_overfull", "1")), 0, "allow it");
     }
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "written");
     lemonWriterSeek(w, 0, MPI_SEEK_SET);
     tap_code(lemonWriteLatticeParallel(w, part, SITE, lattice), 0, "and again");
-    tap_ok(told == (tap_rank == 0), "told once, by rank 0");
+    tap_ok(messages == (tap_rank == 0), "one message, by rank 0");
     tap_code(lemonWriterCloseRecord(w), 0, "closed");
     lemonDestroyWriter(w);
     unsigned char *all = file_bytes(path, &n);
     tap_ok(tap_rank > 0 || (n == DATA + BYTES && all[15] == SITE), "header and data");
     LemonReader *r = lemonCreateReader(&file, cart);
     lemonReaderNextRecord(r);
-    tap_ok(lemonReaderBytes(r) == SITE, "its header says");
+    tap_ok(lemonReaderBytes(r) == SITE, "the header's length");
     if (!compat) {
-        tap_code(lemonReadLatticeParallel(r, got, SITE, lattice), LEMON_ERR_READ, "refused");
-        tap_code(set_both(r, NULL, INFO("lemon_overfull", "1")), 0, "from now on");
+        tap_code(lemonReadLatticeParallel(r, got, SITE, lattice), LEMON_ERR_READ, "an error");
+        tap_code(set_both(r, NULL, INFO("lemon_overfull", "1")), 0, "allow it");
     }
     tap_code(lemonReadLatticeParallel(r, got, SITE, lattice), 0, "read");
-    tap_ok(memcmp(got, part, bytes) == 0, "as it was written");
+    tap_ok(memcmp(got, part, bytes) == 0, "the data as written");
     end_reader(r, &file);
-    tap_ok(told == 2 * (tap_rank == 0), "told once more, by rank 0");
+    tap_ok(messages == 2 * (tap_rank == 0), "one more message, by rank 0");
     lemonSetMessageHandler(NULL, NULL);
     free(all);
     free(got);
     free(part);
 }
 
-/* Open MPI 5 does not: then Lemon takes the stripe that it takes without any. */
-static bool file_tells_its_stripe(void)
+/* Open MPI 5 does not report the stripe; Lemon then uses its default. */
+static bool mpi_reports_stripe(void)
 {
     char value[MPI_MAX_INFO_VAL + 1];
     int known = 0;
@@ -342,18 +342,18 @@ static bool file_tells_its_stripe(void)
 
 static void hints_of_the_file(MPI_Comm cart)
 {
-    bool tells = file_tells_its_stripe();
-    int few = tap_ranks < 2 ? tap_ranks : 2; /* stripes of 1 MiB that the lattice touches */
+    bool has_stripe = mpi_reports_stripe();
+    int few = tap_ranks < 2 ? tap_ranks : 2; /* stripes of 1 MiB in the lattice */
     for (int read = 0; read < 2; read++) {
         int n = aggregators_of_file(cart, "8192", "8192", read);
-        tap_ok(tells ? n == tap_ranks && !watch.between : n == few,
+        tap_ok(has_stripe ? n == tap_ranks && !watch.between : n == few,
                "the file's stripe: %d ranks", n);
         n = aggregators_of_file(cart, "8192", "4096", read);
         tap_ok(n == (tap_ranks == 1 ? 1 : few), "stripes that differ: %d ranks", n);
         n = aggregators_of_file(cart, "-1", "-1", read);
-        tap_ok(n == few, "a stripe that is none: %d ranks", n);
+        tap_ok(n == few, "an invalid stripe: %d ranks", n);
         n = aggregators_of_file(cart, "8192", "nothing", read);
-        tap_ok(n == (tap_ranks == 1 ? 1 : few), "none on one rank: %d ranks", n);
+        tap_ok(n == (tap_ranks == 1 ? 1 : few), "an invalid stripe on one rank: %d ranks", n);
     }
 }
 

@@ -1,24 +1,24 @@
 /*
- * lattice.c - lattices in every geometry against a serial oracle
+ * lattice.c - compare lattices in every geometry with a serial oracle
  *
- * usage: lattice FILE [REPETITIONS]   4 if not given; 0 leaves out what takes long
+ * usage: lattice FILE [REPETITIONS]   default 4; 0 skips long tests
  *
- * A byte is a function of its lattice, the coordinates of its site and its place there. Each
- * rank fills its part from what lemonLocalLattice() and the order of memory say; rank 0 then
- * reads the file without MPI. It is read in the same geometry, and with the dimensions as they
- * are on disk, split over the ranks in another way.
+ * A byte is a function of its lattice, its site's coordinates and its offset in the site. Each
+ * rank fills its part from lemonLocalLattice() and the order of memory; rank 0 then reads the
+ * file without MPI. All ranks read it in the same geometry, and with the dimensions in the
+ * order of the disk, distributed differently.
  */
 #include "geometry.h"
 
 #include <sys/resource.h>
 
-#ifdef __SANITIZE_ADDRESS__ /* which needs all of the address space */
+#ifdef __SANITIZE_ADDRESS__ /* it needs all of the address space */
 #define ADDRESS_SANITIZER true
 #else
 #define ADDRESS_SANITIZER false
 #endif
 
-/* A number below n, the same on all ranks. */
+/* Returns a number below n, the same on all ranks. */
 static int pick(int n)
 {
     static unsigned state = 20;
@@ -26,7 +26,7 @@ static int pick(int n)
     return (int)((state >> 16) % (unsigned)n);
 }
 
-/* The sites of a box in row-major order of its dimensions order[0], order[1], ... */
+/* Fills the sites of a box in row-major order of its dimensions order[0], order[1], ... */
 static unsigned char *fill(const struct geometry *g, int block, const int *start,
                            const int *sites, const int *order, size_t *bytes)
 {
@@ -54,7 +54,7 @@ static unsigned char *fill(const struct geometry *g, int block, const int *start
     return data;
 }
 
-/* This rank's part. */
+/* Returns this rank's part. */
 static unsigned char *part_of(const struct geometry *g, int block, size_t *bytes)
 {
     int start[DIMS], sites[DIMS];
@@ -80,7 +80,7 @@ static bool file_is_right(const struct geometry *g)
     return good;
 }
 
-/* What is written stays as it is in memory. */
+/* Writing must not change the data in memory. */
 static bool writes_right(const struct geometry *g, LemonChecksum *sum)
 {
     unsigned char *data[BLOCKS];
@@ -123,7 +123,7 @@ static bool reads_right(const struct geometry *g, LemonChecksum want)
     return good && (!g->sum || (same(sum, want) && same(stored, want)));
 }
 
-/* The dimensions as they are on disk, split over the ranks in another way. */
+/* Changes to the order of dimensions on the disk, distributed differently over the ranks. */
 static struct geometry otherwise(const struct geometry *g, int turn)
 {
     struct geometry other = *g;
@@ -138,7 +138,7 @@ static struct geometry otherwise(const struct geometry *g, int turn)
     return other;
 }
 
-/* Each part on all ranks, which must not wait for one that has given up. */
+/* Every rank runs all parts: a rank that stops would block the others. */
 static bool try_geometry(const struct geometry *g, int turn)
 {
     struct geometry other = otherwise(g, turn);
@@ -160,7 +160,7 @@ static void set_identity(int *p)
         p[i] = i;
 }
 
-/* The next permutation in lexicographic order; false after the last. */
+/* Makes the next permutation in lexicographic order; returns false after the last. */
 static bool next_permutation(int *p, int n)
 {
     int i = n - 2, j = n - 1;
@@ -181,7 +181,7 @@ static bool next_permutation(int *p, int n)
     return true;
 }
 
-/* Moves on to a later permutation; after the last, to the first one, and returns false. */
+/* Skips `step` permutations; after the last, returns to the first one and returns false. */
 static bool skip_permutations(int *p, int n, int step)
 {
     while (step-- > 0)
@@ -192,7 +192,7 @@ static bool skip_permutations(int *p, int n, int step)
     return true;
 }
 
-/* Anything but the grid, the mapping and the form. */
+/* Varies everything except the grid, the mapping and the form. */
 static void vary(struct geometry *g, int tried)
 {
     static const int extents[DIMS] = {6, 7, 4, 5, 3, 2, 3, 2};
@@ -207,8 +207,8 @@ static void vary(struct geometry *g, int tried)
     g->sum = pick(2);
 }
 
-/* Each step-th mapping, with so many grids, and with so many orders of memory: other ones each
- * time, until all have been used. */
+/* Each step-th mapping, with several grids and several orders of memory, which change each time
+ * until all have been used. */
 static void all_mappings(int dims, int step, int grids, int orders)
 {
     int bad = 0, tried = 0;
@@ -246,8 +246,8 @@ static void some_of_many_dimensions(int grids)
     tap_ok(bad == 0, "8 dimensions, %d wrong", bad);
 }
 
-/* Long enough for the direct way, several chunks and requests; sites larger than windows; ranks
- * without a site, and sites without a byte. In each form. */
+/* Runs long enough for direct transfers, several chunks and requests; sites larger than
+ * windows; ranks without a site, and sites without a byte. In each form. */
 static void special_geometries(bool few)
 {
     const int large = 5000011 / tap_ranks;
@@ -295,7 +295,7 @@ static rlim_t address_space(void)
     return pages * (rlim_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The last rank can have 24 MiB more, its part is 64. */
+/* The last rank may allocate 24 MiB more; its part has 64. */
 static void no_memory(void)
 {
     enum { PART = 64 << 20 };
@@ -324,7 +324,7 @@ static void no_memory(void)
     setrlimit(RLIMIT_AS, &now);
     code = lemonReadLatticeParallelPermuted(r, data, 64, lattice, NULL, NULL);
     setrlimit(RLIMIT_AS, &before);
-    tap_code(code, 0, "where the orders are the same none is needed");
+    tap_code(code, 0, "equal orders need no memory");
     end_reader(r, &fp);
     free(data);
     MPI_Comm_free(&cart);

@@ -1,7 +1,7 @@
 /*
- * series.c - a series of checkpoints, call by call, on any number of ranks
+ * series.c - test the calls for a series of checkpoints, on any number of ranks
  *
- * usage: series FOLDER        which is empty
+ * usage: series DIRECTORY     an empty directory
  */
 #include "lemon_series.h"
 
@@ -16,12 +16,12 @@
 
 enum {
     TEXT = 1000,
-    DOUBLES = 100000, /* of each rank's part of a lattice */
+    DOUBLES = 100000, /* in each rank's part of a lattice */
 };
 
 static char directory[PATH_MAX], prefix[PATH_MAX];
 
-/* How many names of the directory contain this; local. */
+/* Counts the names in the directory that contain `part`; local. */
 static int count_names(const char *part)
 {
     int n = 0;
@@ -33,7 +33,7 @@ static int count_names(const char *part)
     return n;
 }
 
-/* By rank 0. */
+/* Counts the names on rank 0, for all ranks. */
 static int names_with(const char *part)
 {
     int n = tap_rank == 0 ? count_names(part) : 0;
@@ -51,7 +51,7 @@ static bool is_there(const char *name)
     return there;
 }
 
-/* By rank 0. */
+/* Rank 0 creates an empty file. */
 static void make(const char *name)
 {
     char path[2 * PATH_MAX];
@@ -61,7 +61,7 @@ static void make(const char *name)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* What such names leave in the way of the tests. */
+/* Removes the checkpoints and unfinished files. */
 static void remove_all(void)
 {
     DIR *entries = tap_rank == 0 ? opendir(directory) : NULL;
@@ -81,7 +81,7 @@ static int text(LemonWriter *w, int mb, int me)
     return code == LEMON_SUCCESS ? lemonWriteRecordData(data, &n, w) : code;
 }
 
-/* A checkpoint of one record, which is not ended. */
+/* Begins a checkpoint of one record without ending it. */
 static void begin_one(LemonSeries *s, int64_t number)
 {
     LemonWriter *w = NULL;
@@ -92,9 +92,9 @@ static void begin_one(LemonSeries *s, int64_t number)
 static void write_one(LemonSeries *s, int64_t number)
 {
     begin_one(s, number);
-    tap_ok(names_with(".part") == 1, "it has another name until it is complete");
+    tap_ok(names_with(".part") == 1, "it has a temporary name until it is complete");
     tap_code(lemonSeriesEnd(s), LEMON_SUCCESS, "end");
-    tap_ok(names_with(".part") == 0, "and no longer");
+    tap_ok(names_with(".part") == 0, "it has its final name");
 }
 
 static void newest_is(LemonSeries *s, int64_t before, int64_t want)
@@ -119,7 +119,7 @@ static void try_arguments(void)
              "no prefix");
     tap_ok(s == NULL, "no series");
     tap_code(lemonOpenSeries(prefix, 0, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_ERR_PARAM,
-             "none to be kept");
+             "keep no checkpoint");
     snprintf(other, sizeof other, "%s/", directory);
     tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_ERR_PARAM,
              "no name");
@@ -139,7 +139,7 @@ static void try_keeping(LemonSeries *s)
     newest_is(s, LEMON_SERIES_NEWEST, -1);
     for (int64_t i = 0; i < 5; i++) {
         write_one(s, i * 10);
-        tap_ok(names_with(".lime") == (i < 2 ? (int)i + 1 : 2), "two are kept");
+        tap_ok(names_with(".lime") == (i < 2 ? (int)i + 1 : 2), "two checkpoints exist");
         newest_is(s, LEMON_SERIES_NEWEST, i * 10);
     }
     newest_is(s, 40, 30);
@@ -149,7 +149,7 @@ static void try_keeping(LemonSeries *s)
     char path[4];
     int64_t number;
     tap_code(lemonSeriesLatest(s, 40, &number, path, sizeof path), LEMON_ERR_PARAM,
-             "no room for the path");
+             "path buffer too small");
 }
 
 static void try_order(LemonSeries *s)
@@ -158,33 +158,33 @@ static void try_order(LemonSeries *s)
     LemonSeries *second;
     tap_code(lemonOpenSeries(prefix, 2, MPI_INFO_NULL, MPI_COMM_WORLD, &second),
              LEMON_ERR_PARAM, "a second run");
-    tap_code(lemonSeriesBegin(s, 40, &w), LEMON_ERR_PARAM, "a number that is there");
+    tap_code(lemonSeriesBegin(s, 40, &w), LEMON_ERR_PARAM, "an existing number");
     tap_code(lemonSeriesBegin(s, -1, &w), LEMON_ERR_PARAM, "a negative number");
     tap_code(lemonSeriesBegin(s, 50 + tap_rank, &w),
              tap_ranks > 1 ? LEMON_ERR_PARAM : LEMON_SUCCESS, "each rank another number");
     if (tap_ranks == 1)
         lemonSeriesAbort(s);
-    tap_code(lemonSeriesEnd(s), LEMON_ERR_CLOSE, "end what was not begun");
-    tap_code(lemonSeriesAbort(s), LEMON_ERR_CLOSE, "give up what was not begun");
+    tap_code(lemonSeriesEnd(s), LEMON_ERR_CLOSE, "end without begin");
+    tap_code(lemonSeriesAbort(s), LEMON_ERR_CLOSE, "abort without begin");
     tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin");
     tap_code(lemonSeriesBegin(s, 60, &again), LEMON_ERR_PARAM, "begin twice");
-    tap_code(lemonSeriesRewind(s, 1), LEMON_ERR_PARAM, "rewind while one is open");
+    tap_code(lemonSeriesRewind(s, 1), LEMON_ERR_PARAM, "rewind between begin and end");
     tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "no record");
     tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
     tap_code(begin_record(w, 1, 1, "text", TEXT), LEMON_SUCCESS, "a header only");
-    tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "a record that is not full");
+    tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "an incomplete record");
     tap_code(lemonSeriesBegin(s, 50, &w), LEMON_SUCCESS, "begin again");
-    tap_code(text(w, 1, 0), LEMON_SUCCESS, "a message that goes on");
+    tap_code(text(w, 1, 0), LEMON_SUCCESS, "an incomplete message");
     tap_code(lemonSeriesEnd(s), LEMON_ERR_LAST_NOT_WRITTEN, "no end of the message");
     begin_one(s, 50);
-    tap_code(lemonSeriesAbort(s), LEMON_SUCCESS, "given up");
-    tap_ok(names_with(".part") == 0 && names_with(".lime") == 2, "nothing is left of all that");
+    tap_code(lemonSeriesAbort(s), LEMON_SUCCESS, "abort");
+    tap_ok(names_with(".part") == 0 && names_with(".lime") == 2, "no temporary file is left");
     newest_is(s, LEMON_SERIES_NEWEST, 40);
 }
 
 static bool stat_fails;
 
-/* The library's, too. */
+/* Replaces the library's call, too. */
 int fstatat(int dir, const char *name, struct stat *st, int flags)
 {
     if (stat_fails && strstr(name, ".lime")) {
@@ -194,7 +194,7 @@ int fstatat(int dir, const char *name, struct stat *st, int flags)
     return (int)syscall(SYS_newfstatat, dir, name, st, flags);
 }
 
-/* A checkpoint that nothing can be learnt of is not passed over for an older one, or none. */
+/* A checkpoint that stat() fails for must not be skipped in favor of an older one, or none. */
 static void try_bad_directory(LemonSeries *s)
 {
     LemonSeries *again = NULL;
@@ -215,7 +215,7 @@ static void try_bad_directory(LemonSeries *s)
     tap_code(lemonOpenSeries(other, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &again), LEMON_ERR_WRITE,
              "open it in a directory with errors");
     stat_fails = false;
-    tap_ok(is_there(name), "it is as it was");
+    tap_ok(is_there(name), "the checkpoint is unchanged");
     snprintf(other, sizeof other, "%s/%s", directory, name);
     if (tap_rank == 0)
         unlink(other);
@@ -225,13 +225,13 @@ static void try_bad_directory(LemonSeries *s)
 static void try_rewind(LemonSeries *s)
 {
     LemonWriter *w;
-    tap_code(lemonSeriesRewind(s, -1), LEMON_ERR_PARAM, "rewind to nowhere");
+    tap_code(lemonSeriesRewind(s, -1), LEMON_ERR_PARAM, "rewind to a negative number");
     tap_code(lemonSeriesRewind(s, 30), LEMON_SUCCESS, "rewind");
-    tap_code(lemonSeriesBegin(s, 30, &w), LEMON_ERR_PARAM, "the one that it goes on from");
-    tap_ok(is_there("ck.000000000040.lime"), "a newer one stays until then");
-    newest_is(s, LEMON_SERIES_NEWEST, 30); /* but does not count */
+    tap_code(lemonSeriesBegin(s, 30, &w), LEMON_ERR_PARAM, "the number of the rewind");
+    tap_ok(is_there("ck.000000000040.lime"), "a newer checkpoint stays until the next one");
+    newest_is(s, LEMON_SERIES_NEWEST, 30); /* but is not the latest */
     write_one(s, 35);
-    tap_ok(!is_there("ck.000000000040.lime"), "and not longer");
+    tap_ok(!is_there("ck.000000000040.lime"), "the next one removes it");
     newest_is(s, LEMON_SERIES_NEWEST, 35);
     newest_is(s, 35, 30);
     tap_code(lemonSeriesRewind(s, 30), LEMON_SUCCESS, "rewind");
@@ -240,9 +240,9 @@ static void try_rewind(LemonSeries *s)
 }
 
 static bool rename_fails;
-static int renamed, complete_then; /* how often; complete ones just before, by rank 0 */
+static int renamed, complete_then; /* calls; complete checkpoints just before, on rank 0 */
 
-/* The library's, too. */
+/* Replaces the library's call, too. */
 int renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
     renamed++;
@@ -254,32 +254,32 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
     return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
 }
 
-/* Killed at any moment, a run goes on from where it went back to or from what it wrote then,
- * and not from what it gave up. */
+/* After a kill at any moment, a run continues from the rewind's checkpoint or a later write,
+ * not from a discarded checkpoint. */
 static void try_rewind_order(LemonSeries *s)
 {
     tap_code(lemonSeriesRewind(s, 30), LEMON_SUCCESS, "rewind");
     rename_fails = true;
     renamed = 0;
     begin_one(s, 33);
-    tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "it cannot get its name");
+    tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "the rename fails");
     rename_fails = false;
     tap_ok(tap_rank != 0 || (renamed == 1 && complete_then == 1),
-           "the one given up went before: %d complete ones then", complete_then);
+           "the discarded one was removed before: %d complete ones then", complete_then);
     tap_ok(is_there("ck.000000000030.lime") && names_with(".lime") == 1,
-           "what it went back to stays");
-    tap_ok(names_with(".part") == 0, "nothing is left of what has no name");
+           "the rewind's checkpoint stays");
+    tap_ok(names_with(".part") == 0, "the temporary file is removed");
     newest_is(s, LEMON_SERIES_NEWEST, 30);
     write_one(s, 33);
-    tap_ok(tap_rank != 0 || (renamed == 2 && complete_then == 1), "it gets its name");
+    tap_ok(tap_rank != 0 || (renamed == 2 && complete_then == 1), "the rename succeeds");
     newest_is(s, LEMON_SERIES_NEWEST, 33);
     write_one(s, 35);
-    tap_ok(tap_rank != 0 || complete_then == 2, "older ones go after");
+    tap_ok(tap_rank != 0 || complete_then == 2, "older ones are removed after the rename");
 }
 
 static bool directory_sync_fails;
 
-/* The library's, too. */
+/* Replaces the library's call, too. */
 int fsync(int fd)
 {
     struct stat st;
@@ -290,32 +290,32 @@ int fsync(int fd)
     return (int)syscall(SYS_fsync, fd);
 }
 
-/* Its name may be gone after a power failure, so the program is told; it is there, but those
- * that follow need not be newer. */
+/* The name may be lost in a power failure, so the call returns an error; the checkpoint exists,
+ * but later ones need not be newer. */
 static void try_unsynced_directory(LemonSeries *s)
 {
     begin_one(s, 38);
     directory_sync_fails = true;
     tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "the directory cannot be synced");
     directory_sync_fails = false;
-    tap_ok(names_with(".part") == 0, "nothing is left of it but its name");
+    tap_ok(names_with(".part") == 0, "the checkpoint has its final name");
     newest_is(s, LEMON_SERIES_NEWEST, 38);
     write_one(s, 37);
     newest_is(s, LEMON_SERIES_NEWEST, 37);
 }
 
-/* Whoever moves other files to names of ours has none of them published. */
+/* A process that renames another file to a temporary name does not get it published. */
 static void try_other_file(LemonSeries *s)
 {
-    char path[2 * PATH_MAX], aside[2 * PATH_MAX];
+    char path[2 * PATH_MAX], moved[2 * PATH_MAX];
     DIR *entries;
     begin_one(s, 60);
     entries = tap_rank == 0 ? opendir(directory) : NULL;
     for (struct dirent *e; entries && (e = readdir(entries)) != NULL;)
         if (strstr(e->d_name, ".part")) {
             snprintf(path, sizeof path, "%s/%s", directory, e->d_name);
-            snprintf(aside, sizeof aside, "%s/aside", directory);
-            rename(path, aside);
+            snprintf(moved, sizeof moved, "%s/moved", directory);
+            rename(path, moved);
             close(open(path, O_CREAT | O_WRONLY, 0644));
             break;
         }
@@ -323,15 +323,15 @@ static void try_other_file(LemonSeries *s)
         closedir(entries);
     tap_code(lemonSeriesEnd(s), LEMON_ERR_WRITE, "another file has its name");
     tap_ok(!is_there("ck.000000000060.lime"), "it is not published");
-    tap_ok(is_there("aside"), "what was written is where it was moved to");
+    tap_ok(is_there("moved"), "the written file stays where it was moved to");
     if (tap_rank == 0)
-        unlink(aside);
+        unlink(moved);
     newest_is(s, LEMON_SERIES_NEWEST, 37);
     tap_code(lemonSeriesRewind(s, 33), LEMON_SUCCESS, "rewind");
     write_one(s, 35);
 }
 
-/* A lattice that is written while nothing waits for it. */
+/* Writes a lattice in the background. */
 static void try_lattice(LemonSeries *s)
 {
     int lattice[1] = {tap_ranks * DOUBLES}, done = 0;
@@ -349,10 +349,10 @@ static void try_lattice(LemonSeries *s)
     int code = LEMON_SUCCESS;
     while (code == LEMON_SUCCESS && !done)
         code = lemonSeriesTest(s, &done);
-    tap_code(code, LEMON_SUCCESS, "ask until it is on the disk");
-    tap_ok(names_with(".part") == 1, "it is not published by that");
+    tap_code(code, LEMON_SUCCESS, "test until it is on the disk");
+    tap_ok(names_with(".part") == 1, "the test does not publish it");
     tap_code(lemonSeriesEnd(s), LEMON_SUCCESS, "end");
-    tap_code(lemonSeriesTest(s, &done), LEMON_ERR_CLOSE, "ask when nothing is begun");
+    tap_code(lemonSeriesTest(s, &done), LEMON_ERR_CLOSE, "test without begin");
     tap_code(lemonSeriesLatest(s, LEMON_SERIES_NEWEST, &number, path, sizeof path),
              LEMON_SUCCESS, "find");
     int fd = open(path, O_RDONLY);
@@ -378,7 +378,7 @@ static void try_all(void)
     tap_code(lemonOpenSeries(prefix, 2, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_SUCCESS,
              "open");
     tap_ok(!is_there(".ck.000000000007.0123456789abcdef.part"), "left-overs are removed");
-    tap_ok(names_with(".part") == 2, "and nothing else");
+    tap_ok(names_with(".part") == 2, "other files stay");
     remove_all();
     try_keeping(s);
     try_order(s);
@@ -398,12 +398,12 @@ static void try_all(void)
     try_lattice(second);
     tap_code(lemonCloseSeries(second), LEMON_SUCCESS, "close it");
     begin_one(s, 90);
-    tap_code(lemonCloseSeries(s), LEMON_ERR_LAST_NOT_WRITTEN, "close too early");
-    tap_ok(names_with(".part") == 0, "nothing is left");
+    tap_code(lemonCloseSeries(s), LEMON_ERR_LAST_NOT_WRITTEN, "close an incomplete checkpoint");
+    tap_ok(names_with(".part") == 0, "no temporary file is left");
     tap_code(lemonOpenSeries(prefix, 2, MPI_INFO_NULL, MPI_COMM_WORLD, &s), LEMON_SUCCESS,
              "open again");
     newest_is(s, LEMON_SERIES_NEWEST, 35);
-    tap_code(lemonSeriesBegin(s, 35, &w), LEMON_ERR_PARAM, "what is there counts");
+    tap_code(lemonSeriesBegin(s, 35, &w), LEMON_ERR_PARAM, "an existing number");
     tap_code(lemonCloseSeries(s), LEMON_SUCCESS, "close");
 }
 

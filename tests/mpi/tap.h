@@ -1,4 +1,4 @@
-/* tap.h - TAP from an MPI program: rank 0 prints, all ranks decide */
+/* tap.h - print TAP from an MPI program: rank 0 prints the results of all ranks */
 #ifndef TAP_H
 #define TAP_H
 
@@ -29,7 +29,7 @@ static inline void tap_begin(int *argc, char ***argv)
     tap_begin_threads(argc, argv, MPI_THREAD_SINGLE);
 }
 
-/* Good if it is so on every rank. Collective. */
+/* Passes if the condition holds on every rank. Collective. */
 __attribute__((format(printf, 2, 3))) static inline int tap_ok(int good, const char *format,
                                                                ...)
 {
@@ -49,7 +49,7 @@ __attribute__((format(printf, 2, 3))) static inline int tap_ok(int good, const c
     return all;
 }
 
-/* The same code on every rank, and this one. */
+/* Passes if every rank has this code. Collective. */
 static inline void tap_code(int code, int want, const char *what)
 {
     int least, most;

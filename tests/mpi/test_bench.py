@@ -1,4 +1,4 @@
-"""lime-bench: every back end and option on a few ranks, and what happens when something is wrong."""
+"""lime-bench: every back end and option on a few ranks, and errors."""
 
 import concurrent.futures
 import itertools
@@ -19,15 +19,15 @@ import mpitest
 import users
 from benchlib import BENCH, PATTERNS, SMALL, TWO_MODES, TestCase, data_at
 
-# Both components that Open MPI has for MPI-IO; MPICH has one.
+# Both MPI-IO components of Open MPI; MPICH has one.
 COMPONENTS = {"romio": ()} if mpitest.MPICH else {"ompio": ("--mca", "io", "ompio"),
                                                   "romio321": ("--mca", "io", "romio321")}
-LATTICE = ("--lattice", "8x6x5x7", "--grid", "2x1x1x2")  # 4 ranks; 7 is not divided evenly
+LATTICE = ("--lattice", "8x6x5x7", "--grid", "2x1x1x2")  # 4 ranks; 7 is not divisible
 DATASETS = ("hdf5", "netcdf4", "pnetcdf")
 
 
 class BackEnds(TestCase):
-    """A few starts with many back ends each."""
+    """Each run tests many back ends."""
 
     def test_patterns(self):
         names = [name for name in benchlib.BACKENDS if name != "limefs-job"]
@@ -38,7 +38,7 @@ class BackEnds(TestCase):
                         result = self.check_all(ranks, pattern, options=options, backends=names)
                         if "MPI 4" in result["system"]["mpi"]:
                             self.assertEqual(result["system"]["mpi_io"], component)
-            names = ["mpiio", "subarray", "lime", *DATASETS]  # to the others it is all the same
+            names = ["mpiio", "subarray", "lime", *DATASETS]  # others do not use the component
 
     def test_independent(self):
         for i, (component, options) in enumerate(COMPONENTS.items()):
@@ -56,7 +56,7 @@ class BackEnds(TestCase):
         self.assertEqual(result["parameters"]["job_ranks"], 3)
 
     def test_layouts(self):
-        """What the thesis on HDF5 and NetCDF compares."""
+        """The layouts that the thesis on HDF5 and NetCDF compares."""
         cases = {
             ("--chunk", "3000"): {"hdf5", "netcdf4"},
             ("--chunk", "8k", "--unlimited"): {"hdf5", "netcdf4"},
@@ -81,18 +81,18 @@ class BackEnds(TestCase):
                 next(components)
 
     def check_able(self, pattern, args, able, options):
-        able = able - benchlib.cannot(pattern) - set(self.absent())
+        able = able - benchlib.unsupported(pattern) - set(self.absent())
         if not able:
             return
-        result = self.measure(4, "-b", ",".join({*DATASETS, "lime", "posix"}), "-p", pattern, *SMALL,
-                              *args, options=options)
+        names = ",".join({*DATASETS, "lime", "posix"})
+        result = self.measure(4, "-b", names, "-p", pattern, *SMALL, *args, options=options)
         self.assertEqual({one["backend"] for one in result["results"]}, able)
         self.assertTrue(all(one["verified"] for one in result["results"]))
         for one in result["skipped"]:
             self.assertRegex(one["reason"], "^(--[a-z]+: |not available: |it cannot do)")
 
     def test_lattices(self):
-        """A grid that divides the fastest dimension, extents that are not divided evenly."""
+        """A grid that divides the fastest dimension, and extents that are not divisible."""
         for component, options in COMPONENTS.items():
             with self.subTest(component=component):
                 result = self.measure(4, *LATTICE, "--warm", "--repetitions", 2, "--reorder", "-b",
@@ -142,8 +142,8 @@ class BackEnds(TestCase):
 
 
 class Files(TestCase):
-    def kept(self, *backends, args=()):
-        """The paths of the files that those that are there have written, by their names."""
+    def files(self, *backends, args=()):
+        """Writes files with the available back ends; returns {back end: path}."""
         directory, absent = self.tempdir(), self.absent()
         names = [name for name in backends if name not in absent]
         self.run_bench(4, "-b", ",".join(names), *SMALL, "--operations", "write", "--keep", *args,
@@ -152,7 +152,7 @@ class Files(TestCase):
                 for name in names}
 
     def place_of(self, path, offset):
-        """Where in the file that byte of the data is."""
+        """Returns the offset in the file of a byte of the data."""
         found = limetest.read(path).find(data_at(offset, 64))
         self.assertGreaterEqual(found, 0)
         return found
@@ -160,7 +160,7 @@ class Files(TestCase):
     def test_wrong_bytes_are_found(self):
         for name in set(benchlib.BACKENDS) & set(self.absent()):
             print(f"# {name}: {self.absent()[name]}")
-        paths = self.kept("posix", "mpiio", "lime", "gather", *DATASETS, "limefs",
+        paths = self.files("posix", "mpiio", "lime", "gather", *DATASETS, "limefs",
                           args=("--grid", "4x1x1x1"))
         read = ("-b", ",".join(paths), *SMALL, "--operations", "read", "--grid", "4x1x1x1")
         where = os.path.dirname(paths["posix"])
@@ -171,14 +171,14 @@ class Files(TestCase):
         self.assertEqual(len(old), 1)
         old = old.pop()
         for more, rank in ((), 2), (("--reorder",), 1):
-            words = self.run_bench(4, *read, *more, status=1, where=where).words
+            messages = self.run_bench(4, *read, *more, status=1, where=where).messages
             for backend, path in paths.items():
                 self.assertIn(f"lime-bench: {path}: {backend}: rank {rank}: verify: wrong "
                               f"byte at offset {offset + 5} of the data: expected "
-                              f"0x{old:02x}, found 0x{old ^ 0x10:02x}; 1 of its bytes", words)
+                              f"0x{old:02x}, found 0x{old ^ 0x10:02x}; 1 of its bytes", messages)
 
     def test_the_result_says_so(self):
-        path = self.kept("posix")["posix"]
+        path = self.files("posix")["posix"]
         with open(path, "r+b") as file:
             file.write(bytes(100))
         done = self.run_bench(2, "-b", "posix", *SMALL, "--size", "96k", "--operations", "read",
@@ -188,49 +188,49 @@ class Files(TestCase):
         self.assertIs(result["results"][0]["verified"], False)
 
     def test_a_checksum_that_is_wrong(self):
-        path = self.kept("lime", args=("--checksum",))["lime"]
+        path = self.files("lime", args=("--checksum",))["lime"]
         mpitest.flip(path, self.place_of(path, 8000))
-        words = self.run_bench(4, "-b", "lime", *SMALL, "--checksum", "--operations", "read",
-                               status=1, where=os.path.dirname(path)).words
-        self.assertRegex(words, r"lime: rank 0: checksum: [0-9a-f]{8} [0-9a-f]{8} of the data, ")
+        messages = self.run_bench(4, "-b", "lime", *SMALL, "--checksum", "--operations", "read",
+                               status=1, where=os.path.dirname(path)).messages
+        self.assertRegex(messages, r"lime: rank 0: checksum: [0-9a-f]{8} [0-9a-f]{8} of the data, ")
 
     def test_the_container_is_one(self):
         for backends, args in ((("lime", "limefs"), ()), (("lime",), ("-p", "interleaved")),
                                (("lime",), ("--checksum", "--alignment", "4k"))):
-            for backend, path in self.kept(*backends, args=args).items():
+            for backend, path in self.files(*backends, args=args).items():
                 with self.subTest(backend=backend, args=args):
                     self.assertIn(b": good: ", self.run_ok(["lime", "check", path]))
 
     def test_disjoint_interleaved_and_random_are_one_file(self):
-        self.assertEqual({limetest.read(self.kept("posix", args=("-p", pattern))["posix"])
+        self.assertEqual({limetest.read(self.files("posix", args=("-p", pattern))["posix"])
                           for pattern in ("disjoint", "interleaved", "random")},
                          {data_at(0, 4 * 48 * 1024)})
 
     def test_alignment(self):
-        for path in self.kept("lime", *DATASETS, args=("-p", "disjoint", "--alignment",
+        for path in self.files("lime", *DATASETS, args=("-p", "disjoint", "--alignment",
                                                        "4k")).values():
             self.assertEqual(self.place_of(path, 0) % 4096, 0, path)
 
     def test_outputs(self):
-        path = self.kept("posix", args=("--outputs", "3"))["posix"]
+        path = self.files("posix", args=("--outputs", "3"))["posix"]
         self.assertEqual(sorted(os.listdir(os.path.dirname(path))), ["f.1", "f.2", "f.3"])
 
-    def test_what_is_there_is_not_overwritten(self):
-        """An empty file neither, and no link."""
+    def test_existing_files_stay(self):
+        """lime-bench overwrites neither an empty file nor a link."""
         directory = self.tempdir()
         path = os.path.join(directory, "f")
-        for make in (lambda: limetest.put(path, b"a configuration"), lambda: limetest.put(path, b""),
+        for make in (lambda: limetest.put(path, b"user's data"), lambda: limetest.put(path, b""),
                      lambda: os.symlink("nowhere", path), lambda: os.mkfifo(path)):
             make()
             before = os.lstat(path)
-            words = self.run_bench(2, "-b", "posix", *SMALL, status=2, where=directory).words
-            self.assertIn(f"lime-bench: {path}: write: exists already", words)
+            messages = self.run_bench(2, "-b", "posix", *SMALL, status=2, where=directory).messages
+            self.assertIn(f"lime-bench: {path}: write: exists already", messages)
             self.assertEqual(os.lstat(path)[:-3], before[:-3])
             self.assertEqual(os.listdir(directory), ["f"])
             os.unlink(path)
 
     def test_json_replaces_nothing(self):
-        """Its file, existing, locked, a file of data, or no file: all is as it was."""
+        """--json changes no file that exists, is locked, holds data, or is not regular."""
         directory = self.tempdir()
         path, data = os.path.join(directory, "c"), limetest.container([("a", b"data")])
         limetest.put(path, data)
@@ -251,12 +251,12 @@ class Files(TestCase):
                  ((*small, "--json", "d", "-f", "f"), "d: Is a directory")]
         with open(path, "r+b") as file:
             limetest.lock(file)
-            for args, words in cases:
+            for args, message in cases:
                 with self.subTest(args=args):
                     done = mpitest.mpirun(1, self.bench, *map(str, args), "--cold-file",
                                           cwd=directory, env=benchlib.IMPATIENT)
                     self.assertEqual(done.returncode, 1, done)
-                    self.assertRegex(done.stderr.decode(), "lime-bench: (d/../)?" + words)
+                    self.assertRegex(done.stderr.decode(), "lime-bench: (d/../)?" + message)
                     self.assertEqual(sorted(os.listdir(directory)), names)
         self.assertEqual(limetest.read(path), data)
         self.run_bench(1, *small, "--json", path, "--force", "-q", where=directory)
@@ -264,24 +264,24 @@ class Files(TestCase):
         self.assertEqual(sorted(os.listdir(directory)), names)
 
     def test_json_of_a_killed_run(self):
-        """The old file or a whole new one, and the next run removes what is left. Nothing is
-        written in another user's directory."""
+        """A killed run leaves the old file or a complete new one; the next run removes temporary
+        files. No run writes in another user's directory."""
         directory = self.tempdir()
         path, draw = os.path.join(directory, "c"), random.Random(46)
-        words = [self.bench, "-b", "posix", *SMALL, "--cold-file", "--json", path, "--force", "-q",
-                 os.path.join(directory, "f")]
+        command = [self.bench, "-b", "posix", *SMALL, "--cold-file", "--json", path, "--force",
+                   "-q", os.path.join(directory, "f")]
         begun = time.monotonic()
-        limetest.run(words, env=mpitest.environment_of_one(), check=True)
+        limetest.run(command, env=mpitest.environment_of_one(), check=True)
         took = time.monotonic() - begun
         for _ in range(200 if limetest.STRESS else 8):
             limetest.put(path, b"old")
-            with subprocess.Popen(words, env=mpitest.environment_of_one(),
+            with subprocess.Popen(command, env=mpitest.environment_of_one(),
                                   stderr=subprocess.DEVNULL) as process:
                 time.sleep(draw.uniform(0, 1.1 * took))
                 process.kill()
             found = limetest.read(path)
             self.assertTrue(found == b"old" or json.loads(found)["program"] == "lime-bench")
-        limetest.run(words, env=mpitest.environment_of_one(), check=True)
+        limetest.run(command, env=mpitest.environment_of_one(), check=True)
         self.assertEqual([name for name in os.listdir(directory) if ".lime-tmp-" in name], [])
         users.reach(self, directory)
         if os.geteuid() == 0:
@@ -289,29 +289,29 @@ class Files(TestCase):
             os.chmod(directory, 0o755)
             theirs = self.tempdir()
             os.chmod(theirs, 0o777)
-            done = limetest.run([*words[:-1], os.path.join(theirs, "f")],
+            done = limetest.run([*command[:-1], os.path.join(theirs, "f")],
                                 env=mpitest.environment({"TMPDIR": theirs}), user=54321,
                                 group=54321, extra_groups=[])
             self.assertEqual(done.returncode, 1, done)
             self.assertIn(b"/c: open: Permission denied", done.stderr)
             self.assertEqual(limetest.read(path), b"old")
 
-    def test_errors_have_words(self):
+    def test_errors_have_messages(self):
         directory = self.tempdir()
-        for args, words in (
+        for args, message in (
                 (("-b", "posix", "--operations", "read"), "posix: rank 0: open: No such file"),
                 (("-b", "lime", "--operations", "read"), "lime: rank 0: open: "),
-                (("-b", "posix", "--json", os.path.join(directory, "no", "json")), "json: open: No such")):
+                (("-b", "posix", "--json", f"{directory}/no/json"), "json: open: No such")):
             with self.subTest(args=args):
-                self.assertIn(words, self.run_bench(2, *SMALL, *args, status=1).words)
+                self.assertIn(message, self.run_bench(2, *SMALL, *args, status=1).messages)
         limetest.put(os.path.join(directory, "f"), bytes(1000))
-        for backend, words in (("posix", "read: the file ends at byte 1000"),
-                               ("lime", "read header: Lemon error"), ("hdf5", "open: H5F")):
+        for backend, message in (("posix", "read: the file ends at byte 1000"),
+                                 ("lime", "lime: rank 0: Lemon: "), ("hdf5", "open: H5F")):
             with self.subTest(backend=backend):
                 if backend not in self.absent():
-                    said = self.run_bench(1, "-b", backend, *SMALL, "--operations", "read",
-                                          status=1, where=directory).words
-                    self.assertIn(words if backend != "lime" else "lime: rank 0: Lemon: ", said)
+                    messages = self.run_bench(1, "-b", backend, *SMALL, "--operations", "read",
+                                              status=1, where=directory).messages
+                    self.assertIn(message, messages)
 
 
 class Output(TestCase):
@@ -357,23 +357,23 @@ class Output(TestCase):
         done = self.run_bench(2, "-b", "posix,subarray", "-p", "disjoint", *SMALL, "--json", "-")
         result = json.loads(done.stdout)
         speed = result["results"][0]["bytes_per_second"]["median"] / 1e6
-        self.assertRegex(done.words, rf"(?m)^posix +write +{speed:.{1 if speed < 99.95 else 0}f} ")
-        self.assertIn("\n  subarray    it cannot do the disjoint pattern\n", done.words)
-        self.assertIn("\nEvery byte that was read is right.\n", done.words)
-        self.assertNotIn("\r", done.words)
+        self.assertRegex(done.messages, rf"(?m)^posix +write +{speed:.{int(speed < 99.95)}f} ")
+        self.assertIn("\n  subarray    it cannot do the disjoint pattern\n", done.messages)
+        self.assertIn("\nEvery byte that was read is right.\n", done.messages)
+        self.assertNotIn("\r", done.messages)
 
     def test_nothing_but_the_table(self):
         done = self.run_bench(1, "-b", "posix", *SMALL)
-        self.assertEqual(done.words, "")
+        self.assertEqual(done.messages, "")
         self.assertTrue(all(len(line) <= 80 for line in done.stdout.decode().splitlines()))
         self.assertEqual(self.run_bench(1, "-b", "posix", *SMALL, "--quiet").stdout, b"")
 
     def test_help(self):
         done = mpitest.mpirun(2, BENCH, "--help")
-        words = done.stdout.decode()
-        self.assertEqual((done.returncode, words.count("\nusage: ") + words.startswith("usage: ")),
+        text = done.stdout.decode()
+        self.assertEqual((done.returncode, text.count("\nusage: ") + text.startswith("usage: ")),
                          (0, 1))
-        self.assertTrue(all(len(line) <= 80 for line in words.splitlines()))
+        self.assertTrue(all(len(line) <= 80 for line in text.splitlines()))
         self.assertIn(b"lime-bench (limefs) ", mpitest.mpirun(2, BENCH, "--version").stdout)
 
     def test_usage(self):
@@ -389,9 +389,9 @@ class Output(TestCase):
             (("--grid", "2x2x1x1", file), "--grid: 4 ranks, but there are 1"),
             (("-p", "disjoint", "--lattice", "4x4x4x4", file), "for the lattice pattern only"),
             (("-p", "disjoint", "--segments", "2", file), "the disjoint pattern has one"),
-            (("-p", "disjoint", "--block-size", "4k", "--transfer-size", "8k", file), "larger than"),
-            (("-p", "interleaved", "--block-size", "4k", "--transfer-size", "8k", file),
-             "is one transfer"),
+            *((("-p", pattern, "--block-size", "4k", "--transfer-size", "8k", file), message)
+              for pattern, message in (("disjoint", "larger than"),
+                                       ("interleaved", "is one transfer"))),
             (("--independent", "--collective", file), "give one of"),
             (("-b", "posix", "--job-ranks", "2", file), "limefs-job only"),
             (("-b", "posix", "--checksum", file), "posix: --checksum: "),
@@ -404,18 +404,18 @@ class Output(TestCase):
         def run(case):
             return limetest.run([BENCH, *case[0]], env=mpitest.environment_of_one())
 
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:  # they wait for MPI most of the time
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:  # mostly waiting for MPI
             results = list(pool.map(run, cases))
-        for (args, words), done in zip(cases, results):
+        for (args, message), done in zip(cases, results):
             with self.subTest(args=args):
                 self.assertEqual(done.returncode, 2)
-                self.assertIn(words, mpitest.without_noise(done.stderr.decode()))
+                self.assertIn(message, mpitest.without_noise(done.stderr.decode()))
                 self.assertEqual(done.stdout, b"")
         self.assertFalse(os.path.exists(file))
 
 
 class Interruption(TestCase):
-    """Long runs, which are ended as soon as there is something to clear up."""
+    """Long runs that are stopped as soon as there is something to clean up."""
 
     def start(self, command):
         directory = self.tempdir()
@@ -445,7 +445,7 @@ class Interruption(TestCase):
         return status
 
     def ranks_of(self, process):
-        """Those of mpirun, in whatever order."""
+        """The ranks of mpirun, in any order."""
         with open(f"/proc/{process.pid}/task/{process.pid}/children", encoding="ascii") as file:
             children = [int(pid) for pid in file.read().split()]
         return [pid for pid in children

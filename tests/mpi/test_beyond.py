@@ -1,4 +1,4 @@
-"""What Lemon has beyond the paper, on several numbers of ranks."""
+"""Lemon's extensions of the paper's API, on several numbers of ranks."""
 
 import json
 import os
@@ -8,7 +8,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "lib"))
 import limetest
 from mpitest import RANKS, TestCase
 
-# Those of aligned.c: type, bytes, MB, ME.
+# The records of aligned.c: type, bytes, MB, ME.
 RECORDS = (("first", 100, 1, 0), ("second", 0, 0, 0), ("lattice", 4800, 0, 1),
            ("fourth", 300, 1, 1), ("fifth", 12345, 1, 0), ("sixth", 7, 0, 0),
            ("seventh", 4096, 0, 1))
@@ -19,7 +19,7 @@ def data(k, nbytes):
 
 
 def aligned(alignment, from_bytes, records=RECORDS):
-    """The whole file."""
+    """Returns the bytes of the whole file."""
     out = bytearray()
     for k, (type, nbytes, mb, me) in enumerate(records):
         gap = -(len(out) + limetest.HEADER_BYTES) % (alignment or 8)
@@ -45,18 +45,18 @@ class Beyond(TestCase):
         self.assertEqual(limetest.read(path), want)
         self.assertIn(b": good: ", self.run_ok(["lime", "check", path]))
         records = json.loads(self.run_ok(["lime", "ls", "--json", path]))["records"]
-        kept = [record for record in records if record["type"] != "lemon-filler"]
-        self.assertEqual([(record["type"], record["bytes"]) for record in kept],
+        data_records = [record for record in records if record["type"] != "lemon-filler"]
+        self.assertEqual([(record["type"], record["bytes"]) for record in data_records],
                          [(type, nbytes) for type, nbytes, _, _ in RECORDS])
-        for record in kept:
+        for record in data_records:
             if alignment and record["bytes"] >= from_bytes:
                 self.assertEqual(record["data_offset"] % alignment, 0, record)
-        for k, record in enumerate(kept):
+        for k, record in enumerate(data_records):
             at = record["data_offset"]
             self.assertEqual(want[at:at + record["bytes"]], data(k, record["bytes"]))
         self.assertEqual(self.run_ok(["lime", "cat", path, "fifth"]), data(4, 12345))
         contents = self.run_ok(["lime_contents", path])
-        self.assertEqual(contents.count(b"lemon-filler"), len(records) - len(kept))
+        self.assertEqual(contents.count(b"lemon-filler"), len(records) - len(data_records))
 
     def test_alignment(self):
         pairs = ((0, 0), (8, 0), (16, 0), (512, 0), (512, 300), (4096, 0), (4096, 300),
@@ -65,7 +65,7 @@ class Beyond(TestCase):
             mine = pairs if limetest.STRESS else pairs[i::len(RANKS)]
             prefix = os.path.join(self.tempdir(), "file")
             for pair in mine:
-                # What lies where the first four go must not show through.
+                # Old bytes in the place of the first four records must not show through.
                 limetest.put("{}-{}-{}".format(prefix, *pair),
                              b"\xff" * len(aligned(*pair, RECORDS[:4])))
             self.tap(ranks, "aligned", prefix, *sum(mine, ()))

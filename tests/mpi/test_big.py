@@ -1,4 +1,4 @@
-"""Lemon beyond 2 GiB: in one call, and in the file."""
+"""Lemon with more than 2 GiB in one call, and at large offsets."""
 
 import os
 import sys
@@ -36,11 +36,11 @@ class Big(TestCase):
         self.on(RANKS, "big", "far")
 
     def test_data(self):
-        """The old library reported success having moved 100 bytes."""
+        """More than 4 GiB in one call (the old library succeeds after 100 bytes)."""
         self.big(1, "data", 4 * GIB + 100)
 
     def test_lattice(self):
-        """Of 3 GiB on 2 ranks the first has 2."""
+        """A lattice of 3 GiB on 2 ranks; the first has 2 GiB."""
         self.big(2, "direct", 3 * GIB + 20000)
         if limetest.STRESS:
             self.big(2, "aggregators", 3 * GIB + 20000, 4 * GIB)

@@ -1,4 +1,4 @@
-"""Checkpoints of particles in cells: written and read by any ranks; what is refused; damage."""
+"""Checkpoints of particles in cells: any number of ranks, invalid writes, damaged files."""
 
 import os
 import random
@@ -26,8 +26,8 @@ class Cells(TestCase):
                 with self.subTest(writers=writers, readers=readers):
                     self.tap(readers, "cells", "read", directory, "usual")
 
-    def test_more_ranks_than_tell_each_other_everything(self):
-        """Ranks find out who has anything for them in a sparse exchange."""
+    def test_many_ranks(self):
+        """With many ranks, Lemon finds the communicating ones in a sparse exchange."""
         for writers, readers in ((18, 3), (3, 18)):
             directory = self.tempdir()
             self.tap(writers, "cells", "write", directory, "usual")
@@ -39,28 +39,28 @@ class Cells(TestCase):
             self.tap(writers, "cells", "write", directory, "large")
             self.tap(readers, "cells", "read", directory, "large")
 
-    def test_ranks_that_have_much_write_it_themselves(self):
+    def test_ranks_with_long_runs_write_them(self):
         for ranks in (1, 3):
             with self.subTest(ranks=ranks):
                 self.tap(ranks, "cells", "own", os.path.join(self.tempdir(), "file"))
 
-    def test_refused_with_words(self):
+    def test_refused_with_messages(self):
         for ranks in (1, 3):
             with self.subTest(ranks=ranks):
                 path = os.path.join(self.tempdir(), "file")
                 done = mpirun(ranks, "cells", "wrong", path)
-                words = done.stderr.decode()
-                self.assertEqual(done.returncode, 0, done.stdout.decode() + words)
+                text = done.stderr.decode()
+                self.assertEqual(done.returncode, 0, done.stdout.decode() + text)
                 last = 11 + 2 * (ranks - 1)
-                for text in (rf"particle 1 \(id {last}\): y = -?nan is not a number",
-                             rf"particle 1 \(id {last}\): y = 3\.5 is outside the domain",
-                             rf"particle 1 \(id {last}\): y = -inf is outside the domain",
-                             r"duplicate id 10 on ranks 0 and "):
-                    self.assertEqual(len(re.findall(text, words)), ranks, words)  # on each rank
+                for message in (rf"particle 1 \(id {last}\): y = -?nan is not a number",
+                                rf"particle 1 \(id {last}\): y = 3\.5 is outside the domain",
+                                rf"particle 1 \(id {last}\): y = -inf is outside the domain",
+                                r"duplicate id 10 on ranks 0 and "):
+                    self.assertEqual(len(re.findall(message, text)), ranks, text)  # on each rank
 
 
 class Damaged(TestCase):
-    """The same answer on all ranks, in the same words, which name the cell; and no crash."""
+    """All ranks get the same code and the same message, which names the cell; none crashes."""
 
     def setUp(self):
         super().setUp()
@@ -72,15 +72,15 @@ class Damaged(TestCase):
         self.index, self.index_bytes = places[celllib.INDEX]
         self.data, self.data_bytes = places[celllib.DATA]
 
-    def answers(self, files, ranks):
-        """(code, words of all ranks) of each, by one job."""
+    def results(self, files, ranks):
+        """Reads the files in one job; returns (code, messages of all ranks) of each."""
         for i, data in enumerate(files):
             limetest.put(os.path.join(self.directory, str(i)), data)
         done = mpirun(ranks, "cells", "damaged", self.directory, str(len(files)))
-        words = done.stderr.decode()
-        self.assertEqual(done.returncode, 0, words)
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, 0, text)
         codes = dict(re.findall(r"^(\d+): code (-?\d+)$", done.stdout.decode(), re.M))
-        return [(int(codes[str(i)]), re.findall(rf"^{i}: lemon: (?:rank \d+: )?(.*)$", words, re.M))
+        return [(int(codes[str(i)]), re.findall(rf"^{i}: lemon: (?:rank \d+: )?(.*)$", text, re.M))
                 for i in range(len(files))]
 
     def flip(self, at):
@@ -89,7 +89,7 @@ class Damaged(TestCase):
         return bytes(data)
 
     def with_entries(self, changes):
-        """Other entries of some cells {number: entry}; the index has the right checksums."""
+        """Replaces entries of cells, {number: entry}; the index has matching checksums."""
         data, begin = bytearray(self.whole), self.index + self.cells.header_bytes
         for number, entry in changes.items():
             celllib.ENTRY.pack_into(data, begin + number * celllib.ENTRY.size, *entry)
@@ -99,14 +99,14 @@ class Damaged(TestCase):
         struct.pack_into(">I", data, self.index + 132, zlib.crc32(data[self.index:begin]))
         return bytes(data)
 
-    def lies(self):
-        """Entries that are not true, and what is said of them."""
+    def wrong_entries(self):
+        """Yields files with wrong entries, with the expected codes and message."""
         entries = self.cells.entries
         full = [i for i, entry in enumerate(entries) if entry[1] > 1]
         a, b = full[1], full[-1]
         big, beyond, overlap = 1 << 62, "beyond", "the cells overlap or leave out particles"
         FIRST, COUNT, CRC, ZERO = range(4)
-        for cell, field, value, words in (
+        for cell, field, value, message in (
                 (a, COUNT, big, beyond), (a, FIRST, big, beyond), (b, COUNT, 1 << 63, beyond),
                 (a, COUNT, (1 << 64) - 1, beyond), (b, FIRST, big, beyond),
                 (a, FIRST, 3, overlap), (a, COUNT, 1, overlap),
@@ -115,12 +115,12 @@ class Damaged(TestCase):
                 (a, CRC, entries[a][CRC] ^ 1, "wrong checksum")):
             entry = list(entries[cell])
             entry[field] = value
-            yield self.with_entries({cell: entry}), (READ, CHECKSUM), rf".*{words}"
+            yield self.with_entries({cell: entry}), (READ, CHECKSUM), rf".*{message}"
         yield (self.with_entries({a: entries[b], b: entries[a]}), (READ, CHECKSUM),
                rf"({self.name_of(a)}|{self.name_of(b)}): .*outside")
 
     def name_of(self, cell):
-        """As messages have it."""
+        """The cell's name in messages."""
         return rf".*cell \({cell // 16}, {cell // 4 % 4}, {cell % 4}\)"
 
     def test_damage(self):
@@ -131,22 +131,22 @@ class Damaged(TestCase):
                         if first <= at // self.cells.bytes < first + count)
             rows.append((self.flip(self.data + at), (CHECKSUM,), self.name_of(cell) +
                          ": wrong checksum"))
-        rows += self.lies()
-        rows.append((self.whole[:self.data - 144], (READ,), "no particle data after the cell index"))
+        rows += [*self.wrong_entries(), (self.whole[:self.data - 144], (READ,),
+                                         "no particle data after the cell index")]
         for end in (cut, self.data, self.data - 100, self.index + 500, self.index + 50,
                     self.index - 10, 200):
             rows.append((self.whole[:end], BAD, "the file ends"))
         for at in (3, 9, 13, 23, 31, 39, 80, 105, 111, 140, 300, size - 1, size - 20, size - 400):
             rows.append((self.flip(self.index + at), BAD, "cell index: "))
         for ranks in (1, 3):
-            for i, (code, words) in enumerate(self.answers([row[0] for row in rows], ranks)):
+            for i, (code, messages) in enumerate(self.results([row[0] for row in rows], ranks)):
                 _, codes, expected = rows[i]
-                with self.subTest(row=i, ranks=ranks, words=words):
+                with self.subTest(row=i, ranks=ranks, messages=messages):
                     self.assertIn(code, codes)
-                    self.assertEqual(expected is None, words == [])
-                    self.assertRegex("\n".join(words), expected or "^$")
+                    self.assertEqual(expected is None, messages == [])
+                    self.assertRegex("\n".join(messages), expected or "^$")
                     if code == CHECKSUM:
-                        self.assertEqual((len(words), len(set(words))), (ranks, 1))
+                        self.assertEqual((len(messages), len(set(messages))), (ranks, 1))
 
     def test_anything(self):
         dice, files = random.Random(17), []
@@ -161,8 +161,8 @@ class Damaged(TestCase):
                 data = data[:dice.randrange(len(data))]
             files.append(bytes(data))
         for ranks in (1, 2, 3):
-            for i, (code, words) in enumerate(self.answers(files, ranks)):
-                self.assertLessEqual(code, 0, (i, words))
+            for i, (code, messages) in enumerate(self.results(files, ranks)):
+                self.assertLessEqual(code, 0, (i, messages))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""The program in C of docs/cells.md, as it stands there: with Lemon, and with checkpoints that
-another hand has written."""
+"""The C program of docs/cells.md compiles unchanged, and reads checkpoints written by Lemon and by
+tests/lib/cellslib.py."""
 
 import os
 import re
@@ -18,18 +18,18 @@ FIELDS = (("id", "int64", 1, 0), ("position", "float64", 3, 8), ("velocity", "fl
 class Page(TestCase):
     def compiled(self, text, *options):
         directory = self.tempdir()
-        source, program = os.path.join(directory, "molecules.c"), os.path.join(directory, "molecules")
+        source, program = (os.path.join(directory, name) for name in ("molecules.c", "molecules"))
         limetest.put(source, text.encode())
         sanitizers = ["-fsanitize=" + os.environ["SAN"]] if limetest.SANITIZED else []
         self.run_ok([mpitest.MPICC, "-Wall", "-Wextra", "-Werror", *options, *sanitizers,
-                     *("-I" + os.path.join(limetest.REPO, "src", "mpi", room, "include")
-                       for room in ("lemon", "series")), source,
+                     *("-I" + os.path.join(limetest.REPO, "src", "mpi", module, "include")
+                       for module in ("lemon", "series")), source,
                      os.path.join(limetest.B, "lib", "liblemon.a"), "-lisal", "-lm", "-pthread",
                      "-o", program], timeout=120)
         return program
 
     def counts(self, program, ranks, path):
-        """How many particles each rank has got."""
+        """Returns the number of particles of each rank."""
         done = mpirun(ranks, program, path)
         self.assertEqual(done.returncode, 0, done.stderr.decode(errors="replace"))
         found = re.findall(r"rank (\d+) has (\d+) of (\d+) molecules", done.stdout.decode())
@@ -37,21 +37,21 @@ class Page(TestCase):
         self.assertEqual(sum(int(n) for _, n, _ in found), int(found[0][2]))
         return [int(n) for _, n, _ in found]
 
-    def test_as_it_stands(self):
+    def test_unchanged(self):
         program = self.compiled(cellslib.example())
         for ranks in RANKS:
             path = os.path.join(self.tempdir(), "checkpoint.lime")
             self.assertEqual(sum(self.counts(program, ranks, path)), 1000 * ranks)
-            said = self.run_ok(["lime", "check", "--strict", "--data", path]).decode()
-            self.assertIn("good: 3 records in 1 message", said)
-            self.assertIn("checksums: 1 right", said)
-            told = self.run_ok(["lime", "info", path]).decode()
-            for line in (f"particles         {1000 * ranks} of 56 bytes", "cells             4 x 4 x 4",
-                         "step              1000, time 2.5", "velocity: 3 float64 at byte 32"):
-                self.assertIn(line, told)
+            checked = self.run_ok(["lime", "check", "--strict", "--data", path]).decode()
+            self.assertIn("good: 3 records in 1 message", checked)
+            self.assertIn("checksums: 1 right", checked)
+            info = self.run_ok(["lime", "info", path]).decode()
+            for row in (f"particles         {1000 * ranks} of 56 bytes", "cells             4 x 4 x 4",
+                        "step              1000, time 2.5", "velocity: 3 float64 at byte 32"):
+                self.assertIn(row, info)
 
     def test_series(self):
-        """The second program, with the functions of the first, goes on where it was."""
+        """The second program, with the functions of the first, continues its series."""
         first, second = cellslib.example(), cellslib.example(2)
         text = first[:first.index("int main(")] + """
             static int moves;
@@ -86,7 +86,7 @@ class Page(TestCase):
         self.assertIn("moved 100 times", done.stdout.decode())
 
     def test_same_records(self):
-        """Of a checkpoint of Lemon's, cellslib makes the same text and index out of the data."""
+        """cellslib computes the same text and index from the data of Lemon's checkpoint."""
         program = self.compiled(cellslib.example())
         path = os.path.join(self.tempdir(), "checkpoint.lime")
         self.counts(program, 4, path)
@@ -106,7 +106,7 @@ class Page(TestCase):
         self.assertEqual(c.text(), text)
         self.assertEqual(c.index(), index)
 
-    def test_of_another_hand(self):
+    def test_other_writer(self):
         source = cellslib.example()
         call = "    write_checkpoint(name, mine, COUNT);\n"
         self.assertIn(call, source)

@@ -1,5 +1,5 @@
-"""lime-checkpoint: particles written by so many ranks and read by others are the same, bit for
-bit; text in and out; what is damaged or wrong is an error on all ranks."""
+"""lime-checkpoint: particles stay the same, bit for bit, on any number of ranks; import and export
+of text; damaged or wrong input is an error on all ranks."""
 
 import concurrent.futures
 import contextlib
@@ -26,7 +26,7 @@ import users
 from mpitest import RANKS
 
 PROGRAM = os.path.join(limetest.BIN, "lime-checkpoint")
-# Open MPI's mpirun waits for this long after a rank has exited with another status than 0.
+# Open MPI's mpirun waits this long after a rank has exited with a status other than 0.
 IMPATIENT = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 FEW = RANKS if limetest.STRESS else (1, 3)
 HEAD = """mardyn trunk 20090731
@@ -63,47 +63,47 @@ class TestCase(mpitest.TestCase):
         if not os.path.exists(PROGRAM):
             self.skipTest("needs lime-checkpoint")
         self.directory = self.tempdir()
-        self.of_thread = threading.local()
+        self.last = threading.local()  # results of the thread's last call
 
     def tearDown(self):
         self.assertEqual([name for name in os.listdir(self.directory) if name.startswith(".")], [])
 
     def each(self, function, cases):
-        """Three at a time, as starting a program is mostly waiting: function(number, *case)."""
+        """Runs function(number, *case) for three cases at a time; MPI's start is mostly waiting."""
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             for done in [pool.submit(function, i, *case) for i, case in enumerate(cases)]:
                 done.result()
 
     @property
-    def said(self):
-        """On standard error, by the call before: lines without the program's name."""
-        return self.of_thread.said
+    def messages(self):
+        """The messages of the last call: lines of standard error without the program's name."""
+        return self.last.messages
 
     def path(self, name):
         return os.path.join(self.directory, name)
 
     def call(self, ranks, *args, status=0):
-        """Its standard output. One rank needs no mpirun."""
+        """Runs the program, without mpirun on one rank; returns its standard output."""
         args = [PROGRAM, *map(str, args)]
         if ranks == 1:
             done = limetest.run(args, env=mpitest.environment_of_one(), cwd=self.directory,
                                 timeout=1100)
         else:
             done = mpitest.mpirun(ranks, *args, env=IMPATIENT, cwd=self.directory)
-        said = mpitest.without_noise(done.stderr.decode(errors="replace"))
-        self.of_thread.all = said
-        self.of_thread.said = [words[len("lime-checkpoint: "):] for words in said.splitlines()
-                               if words.startswith("lime-checkpoint: ")]
-        self.of_thread.status = done.returncode
+        text = mpitest.without_noise(done.stderr.decode(errors="replace"))
+        self.last.stderr = text
+        self.last.messages = [line[len("lime-checkpoint: "):] for line in text.splitlines()
+                              if line.startswith("lime-checkpoint: ")]
+        self.last.status = done.returncode
         self.assertIn(done.returncode, status if isinstance(status, tuple) else (status,),
-                      said + done.stdout.decode())
+                      text + done.stdout.decode())
         return done.stdout.decode()
 
     def refuse(self, ranks, expected, *args, status=1):
-        """One line, from rank 0, of which this is a part."""
+        """The program must fail with one message, by rank 0, that matches `expected`."""
         self.call(ranks, *args, status=status)
-        self.assertEqual(len(self.said), 1, self.of_thread.all)
-        self.assertRegex(self.said[0], expected)
+        self.assertEqual(len(self.messages), 1, self.last.stderr)
+        self.assertRegex(self.messages[0], expected)
 
     def put(self, name, data):
         limetest.put(self.path(name), data)
@@ -112,7 +112,7 @@ class TestCase(mpitest.TestCase):
         return limetest.read(self.path(name))
 
     def change_index(self, name, offset, form, value):
-        """In its header, of which the checksum is right then."""
+        """Changes a value in the index header and updates the header's checksum."""
         data = bytearray(self.get(name))
         at = next(at for type, at, *_ in celllib.records(self.path(name))
                   if type == celllib.INDEX)
@@ -127,7 +127,7 @@ class TestCase(mpitest.TestCase):
 
 
 class Restart(TestCase):
-    """Written by w ranks, read and written again by r, in both decompositions."""
+    """w ranks write particles; r ranks read and write them, in both decompositions."""
 
     def test_uneven(self):
         sets = {}
@@ -151,7 +151,7 @@ class Restart(TestCase):
                             if limetest.STRESS or (w, r, kind) in pairs))
 
     def test_special_places(self):
-        """On faces and corners, all in one cell, none, and all at one place, by a few ranks."""
+        """Particles on faces and corners, all in one cell or at one place, and none."""
         places, chance = (0.0, 5.0, 10.0, 3.3333333333333335), random.Random(1)
         sets = {"faces": [line(i, position) for i, position in
                           enumerate(itertools.product(places, repeat=3))],
@@ -168,7 +168,7 @@ class Restart(TestCase):
 
         self.each(one, ((name, *how) for name in sets
                         for how in ((1, 4, "kd"), (3, 1, "regular"), (4, 3, "regular"))))
-        # On upper faces, which are periodic, they belong to the first cell, and stay there.
+        # On upper faces, which are periodic, they belong to the first cell with that position.
         c = self.read("faces-3")
         self.assertEqual({c.field(p, "position") for p in c.particles()},
                          set(itertools.product(places, repeat=3)))
@@ -178,7 +178,7 @@ class Restart(TestCase):
 
 
 class Generate(TestCase):
-    def test_whatever_the_ranks(self):
+    def test_any_number_of_ranks(self):
         def one(_, distribution, ranks):
             self.call(ranks, "generate", "-n", "2k", "-o", f"{distribution}-{ranks}", "-q",
                       "--seed", 7, "--distribution", distribution)
@@ -191,7 +191,7 @@ class Generate(TestCase):
             self.assertEqual(sets[0], sets[2])
             self.assertEqual(len(set(sets[0])), 2000)
 
-    def test_what_is_in_it(self):
+    def test_contents(self):
         self.call(2, "generate", "-n", 4001, "-o", "C", "-q", "--format", "ICRVQD", "--length",
                   "10x20x40", "--components", 2, "--temperature", 2.5, "--cells", "2x3x5",
                   "--distribution", "lattice")
@@ -221,21 +221,22 @@ class Generate(TestCase):
         def one(_, args, expected):
             self.call(1, *args, status=2)
             if expected:
-                self.assertIn(expected, self.said[0])
+                self.assertIn(expected, self.messages[0])
 
         self.each(one, (
-                ((), None), (("x",), "unknown command 'x'"), (("generate",), "--particles is required"),
+                ((), None), (("x",), "unknown command 'x'"),
+                (("generate",), "--particles is required"),
                 (("generate", "-n", "5"), "--out is required"),
                 (("generate", "-n", "-5", "-o", "C"), "invalid value '-5' (a number from 0 to 1e"),
                 (("generate", "-n", "5", "-o", "C", "--cells", "2x2"), "3 numbers"),
-                (("generate", "-n", "5", "-o", "C", "--format", "IR"), "--format: unknown value 'IR' (ICRV"),
-                (("generate", "-n", "5", "-o", "C", "--nonsense"), "unknown option '--nonsense'"),
-                (("generate", "-n", "5", "-o", "C", "-Z"), "unknown option '-Z'"),
+                *((("generate", "-n", "5", "-o", "C", *args), message) for args, message in (
+                    (("--format", "IR"), "--format: unknown value 'IR' (ICRV"),
+                    (("--nonsense",), "unknown option '--nonsense'"),
+                    (("-Z",), "unknown option '-Z'"),
+                    (("--length", "1", "--density", "1"), "one of --density and --length"))),
                 (("generate", "-n"), "option '-n' requires a value"),
-                (("generate", "-n", "5", "-o", "C", "--length", "1", "--density", "1"),
-                 "one of --density and --length"),
-                (("restart", "C"), "--out is required"), (("import", "T"), "1 name given, 2 expected"),
-                (("compare", "C"), "1 name given"), (("info",), "0 names given")))
+                (("restart", "C"), "--out is required"), (("compare", "C"), "1 name given"),
+                (("import", "T"), "1 name given, 2 expected"), (("info",), "0 names given")))
         self.assertIn("restart", self.call(2, "--help"))
         self.assertIn("--decomposition", self.call(1, "restart", "--help"))
         self.assertRegex(self.call(1, "--version"), r"^lime-checkpoint \(limefs\) \d")
@@ -258,44 +259,44 @@ class Text(TestCase):
         return lines
 
     def expected(self, form, lines):
-        """As bytes, sorted."""
+        """Returns the particles as bytes, sorted."""
         found = []
-        for words in map(str.split, lines):
-            numbers = list(map(float, words[1 if form == "IRV" else 2:]))
-            component = 0 if form == "IRV" else int(words[1])
-            found.append(struct.pack(f"<QII{len(numbers)}d", int(words[0]), component, 0,
+        for values in map(str.split, lines):
+            numbers = list(map(float, values[1 if form == "IRV" else 2:]))
+            component = 0 if form == "IRV" else int(values[1])
+            found.append(struct.pack(f"<QII{len(numbers)}d", int(values[0]), component, 0,
                                      *numbers))
         return sorted(found)
 
     def round_trip(self, _, form, ranks):
         source, c, out, again = (f"{name}-{form}" for name in ("T", "C", "T2", "C2"))
         lines = self.molecules(form)
-        given = text(lines, form)
-        self.put(source, given)
+        data = text(lines, form)
+        self.put(source, data)
         self.call(ranks[0], "import", source, c, "-q", "--check")
-        there = self.read(c)
-        self.assertEqual(there.particles(), self.expected(form, lines))
-        self.assertEqual(there.time, 0.25)
-        self.assertEqual("component" in there.fields, form != "IRV")
-        self.assertEqual(there.header.encode(),
-                         given[:len(given) - sum(len(line) + 1 for line in lines)])
+        first = self.read(c)
+        self.assertEqual(first.particles(), self.expected(form, lines))
+        self.assertEqual(first.time, 0.25)
+        self.assertEqual("component" in first.fields, form != "IRV")
+        self.assertEqual(first.header.encode(),
+                         data[:len(data) - sum(len(line) + 1 for line in lines)])
         self.call(ranks[1], "export", c, out, "-q")
         self.call(ranks[2], "import", out, again, "-q")
         self.call(2, "compare", c, again)
-        self.assertEqual(self.read(again).header, there.header)
-        # Ordered by id, so the same whatever the ranks.
-        first = self.get(out)
+        self.assertEqual(self.read(again).header, first.header)
+        # The export is sorted by id, so it does not depend on the ranks.
+        exported = self.get(out)
         self.call(ranks[2], "export", again, out, "-f", "-q")
-        self.assertEqual(self.get(out), first)
+        self.assertEqual(self.get(out), exported)
         self.call(2, "export", again, out, "-f", "-q", "--unsorted")
-        self.assertEqual(sorted(self.get(out).splitlines()), sorted(first.splitlines()))
+        self.assertEqual(sorted(self.get(out).splitlines()), sorted(exported.splitlines()))
 
     def test_round_trips(self):
         self.each(self.round_trip,
                   (("ICRV", (1, 4, 3)), ("IRV", (3, 1, 4)), ("ICRVQD", (4, 3, 1))))
 
     def test_spellings(self):
-        """Short keywords, comments and blank lines anywhere, DOS line ends, no last line end."""
+        """Short keywords, comments and blank lines anywhere, CRLF, no newline at the end."""
         source = (b"MDProject trunk 20140915\r\n# a comment\r\n\r\nt 2.5\r\nT 0.7 # here too\r\n"
                   b"h 1 0.5\r\no 1 1\nU 1\nI 5 1 2\nL 10 20\n30\nN 3\r\nM ICRV\r\n"
                   b"\r\n1 1 1 2 3 0 0 0 # first\r\n#no\r\n  2\t1 9 19 29 .5 -1e3 +2\r\n\n"
@@ -322,9 +323,9 @@ class Text(TestCase):
                  (61, "62 1 10.5 2 3 0 0 0", "molecule 62: position .* outside"),
                  (62, "63 1 1 2 -1e-9 0 0 0", "molecule 63: position .* outside")]
 
-        def one(i, where, words, expected):
+        def one(i, where, new, expected):
             lines = list(good)
-            lines[where] = words
+            lines[where] = new
             self.put(f"T{i}", text(lines))
             number = HEAD.count("\n") + where + 1
             self.refuse(FEW[i % len(FEW)], f"^T{i}: line {number}: {expected}", "import", f"T{i}",
@@ -361,9 +362,9 @@ class Text(TestCase):
         self.refuse(2, r"\.: not a regular file", "import", ".", "C")
 
     def test_mutations(self):
-        """Whatever the text is: a checkpoint, or one line that says why not."""
+        """Any text gives a checkpoint, or one message and no file."""
         good = text(self.molecules("ICRV", 8))
-        words = (b"#", b"\n", b" ", b"\0", b"9" * 30, b"-", b"nan", b"N 5\n", b"C 7", b"M IRV\n",
+        parts = (b"#", b"\n", b" ", b"\0", b"9" * 30, b"-", b"nan", b"N 5\n", b"C 7", b"M IRV\n",
                  b"1e400", b"\xff", b"L 1 1 1\n")
 
         def one(i):
@@ -371,20 +372,20 @@ class Text(TestCase):
             data = bytearray(good)
             for _ in range(chance.randint(1, 4)):
                 where = chance.randrange(len(data))
-                if chance.random() < 0.7:  # in the header, mostly
+                if chance.random() < 0.7:  # mostly in the header
                     where %= good.index(b"ICRV")
                 end = where + chance.choice((0, 0, 1, 2, 20))
-                data[where:end] = chance.choice(words)
+                data[where:end] = chance.choice(parts)
             self.put(f"T{i}", data)
             self.call(FEW[i % len(FEW)], "import", "-q", f"T{i}", f"C{i}", status=(0, 1))
-            status = self.of_thread.status
-            self.assertEqual(len(self.said), status, (i, self.of_thread.all))
+            status = self.last.status
+            self.assertEqual(len(self.messages), status, (i, self.last.stderr))
             self.assertEqual(os.path.exists(self.path(f"C{i}")), status == 0)
 
         self.each(one, (() for _ in range(1000 if limetest.STRESS else 12)))
 
     def test_one_id(self):
-        """Of all: which line comes first does not depend on the ranks."""
+        """The order of molecules with the same id does not depend on the ranks."""
         self.put("T", text([line(7, (i % 10, i % 7, 0.125)) for i in range(300)]))
         self.call(3, "import", "T", "C", "-q")
         outs = []
@@ -396,39 +397,39 @@ class Text(TestCase):
         self.refuse(3, "C2: write: .*duplicate id 7 on ranks", "restart", "--out", "C2", "C")
 
     def test_a_full_disk(self):
-        """What is not there as a whole is not called so, wherever it ends."""
+        """A full disk leaves no incomplete file, wherever the write fails."""
         self.call(1, "generate", "-n", "20000", "-o", "C", "-q")
         self.call(2, "export", "C", "T", "-q")
         small = self.tmpfs("-o", f"size={os.stat(self.path('T')).st_size}")
         out, filler = os.path.join(small, "T"), os.path.join(small, "filler")
-        half = os.stat(self.path("T")).st_size - (1 << 19)  # what is left is less than C
+        half = os.stat(self.path("T")).st_size - (1 << 19)  # leaves less space than C needs
         for ranks in (1, 3):
             limetest.put(filler, b"")
             self.call(ranks, "export", "C", out, "-q")
             os.unlink(out)
-            for taken, command in ((4096, ("export", "C", out)), (1 << 20, ("export", "C", out)),
-                                   (half, ("restart", "C", "--out", out))):
-                limetest.put(filler, bytes(taken))
+            for used, command in ((4096, ("export", "C", out)), (1 << 20, ("export", "C", out)),
+                                  (half, ("restart", "C", "--out", out))):
+                limetest.put(filler, bytes(used))
                 self.refuse(ranks, "full|space", *command, "-q")
                 self.assertEqual(os.listdir(small), ["filler"])
 
     def test_components_of_a_checkpoint_without_a_header(self):
-        """As a program writes it: what is exported can be imported."""
-        for components, words in (((1, 2, 5), None), ((0, 1), "component 0 of 1 to"),
-                                  ((1, 9999), "component 9999 of 1 to")):
+        """The export of a program's checkpoint without a header can be imported."""
+        for components, message in (((1, 2, 5), None), ((0, 1), "component 0 of 1 to"),
+                                    ((1, 9999), "component 9999 of 1 to")):
             c = cellslib.Checkpoint(cells=(2, 2, 2))
             for i, component in enumerate(components):
                 c.members[0].append(c.encode(id=i, component=component, position=(0.1 * i,) * 3))
             self.put("C", limetest.container([c.records()]))
-            if words:
-                self.refuse(2, words, "export", "C", "T", "-q", "-f")
+            if message:
+                self.refuse(2, message, "export", "C", "T", "-q", "-f")
                 continue
             self.call(2, "export", "C", "T", "-q", "-f")
             self.call(2, "import", "T", "C2", "-q", "-f")
             self.call(2, "compare", "C", "C2")
 
-    def test_time_goes_on(self):
-        """What a run has changed is changed in the header that comes out."""
+    def test_time_in_the_header(self):
+        """The exported header has the checkpoint's current time."""
         self.put("T", text([line(1, (1, 1, 1))]))
         self.call(1, "import", "T", "C", "-q")
         self.change_index("C", 120, ">d", 0.1)
@@ -457,7 +458,7 @@ class Names(TestCase):
         self.assertEqual(self.read("C").count, 5)
 
     def start(self, number, *args, stderr=subprocess.DEVNULL):
-        """One that is to be killed has no time to clean up."""
+        """Starts two ranks; mpirun has no time to clean up if it is to be killed."""
         env = mpitest.environment_of_one(IMPATIENT if number == signal.SIGKILL else {})
         return subprocess.Popen(
             [mpitest.MPIRUN, *([] if mpitest.MPICH else ["--oversubscribe"]), "-n", "2", PROGRAM,
@@ -474,8 +475,8 @@ class Names(TestCase):
         return [name for name in os.listdir(self.directory) if ".lime-tmp-" in name]
 
     def test_killed(self):
-        """No file by the name; asked to end, it leaves none by any other name either. (Not by way
-        of mpirun, which kills who has not ended within a second.)"""
+        """A killed run leaves no file by the name; after SIGTERM to a rank, no other file either.
+        (mpirun would kill a rank that has not ended within a second.)"""
         for number in (signal.SIGKILL, signal.SIGTERM):
             process = self.start(number, "generate", "-n", "20M", "-o", "K")
             self.wait_for(self.hidden)
@@ -493,13 +494,13 @@ class Names(TestCase):
             self.assertEqual(os.listdir(self.directory), [])
 
     def next_run_removes_them(self):
-        """Not yet while the process that was killed is still closing its files."""
+        """Whether a run removes them: not while the killed process still closes its files."""
         self.call(1, "generate", "-n", 5, "-o", "K", "-q")
         os.unlink(self.path("K"))
         return not self.hidden()
 
     def test_killed_at_random_moments(self):
-        """The old file or the new one; the next run removes what is left."""
+        """The file is the old or the new one; the next run removes temporary files."""
         self.call(1, "generate", "-n", "20k", "-o", "C", "-q")
         begun = time.monotonic()
         self.call(1, "export", "C", "T", "-q")
@@ -516,7 +517,7 @@ class Names(TestCase):
         self.assertEqual(sorted(os.listdir(self.directory)), ["C", "T"])
 
     def test_directory_of_another_user(self):
-        """Nobody may write there: the files are as they were."""
+        """Without write permission for the directory, the files do not change."""
         users.reach(self, self.directory)
         if os.geteuid() != 0:
             self.skipTest("needs root")
@@ -535,22 +536,22 @@ class Names(TestCase):
         self.assertEqual((self.get("C"), self.get("T")), before)
         self.assertEqual(sorted(os.listdir(self.directory)), ["C", "T"])
 
-    def test_made_meanwhile(self):
-        """A file that another process has made since then stays, with --force too."""
+    def test_created_during_the_run(self):
+        """A file that another process creates during the run stays, also with --force."""
         for more in ((), ("--force",)):
             process = self.start(0, "generate", "-n", "3M", "-o", "K", *more,
                                  stderr=subprocess.PIPE)
             self.wait_for(self.hidden)
             self.put("K", b"of another process")
-            said = process.communicate(timeout=60 * limetest.SLOWNESS)[1].decode()
+            text = process.communicate(timeout=60 * limetest.SLOWNESS)[1].decode()
             self.assertEqual((process.returncode, self.get("K")), (1, b"of another process"))
-            self.assertIn("K: not written: another process has created", said)
+            self.assertIn("K: not written: another process has created", text)
             self.assertEqual(os.listdir(self.directory), ["K"])
             os.unlink(self.path("K"))
 
     def test_refused(self):
-        """Outputs that are the input, that another process writes to, or that are no files: all is
-        as it was. What else may be the input or no file is in tests/tool/test_output.py."""
+        """An output that is the input, that another process writes to, or that is not a file is an
+        error and stays the same. tests/tool/test_output.py has more cases."""
         self.call(1, "generate", "-n", 20, "-o", "C", "-q")
         self.call(2, "export", "C", "T", "-q")
         self.call(1, "generate", "-n", 5, "-o", "locked", "-q")
@@ -560,15 +561,16 @@ class Names(TestCase):
         os.mkdir(self.path("d"))
         os.mkfifo(self.path("fifo"))
         os.symlink("nowhere", self.path("dangling"))
-        is_input, locked = "is also the input", "another process has this container open for writing"
-        cases = [(("export", "-f", "C", out), is_input)
-                 for out in ("C", "d/../C", "C.link", "C.hard", self.path("C"))]
+        is_input = "is also the input"
+        locked = "another process has this container open for writing"
+        cases = [(("export", "-f", "C", out), is_input) for out in ("C", "d/../C", "C.link",
+                                                                    "C.hard", self.path("C"))]
         cases += [(("import", "-f", "T", out), is_input) for out in ("T.link", "T.hard")]
         cases += [(("restart", "-f", "C", "-o", out), is_input) for out in ("C.link", "C.hard")]
         for command, source, *option in (("export", "C"), ("import", "T"), ("restart", "C", "-o")):
             cases += [((command, "-f", source, *option, "locked"), locked),
                       ((command, source, *option, "locked"), "exists already")]
-        cases += [(("export", "-f", "C", out), words) for out, words in
+        cases += [(("export", "-f", "C", out), message) for out, message in
                   (("d", "Is a directory"), ("fifo", "not a regular file"),
                    ("dangling", "a symbolic link to a file that does not exist"),
                    ("none/x", "create: No such file"))]
@@ -576,7 +578,7 @@ class Names(TestCase):
         names = sorted(os.listdir(self.directory))
         with open(self.path("locked"), "r+b") as file:
             limetest.lock(file)
-            self.each(lambda i, args, words: self.refuse(1 + i % 2, words, *args, "-q"), cases)
+            self.each(lambda i, args, message: self.refuse(1 + i % 2, message, *args, "-q"), cases)
         for name, command in (("C", "export"), ("T", "import")):
             with open(self.path(name), "rb") as file:
                 for args in (("/dev/stdin", name), (name, f"/proc/self/fd/{file.fileno()}")):
@@ -604,14 +606,14 @@ class Names(TestCase):
         options = ("run", "-n", 500, "--series", "S", "--every", 5, "-o", "S.000000000005.lime")
         self.call(2, *options[:-2], "-s", 6)
         before = self.get("S.000000000005.lime")
-        for more, words in (((), "exists already"), (("-f",), "is also the input")):
+        for more, message in (((), "exists already"), (("-f",), "is also the input")):
             self.call(2, *options, "-s", 8, "--continue", *more, status=1)
-            self.assertIn(f"S.000000000005.lime: {words}", self.said[-1])
+            self.assertIn(f"S.000000000005.lime: {message}", self.messages[-1])
         self.assertEqual(self.get("S.000000000005.lime"), before)
         os.unlink(self.path(".S.lock"))
 
     def processes(self):
-        """Those that are in the directory."""
+        """Yields the processes whose working directory is the test's."""
         for entry in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
                 if os.readlink(f"/proc/{entry}/cwd") == self.directory:
@@ -636,9 +638,9 @@ class Compare(TestCase):
         self.put("T", text(changed + [line(5000, (1, 1, 1))]))
         self.call(2, "import", "T", "C2", "-q", "--cells", "3x3x3")
         for ranks in (1, 4):
-            said = self.call(ranks, "compare", "C", "C2", status=1)
-            self.assertEqual(said, "only in C: 2 particles, id 7, 801\n"
-                                   "only in C2: 3 particles, id 7, 801, 5000\n")
+            out = self.call(ranks, "compare", "C", "C2", status=1)
+            self.assertEqual(out, "only in C: 2 particles, id 7, 801\n"
+                                  "only in C2: 3 particles, id 7, 801, 5000\n")
         self.assertEqual(self.call(2, "compare", "-q", "C", "C2", status=1), "")
         self.put("T", text([line(3, (5, 5, 5)) for i in range(30)]))
         self.call(2, "import", "T", "C3", "-q")
@@ -646,8 +648,8 @@ class Compare(TestCase):
         self.call(2, "import", "T", "C4", "-q")
         self.assertEqual(self.call(3, "compare", "C3", "C4", status=1),
                          "only in C4: 1 particle, id 3\n")
-        said = self.call(2, "compare", "C", "C4", status=1)
-        self.assertRegex(said, r"^only in C: 899 particles, id 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, \.")
+        out = self.call(2, "compare", "C", "C4", status=1)
+        self.assertRegex(out, r"^only in C: 899 particles, id 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, \.")
 
     def test_other_shapes(self):
         self.put("T", text([line(1, (1, 1, 1))]))
@@ -673,23 +675,23 @@ class Info(TestCase):
         c = self.read("C")
         counts = [entry[1] for entry in c.entries]
         for ranks in (1, 3):
-            told = json.loads(self.call(ranks, "info", "--json", "--ranks", 5, "C"))
-            self.assertEqual((told["particles"], told["particle_bytes"]), (6000, 64))
-            self.assertEqual(told["cells"], {"all": 512, "empty": counts.count(0),
+            info = json.loads(self.call(ranks, "info", "--json", "--ranks", 5, "C"))
+            self.assertEqual((info["particles"], info["particle_bytes"]), (6000, 64))
+            self.assertEqual(info["cells"], {"all": 512, "empty": counts.count(0),
                                              "fewest": min(counts), "most": max(counts)})
-            self.assertEqual(told["domain"]["cells"], [8, 8, 8])
+            self.assertEqual(info["domain"]["cells"], [8, 8, 8])
             for kind in ("regular", "kd"):
-                self.assertEqual(told[kind]["ranks"], 5)
-                self.assertAlmostEqual(told[kind]["mean"], 1200)
-            self.assertLess(told["kd"]["most"], told["regular"]["most"])
-        said = self.call(5, "restart", "-d", "kd", "--out", "C2", "C")
-        found = re.search(r"read +C: 6000 particles, .* (\d+) to (\d+) a rank", said)
+                self.assertEqual(info[kind]["ranks"], 5)
+                self.assertAlmostEqual(info[kind]["mean"], 1200)
+            self.assertLess(info["kd"]["most"], info["regular"]["most"])
+        out = self.call(5, "restart", "-d", "kd", "--out", "C2", "C")
+        found = re.search(r"read +C: 6000 particles, .* (\d+) to (\d+) a rank", out)
         self.assertEqual((int(found[1]), int(found[2])),
-                         (round(told["kd"]["fewest"]), round(told["kd"]["most"])))
+                         (round(info["kd"]["fewest"]), round(info["kd"]["most"])))
         self.assertIn("in a cell", self.call(2, "info", "C"))
 
     def test_no_finite_time(self):
-        """It is only kept, so a program may have given any."""
+        """A time that is not finite is copied to a new checkpoint, but not exported."""
         self.call(1, "generate", "-n", 100, "-o", "C", "-q")
         for value in (math.nan, math.inf):
             self.change_index("C", 120, ">d", value)
@@ -699,7 +701,7 @@ class Info(TestCase):
             self.call(2, "compare", "C", "C2")
             self.refuse(2, "^C: the time is not", "export", "C", "T")
 
-    def test_nothing_in_it(self):
+    def test_without_a_checkpoint(self):
         self.put("E", b"")
         self.put("R", limetest.record("text", b"hello", True, True))
         self.put("X", b"nothing of the kind" * 20)
@@ -708,7 +710,7 @@ class Info(TestCase):
 
 
 class Damage(TestCase):
-    """One line, which names file and reason, and no output; tests/mpi/test_cells.py has more."""
+    """Damage gives one message with file and reason, and no output; test_cells.py has more."""
 
     def test_refused(self):
         self.call(1, "generate", "-n", 900, "-o", "C", "-q", "--cells", "3x3x3")

@@ -1,4 +1,4 @@
-"""The SciDAC checksum that Lemon computes while it reads and writes, and what it reads back."""
+"""The SciDAC checksum that Lemon computes while it reads and writes, and its verification."""
 
 import os
 import re
@@ -9,21 +9,21 @@ import limetest
 from mpitest import RANKS, TestCase, flip
 
 
-# Of those whose metadata do not say it.
+# Bytes of a site, for files whose metadata lack it.
 SITES = {"tm_clime_gauge_4444_p64_n1.lime": 576, "tm_clime_gauge_4448_p32_n1.lime": 288,
          "tm_clime_prop_4444_p32_n1.lime": 96, "tm_lemon_prop_4444_p64_n1.lime": 192}
 
-HYPERCUBE = 2  # a part of a lattice, whose sites keep the ranks that they have in the whole
+HYPERCUBE = 2  # a part of a lattice; its sites keep their ranks in the whole
 
 
 def elements(xml, *names):
-    """The numbers in the elements of these names."""
+    """Returns the numbers in the elements with these names."""
     return [int(re.search(f"<{name}>([^<]*)</{name}>", xml).group(1)) for name in names]
 
 
 def summed_records():
-    """Of the corpus: path, ordinal, bytes of a site and sites of each record that is followed
-    by its checksum."""
+    """Returns path, ordinal, bytes of a site and number of sites of each record of the corpus that
+    a checksum follows."""
     found, before, private = [], None, ""
     for row in limetest.manifest():
         if row["type"] == "scidac-private-record-xml":
@@ -51,10 +51,10 @@ class Checksum(TestCase):
         self.on(RANKS if limetest.STRESS else (4,), "checksum", romio=True)
 
     def test_on_tmpfs(self):
-        """Which is never on a disk: reading back cannot be around the page cache."""
+        """tmpfs has no disk: verification can't bypass the page cache."""
         self.on((3,), "checksum", directory=self.tmpfs("-o", "size=64m"))
 
-    def test_what_others_say(self):
+    def test_lime_verifies_it(self):
         for ranks in RANKS if limetest.STRESS else (1, 3):
             with self.subTest(ranks=ranks):
                 path = os.path.join(self.tempdir(), "file")

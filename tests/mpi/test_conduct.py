@@ -1,5 +1,5 @@
-"""What calls answer in odd situations, as docs/lemon.md states where the reference answers something
-else; damaged containers."""
+"""What calls return in odd situations, where docs/lemon.md states a difference from the reference,
+and elsewhere; damaged containers."""
 
 import os
 import random
@@ -16,7 +16,7 @@ CONTAINERS = 500
 
 
 def table():
-    """Of the section "Odd situations": [call, situation, the reference, here, why] of each row."""
+    """Returns the rows of "Odd situations": [call, situation, reference, here, why]."""
     with open(DOCUMENT, encoding="utf-8") as document:
         section = document.read().split("\n## Odd situations\n")[1].split("\n## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")]
@@ -47,7 +47,7 @@ class Conduct(TestCase):
 
 class Damaged(TestCase):
     def damaged(self, dice):
-        """A container of a few records, cut, followed by junk, or with wrong bytes in it."""
+        """A container of a few records that is cut, has trailing garbage, or has wrong bytes."""
         whole = limetest.container([[(f"type-{i}", dice.randbytes(dice.randrange(30)))
                                      for i in range(dice.randrange(1, 4))]
                                     for _ in range(dice.randrange(1, 4))])
@@ -63,16 +63,16 @@ class Damaged(TestCase):
             harmed[at + dice.randrange(16)] = dice.choice([0, 1, 0x7f, 0x80, 0xff])
         return bytes(harmed) + (dice.randbytes(50) if kind == 3 else b"")
 
-    def test_the_loop_by_which_programs_search_ends(self):
+    def test_search_loop_ends(self):
         directory, dice = self.tempdir(), random.Random(20140)
         for i in range(CONTAINERS):
             limetest.put(os.path.join(directory, str(i)), self.damaged(dice))
         for ranks in (1, 3):
             with self.subTest(ranks=ranks):
-                said = mpirun(ranks, "conduct", "search", directory, str(CONTAINERS)).stdout.decode()
-                ends, steps = map(int, re.fullmatch(r"(\d+) ends, (\d+) steps\n", said).groups())
-                self.assertEqual(ends, CONTAINERS)
-                self.assertGreater(steps, CONTAINERS)
+                done = mpirun(ranks, "conduct", "search", directory, str(CONTAINERS))
+                ends, steps = re.fullmatch(rb"(\d+) ends, (\d+) steps\n", done.stdout).groups()
+                self.assertEqual(int(ends), CONTAINERS)
+                self.assertGreater(int(steps), CONTAINERS)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What `make install` brings of Lemon, as programs use it: by hand, by pkg-config, by CMake."""
+"""Programs build with the Lemon of `make install`: by hand, by pkg-config, by CMake."""
 
 import os
 import re
@@ -20,7 +20,7 @@ add_executable(user {source})
 target_link_libraries(user {target})
 """
 
-# Of the calls that need another library.
+# Calls a function that needs another library.
 CHECKSUM_C = """#include <stdio.h>
 #define main canonical
 #include "canonical.c"
@@ -34,7 +34,7 @@ int main(int argc, char **argv)
 }
 """
 
-# Names that C-LIME has, and a header of its: a program uses both libraries.
+# Names of C-LIME, and its header: a program can use both libraries.
 FAKE_LIME_H = """#ifndef LIME_H
 #define LIME_H
 typedef struct { int fake; } LimeReader;
@@ -68,7 +68,7 @@ int main(int argc, char **argv)
 
 
 def make(target, *variables):
-    # What was built is what is installed; nothing is made again, by other flags perhaps.
+    # Installs the existing build; make must not rebuild it, perhaps with other flags.
     limetest.run(["make", "-s", "-C", limetest.REPO, "-o", "all", target, f"B={limetest.B}",
                   f"MPICC={mpitest.MPICC}", *variables], check=True)
 
@@ -103,7 +103,7 @@ class Install(mpitest.TestCase):
         return self.run_ok(["pkg-config", *args, "lemon"], env=env).decode().split()
 
     def works(self, program, shared=True):
-        """It writes what the paper's example writes, on 2 ranks."""
+        """The program writes the file of the paper's example, on 2 ranks."""
         needed = self.run_ok(["readelf", "-d", program]).decode()
         self.assertEqual("[liblemon.so.1]" in needed, shared, needed)
         where = self.tempdir()
@@ -112,7 +112,7 @@ class Install(mpitest.TestCase):
         self.assertEqual(limetest.read(os.path.join(where, "canonical.test")),
                          limetest.record("lemon-test-text", b"LEMON test message", True, True))
 
-    def test_what_is_there(self):
+    def test_installed_files(self):
         for path in ("lib/liblemon.a", "lib/liblemon.so", "lib/liblemon.so.1",
                      "lib/liblemon.so.1.1.0", "include/lemon.h", "include/lemon_cells.h",
                      "include/lemon_series.h", "lib/pkgconfig/lemon.pc",
@@ -132,7 +132,7 @@ class Install(mpitest.TestCase):
         return {line.split()[-1] for line in shown.splitlines() if len(line.split()) == 3}
 
     def test_symbols(self):
-        """The library has the calls of its headers, and no other names."""
+        """The library exports the calls of its headers, and no other names."""
         text = "".join(limetest.read(os.path.join(self.prefix, "include", name)).decode()
                        for name in ("lemon.h", "lemon_cells.h", "lemon_series.h"))
         declared = set(re.findall(r"\b(lemon[A-Z]\w*)\(", re.sub(r"/\*.*?\*/", "", text,
@@ -146,7 +146,7 @@ class Install(mpitest.TestCase):
     def test_pkg_config(self):
         flags = self.pkg_config("--cflags", "--libs")
         self.works(self.compile(CANONICAL, *flags))
-        self.works(self.compile(CANONICAL, *flags, compiler="cc"))  # knows nothing of MPI
+        self.works(self.compile(CANONICAL, *flags, compiler="cc"))  # without MPI's flags
         self.assertEqual(self.pkg_config("--modversion"), ["1.1.0"])
 
     def test_pkg_config_static(self):
@@ -172,8 +172,8 @@ class Install(mpitest.TestCase):
 
     def cmake(self, target, source=CANONICAL, language="C", version="", prefix=None):
         project, build = self.tempdir(), self.tempdir()
-        text = CMAKE_PROJECT.format(language=language, source=source, target=target, version=version)
-        limetest.put(os.path.join(project, "CMakeLists.txt"), text.encode())
+        limetest.put(os.path.join(project, "CMakeLists.txt"), CMAKE_PROJECT.format(
+            language=language, source=source, target=target, version=version).encode())
         mpi = [f"-DMPI_C_COMPILER={mpitest.MPICC}"] if language == "C" else []
         if mpitest.MPICH:
             mpi.append("-DMPI_CXX_COMPILER=mpicxx.mpich")
@@ -189,7 +189,7 @@ class Install(mpitest.TestCase):
             self.cmake("lemon::lemon", version="2.0")
 
     def in_cxx(self):
-        """The example is C++, too; so is all of lemon.h."""
+        """Returns the example as a C++ file; it is valid C++, as is lemon.h."""
         return self.write("user.cc", limetest.read(CANONICAL))
 
     def test_cmake_in_a_project_of_cxx_only(self):
@@ -201,7 +201,7 @@ class Install(mpitest.TestCase):
         self.works(self.compile(self.in_cxx(), *flags, compiler=compiler))
 
     def test_together_with_clime(self):
-        """In one static program, in either order of the libraries."""
+        """One static program can use both libraries, linked in either order."""
         where = self.tempdir()
         for name, text in (("lime.h", FAKE_LIME_H), ("lime.c", FAKE_LIME_C)):
             limetest.put(os.path.join(where, name), text.encode())
@@ -213,7 +213,7 @@ class Install(mpitest.TestCase):
         for order in (libraries, libraries[::-1]):
             whole = ["-Wl,--whole-archive", *order, "-Wl,--no-whole-archive"]
             self.works(self.compile(BOTH_C, *flags, *whole, "-lisal"), shared=False)
-        # And shared: what the program has of C-LIME must not be taken for Lemon's.
+        # Shared: Lemon must not use the program's C-LIME.
         self.works(self.compile(BOTH_C, *flags, "-rdynamic", libraries[0], f"-L{self.lib}",
                                                 "-llemon"))
 

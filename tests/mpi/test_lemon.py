@@ -1,5 +1,5 @@
 """Lemon on several numbers of ranks: lattices against an oracle, the API call by call, faults of
-MPI-IO on one rank, and several threads of each rank at once."""
+MPI-IO on one rank, and several threads on each rank."""
 
 import os
 import sys
@@ -26,12 +26,12 @@ class Lemon(TestCase):
         self.on((3, 4) if STRESS else (3,), "lattice", 10 if STRESS else 1, romio=True)
 
     def test_a_full_disk(self):
-        """Every rank gets the error, none hangs; blocking or not."""
+        """Every rank gets the error and none hangs, blocking or not."""
         self.on((1, 3, 4), "full", directory=self.tmpfs("-o", "size=1m"))
 
 
 class Faults(TestCase):
-    """MPI-IO fails on one rank: all ranks are told the same, and none waits for ever."""
+    """If MPI-IO fails on one rank, all ranks get the same error, and none waits for ever."""
 
     every = ["all"] if STRESS else []
 
@@ -54,8 +54,8 @@ class Threads(TestCase):
 
     def test_files_of_each_thread(self):
         if MPICH:
-            self.skipTest("ROMIO's ranks wait for each other for ever: each is in the open of "
-                          "another file, and keeps the lock that the other one's open needs")
+            self.skipTest("ROMIO's ranks deadlock: each opens another file and holds the lock "
+                          "that the other one's open needs")
         self.threads("each", (1, 3))
 
     def test_with_romio(self):

@@ -1,4 +1,4 @@
-"""Lemon with MPICH, beside Open MPI: built into a directory of its own, $B-mpich."""
+"""Lemon with MPICH in addition to Open MPI, built into a separate directory, $B-mpich."""
 
 import os
 import sys
@@ -17,11 +17,11 @@ PROGRAMS = ("api", "lattice", "faults", "threads", "checksum", "cells", "series"
 
 def build():
     limetest.B += "-mpich"
-    # As by hand: make does not know build-mpich and /.../build-mpich for the same.
+    # A relative path, as a user types it: to make, build-mpich and /.../build-mpich differ.
     where = limetest.B
     if where.startswith(limetest.REPO + os.sep):
         where = os.path.relpath(where, limetest.REPO)
-    # Not what the make that runs this has been told.
+    # Without the variables of the make that runs this test.
     env = {name: value for name, value in os.environ.items()
            if name not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS", "B", "SAN", "MPICC")}
     limetest.run(["make", "-j2", "-C", limetest.REPO, f"B={where}", "MPICC=mpicc.mpich",
@@ -72,7 +72,7 @@ class Mpich(TestCase):
                 self.tap(ranks, "series", self.tempdir())
 
     def test_bench(self):
-        """lime-bench, with what MPICH and nothing else has."""
+        """lime-bench runs the back ends that MPICH has, and skips the others."""
         case = benchlib.TestCase()
         case.bench = os.path.join(limetest.B, "bin", "lime-bench")
         backends = ["mpiio", "subarray", "lime", "gather", "posix", "hdf5"]

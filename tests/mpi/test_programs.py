@@ -14,7 +14,7 @@ EXAMPLES = os.path.join(limetest.B, "examples")
 BENCHMARK = os.path.join(limetest.BIN, "lemon_benchmark")
 SAMPLES = ("canonical", "xlf", "parallel")
 
-# What MPI_Dims_create makes of these numbers in 4 dimensions.
+# The grids of MPI_Dims_create in 4 dimensions.
 GRIDS = {1: (1, 1, 1, 1), 2: (2, 1, 1, 1), 3: (3, 1, 1, 1), 4: (2, 2, 1, 1), 6: (3, 2, 1, 1)}
 
 
@@ -23,7 +23,7 @@ def corpus(name):
 
 
 def linearised(ranks, mapping=(0, 3, 1, 2)):
-    """What the samples store: the rank of each site, as a digit, in the order of the disk."""
+    """The samples' data: the rank of each site, as a digit, in the order of the disk."""
     grid = GRIDS[ranks]
     extents = [range(4 * grid[d]) for d in mapping]
     digits = bytearray()
@@ -44,8 +44,8 @@ class Samples(TestCase):
 
     def check(self, where, *names):
         paths = [os.path.join(where, name) for name in names or os.listdir(where)]
-        said = self.run_ok(["lime", "check", *paths]).decode()
-        self.assertEqual(said.count(": good: "), len(paths), said)
+        text = self.run_ok(["lime", "check", *paths]).decode()
+        self.assertEqual(text.count(": good: "), len(paths), text)
 
     def test_on_any_number_of_ranks(self):
         for ranks in RANKS:
@@ -54,7 +54,7 @@ class Samples(TestCase):
                 for name in SAMPLES:
                     self.sample(name, ranks, where, SOURCE_DATE_EPOCH="1795159805", TZ="UTC")
                 self.check(where)
-                # The corpus's lacks the last padding.
+                # The file in the corpus lacks the last padding.
                 xlf = corpus("lemon_xlf_non_blocking_n1.lime") + bytes(4)
                 parallel = limetest.record("parallel-test", linearised(ranks), True, True)
                 for name, expected in (("canonical", corpus("lemon_canonical_n1.lime")),
@@ -74,7 +74,7 @@ class Samples(TestCase):
 
     def test_a_file_that_exists_stays(self):
         where = self.tempdir()
-        for name in SAMPLES[1:]:  # the first is to the letter of the paper
+        for name in SAMPLES[1:]:  # the first is the paper's program, unchanged
             path = limetest.put(os.path.join(where, name + ".test"), b"a file of the user")
             done = mpirun(1, os.path.join(EXAMPLES, name), cwd=where)
             self.assertNotEqual(done.returncode, 0)
@@ -85,33 +85,33 @@ class Samples(TestCase):
 class Benchmark(TestCase):
     def benchmark(self, ranks, *args, status=0, where=None):
         done = mpirun(ranks, BENCHMARK, *args, cwd=where or self.tempdir())
-        words = done.stdout.decode() + mpitest.without_noise(done.stderr.decode(errors="replace"))
-        self.assertEqual(done.returncode, status, words)
-        return words
+        text = done.stdout.decode() + mpitest.without_noise(done.stderr.decode(errors="replace"))
+        self.assertEqual(done.returncode, status, text)
+        return text
 
     def test_on_any_number_of_ranks(self):
         for ranks in RANKS:
             with self.subTest(ranks=ranks):
                 where = self.tempdir()
-                words = self.benchmark(ranks, "6", "2", where=where)
+                text = self.benchmark(ranks, "6", "2", where=where)
                 grid = GRIDS[ranks]
                 whole = [max(n // g, 1) * g for n, g in zip((6, 6, 6, 12), grid)]
-                self.assertIn("representing a {} x {} x {} x {} lattice".format(*whole), words)
+                self.assertIn("representing a {} x {} x {} x {} lattice".format(*whole), text)
                 if ranks > 1:
                     local = [n // g for n, g in zip(whole, grid)]
-                    self.assertIn(f"distributed over {ranks} MPI processes", words)
+                    self.assertIn(f"distributed over {ranks} MPI processes", text)
                     self.assertIn("for a local {} x {} x {} x {} lattice.".format(*local),
-                                  words)
-                self.assertIn("Benchmark on a block of data 1.49 MB in size", words)
-                self.assertIn("Measurement 2 of 2.", words)
-                self.assertEqual(words.count("Time spent writing was "), 2)
-                self.assertEqual(words.count("Time spent reading was "), 2)
-                self.assertEqual(words.count("All nodes report that every byte matches."), 2)
+                                  text)
+                self.assertIn("Benchmark on a block of data 1.49 MB in size", text)
+                self.assertIn("Measurement 2 of 2.", text)
+                self.assertEqual(text.count("Time spent writing was "), 2)
+                self.assertEqual(text.count("Time spent reading was "), 2)
+                self.assertEqual(text.count("All nodes report that every byte matches."), 2)
                 for what in ("writing", "reading"):
-                    self.assertRegex(words, rf"Average time spent {what} was \d\.\d\de[-+]\d\d s"
+                    self.assertRegex(text, rf"Average time spent {what} was \d\.\d\de[-+]\d\d s"
                                      r", with a standard deviation of \d\.\d\de[-+]\d\d s\.")
-                    self.assertRegex(words, rf"Average {what} speed was [\d.]+ [kMG]?B/s")
-                self.assertIn("All data were read back correctly.", words)
+                    self.assertRegex(text, rf"Average {what} speed was [\d.]+ [kMG]?B/s")
+                self.assertIn("All data were read back correctly.", text)
                 self.assertEqual(os.listdir(where), [], "the file is deleted")
 
     def test_lattice_is_adjusted(self):
@@ -121,19 +121,19 @@ class Benchmark(TestCase):
     def test_checksum(self):
         where = self.tempdir()
         path = os.path.join(where, "kept")
-        words = self.benchmark(4, "-ck", "-f", path, "4", "2")
-        sums = re.findall("^The checksum is ([0-9a-f]{8} [0-9a-f]{8}), as in the file.$", words,
+        text = self.benchmark(4, "-ck", "-f", path, "4", "2")
+        sums = re.findall("^The checksum is ([0-9a-f]{8} [0-9a-f]{8}), as in the file.$", text,
                           flags=re.M)
         self.assertEqual(len(sums), 2)
         for ranks in (1, 3):
-            words = self.benchmark(ranks, "-rc", "-f", path, "1")
-            self.assertIn(f"The checksum is {sums[1]}, as in the file.", words)
+            text = self.benchmark(ranks, "-rc", "-f", path, "1")
+            self.assertIn(f"The checksum is {sums[1]}, as in the file.", text)
         mpitest.flip(path, 5000)
         self.assertIn("checksum: the data do not match",
                       self.benchmark(2, "-rc", "-f", path, "1", status=1))
 
     def test_a_file_that_exists(self):
-        """It is overwritten only with --force, and not if another process writes to it."""
+        """It is overwritten only with --force, and never while another process writes to it."""
         where = self.tempdir()
         path, data = os.path.join(where, "c"), limetest.container([("a", b"data")])
         with open(path, "wb+") as file:
@@ -142,12 +142,12 @@ class Benchmark(TestCase):
             os.symlink("c", os.path.join(where, "link"))
             os.mkfifo(os.path.join(where, "fifo"))
             limetest.lock(file)
-            for name, force, words in (("c", [], "exists already; --force overwrites it"),
-                                       ("link", [], "exists already"),
-                                       ("c", ["--force"], "lock: another process has this container"),
-                                       ("fifo", ["--force"], "not a regular file")):
-                said = self.benchmark(2, "-f", name, *force, "2", "1", where=where, status=1)
-                self.assertIn(f"lemon_benchmark: {name}: write: {words}", said)
+            for name, force, message in (
+                    ("c", [], "exists already; --force overwrites it"),
+                    ("link", [], "exists already"), ("fifo", ["--force"], "not a regular file"),
+                    ("c", ["--force"], "lock: another process has this container")):
+                text = self.benchmark(2, "-f", name, *force, "2", "1", where=where, status=1)
+                self.assertIn(f"lemon_benchmark: {name}: write: {message}", text)
             file.seek(0)
             self.assertEqual(file.read(), data)
         self.assertEqual(sorted(os.listdir(where)), ["c", "fifo", "link"])
@@ -162,13 +162,13 @@ class Benchmark(TestCase):
         self.assertIn(": good: 2 records in 1 message", check)
         table = self.run_ok(["lime", "ls", path]).decode()
         self.assertRegex(table, rf"{4 * 4 * 4 * 8 * 576} +benchmark\n")  # bytes, not sites
-        # Other numbers of processes find the same numbers at the same places; 4 x 4 x 4 x 8
-        # sites are divided unevenly by 3 and by 6.
+        # The numbers at each place do not depend on the number of processes; 3 and 6 do not divide
+        # 4 x 4 x 4 x 8 sites evenly.
         for ranks in RANKS:
             with self.subTest(ranks=ranks):
-                words = self.benchmark(ranks, "-r", "-f", path, "1")
-                self.assertIn("All data were read back correctly.", words)
-                self.assertNotIn("writing", words)
+                text = self.benchmark(ranks, "-r", "-f", path, "1")
+                self.assertIn("All data were read back correctly.", text)
+                self.assertNotIn("writing", text)
 
     def test_each_wrong_byte_is_reported(self):
         where = self.tempdir()
@@ -177,17 +177,18 @@ class Benchmark(TestCase):
         size, data = os.path.getsize(path), 4 * 4 * 4 * 8 * 576
         # 2 x 2 ranks along the slow dimensions: x, and y in each half.
         places = [rank // 2 * (data // 2) + rank % 2 * (data // 8) for rank in range(4)]
-        for ranks in ((1,), (0, 2, 3)):  # in the end, all
+        for ranks in ((1,), (0, 2, 3)):  # all ranks after the second turn
             for rank in ranks:
                 mpitest.flip(path, size - data + places[rank] + 1000)
-            words = self.benchmark(4, "-r", "-f", path, "2", status=1)
+            text = self.benchmark(4, "-r", "-f", path, "2", status=1)
             for rank in ranks:
-                self.assertIn(f"check: rank {rank}: wrong bytes: 1; the first is byte 1000 of", words)
+                self.assertIn(f"check: rank {rank}: wrong bytes: 1; the first is byte 1000 of",
+                              text)
             n = 1 if len(ranks) == 1 else 4
-            self.assertIn(f"WARNING: wrong bytes: {n}, on {n} of 4 nodes!", words)
-            self.assertIn("WARNING: data were wrong in 2 of 2 measurements!", words)
+            self.assertIn(f"WARNING: wrong bytes: {n}, on {n} of 4 nodes!", text)
+            self.assertIn("WARNING: data were wrong in 2 of 2 measurements!", text)
 
-    def test_failures_have_words_and_a_status(self):
+    def test_failures_have_messages_and_a_status(self):
         where = self.tempdir()
         path = os.path.join(where, "file")
         cases = [(["-f", os.path.join(where, "no", "file"), "2", "1"], "open: "),
@@ -195,17 +196,17 @@ class Benchmark(TestCase):
                  (["1000000", "1"], "lattice: too large")]
         for args, reason in cases:
             with self.subTest(args=args):
-                words = self.benchmark(3, *args, status=1)
-                self.assertIn("lemon_benchmark: ", words)
-                self.assertIn(reason, words)
+                text = self.benchmark(3, *args, status=1)
+                self.assertIn("lemon_benchmark: ", text)
+                self.assertIn(reason, text)
         for data in (b"", b"no container" * 100,
                      limetest.container([("benchmark-info", b"nonsense"), ("benchmark", b"")]),
                      limetest.container([("benchmark-info", b"seed = 1\nlattice = 1 1 1 1\n"),
                                          ("benchmark", bytes(575))])):
             with self.subTest(data=data[:20]):
                 limetest.put(path, data)
-                words = self.benchmark(2, "-r", "-f", path, "1", status=1)
-                self.assertIn(f"lemon_benchmark: {path}: ", words)
+                text = self.benchmark(2, "-r", "-f", path, "1", status=1)
+                self.assertIn(f"lemon_benchmark: {path}: ", text)
 
     def test_a_cut_file(self):
         path = os.path.join(self.tempdir(), "kept")
@@ -221,9 +222,9 @@ class Benchmark(TestCase):
                 done = limetest.run([BENCHMARK, *args], env=mpitest.environment())
                 self.assertEqual(done.returncode, 2)
                 self.assertEqual(done.stderr.count(b"usage: lemon_benchmark"), 1)
-        words = self.benchmark(2, "--help")
-        self.assertEqual(words.count("usage: lemon_benchmark"), 1)
-        self.assertTrue(all(len(line) <= 96 for line in words.splitlines()))
+        text = self.benchmark(2, "--help")
+        self.assertEqual(text.count("usage: lemon_benchmark"), 1)
+        self.assertTrue(all(len(line) <= 96 for line in text.splitlines()))
 
 
 if __name__ == "__main__":

@@ -19,13 +19,13 @@ from mpitest import RANKS, TestCase, mpirun
 PROGRAM = os.path.join(limetest.BIN, "lime-checkpoint")
 # 1000 particles in 4 x 4 x 4 cells.
 SMALL = ["--particles", "1000"]
-# What --help and the manual state, of a particle's energy.
+# The bound on a particle's energy that --help and the manual state.
 BOUND = 0.002
 KILLS = 200 if limetest.STRESS else 5
 
 
 def content(path):
-    """The particles of a run's checkpoint, in no order, and what else it knows."""
+    """Returns a checkpoint's state of the run and its particles, sorted."""
     found = {r.name: r.data for r in limetest.records_of(path)}
     data = found["lemon-cells-data"]
     assert len(data) % 64 == 0, len(data)
@@ -34,13 +34,13 @@ def content(path):
 
 
 def energies(out):
-    """The lines of energies, by their steps. The last one may not be whole."""
+    """Returns {step: line} of the energies; the last line may be incomplete."""
     return {int(found[1]): found[0] for found in
             re.finditer(r"^step +(\d+)  time .*change \S+$", out.decode(errors="replace"), re.M)}
 
 
 class Job:
-    """`mpirun lime-checkpoint run`, whose processes are known by a mark."""
+    """`mpirun lime-checkpoint run`; a mark identifies its processes."""
 
     def __init__(self, ranks, *args):
         self.mark = f"LIMETEST_JOB={uuid.uuid4().hex}"
@@ -53,13 +53,13 @@ class Job:
         self.out = b""
 
     def line(self):
-        """The next line of energies; None: there is none."""
+        """Returns the next line of energies, or None at the end."""
         line = self.process.stdout.readline()
         self.out += line
         return line or None
 
     def kill(self):
-        """All of it, at once, in any order; what it has said on standard error."""
+        """Kills all processes in random order; returns their standard error."""
         if self.process.stdout.closed:
             return b""
         while True:
@@ -71,10 +71,10 @@ class Job:
             if not found and self.process.poll() is not None:
                 break
         self.out += self.process.stdout.read()
-        words = self.process.stderr.read()
+        errors = self.process.stderr.read()
         self.process.stdout.close()
         self.process.stderr.close()
-        return words
+        return errors
 
 
 class Run(TestCase):
@@ -93,7 +93,7 @@ class Run(TestCase):
         return done
 
     def shown(self):
-        """The checkpoints' numbers, in the order of ls."""
+        """Returns the numbers of the checkpoints, in the order of ls."""
         return [int(name.split(".")[-2]) for name in
                 sorted(glob.glob(glob.escape(self.prefix) + ".*"))]
 
@@ -101,7 +101,7 @@ class Run(TestCase):
         return [name for name in os.listdir(self.where) if name.endswith(".part")]
 
     def whole(self, steps, *args):
-        """An uninterrupted run without a series: its last state, its energies."""
+        """Runs without interruption or series; returns its last state and its energies."""
         path = self.path(f"whole-{len(os.listdir(self.where))}")
         done = self.run_on(1, *SMALL, "--steps", str(steps), "--print", "5", "--out", path,
                            *args)
@@ -110,7 +110,7 @@ class Run(TestCase):
     # ---- physics ----
 
     def test_any_number_of_ranks(self):
-        """Bit for bit, also where a dimension has one rank, and with 3 cells in each."""
+        """The same, bit for bit, also with one rank or 3 cells in a dimension."""
         for n, several in ("1000", (1, 3)), ("500", (4, 6)), ("2001", (1, 4)):
             first = None
             for ranks in RANKS if limetest.STRESS else several:
@@ -124,10 +124,10 @@ class Run(TestCase):
                     self.assertEqual(this, first)
 
     def test_energy(self):
-        """It is conserved within the bound that is stated; a wrong force would not do that."""
-        words = limetest.run([PROGRAM, "run", "--help"],
-                             env=mpitest.environment_of_one()).stdout.decode()
-        self.assertIn(f"{BOUND:g}", words)
+        """Energy is conserved within the stated bound; a wrong force would violate it."""
+        text = limetest.run([PROGRAM, "run", "--help"],
+                            env=mpitest.environment_of_one()).stdout.decode()
+        self.assertIn(f"{BOUND:g}", text)
         spreads = []
         for dt in ("0.004", "0.008"):  # the first is the default
             done = self.run_on(1, *SMALL, "--dt", dt, "--steps",
@@ -141,19 +141,19 @@ class Run(TestCase):
         self.assertTrue(3 < spreads[1] / spreads[0] < 5, spreads)  # of second order
 
     def test_refused(self):
-        for words, args in (
+        for message, args in (
                 ("box is too small", ["--particles", "100"]),
                 ("--continue requires --series", ["--continue"]),
                 ("choose a smaller --dt", [*SMALL, "--dt", "1"])):
-            with self.subTest(words=words):
+            with self.subTest(message=message):
                 done = mpirun(2, PROGRAM, "run", *args)
-                self.assertIn(words, done.stderr.decode())
+                self.assertIn(message, done.stderr.decode())
                 self.assertIn(done.returncode, (1, 2))
 
     # ---- the series ----
 
     def test_continued(self):
-        """On other ranks, by several pieces; what is given again must be the same."""
+        """A run continues on other ranks, in several steps; repeated options must agree."""
         want, lines = self.whole(90)
         found = {}
         for ranks, steps in ((2, 30), (3, 60), (1, 90)):
@@ -176,7 +176,7 @@ class Run(TestCase):
         self.assertEqual(self.shown(), [80, 90])
 
     def test_damaged(self):
-        """The one before it is taken; if all are damaged nothing is touched."""
+        """The run continues from the previous checkpoint; if all are damaged, none changes."""
         want, _ = self.whole(60)
 
         def cut(path):
@@ -199,9 +199,9 @@ class Run(TestCase):
                 out = self.path("out-" + name)
                 done = self.run_on(3, "--steps", "60", "--series", self.prefix, "--every", "15",
                                    "--keep", "2", "--continue", "--out", out)
-                words = done.stderr.decode()
-                self.assertIn("000000000040.lime: skipped", words)
-                self.assertIn("continued from step 30", words)
+                errors = done.stderr.decode()
+                self.assertIn("000000000040.lime: skipped", errors)
+                self.assertIn("continued from step 30", errors)
                 self.assertEqual(content(out), want)
                 self.assertEqual(self.shown(), [45, 60])
         for path in glob.glob(self.prefix + ".*"):
@@ -211,14 +211,14 @@ class Run(TestCase):
         self.assertEqual(self.shown(), [45, 60])
 
     def test_thin_gas(self):
-        """Memory grows with the particles, and not with the empty space between them."""
+        """Memory grows with the number of particles, not with the empty space between them."""
         gas = ["--particles", "500", "--density", "1e-9", "--steps", "2"]
         outs = [self.run_on(ranks, *gas).stdout for ranks in (1, 3)]
         self.assertEqual(sorted(energies(outs[0])), [0, 2])
         self.assertEqual(energies(outs[0]), energies(outs[1]))
 
     def test_two_runs(self):
-        """Of one series are not mixed."""
+        """A second run of an open series is an error."""
         job = Job(2, *SMALL, "--steps", "1M", "--series", self.prefix, "--every", "10")
         self.addCleanup(job.kill)
         self.assertIsNotNone(job.line())
@@ -231,7 +231,7 @@ class Run(TestCase):
                     "--continue", *([] if self.shown() else SMALL))
 
     def test_a_full_disk(self):
-        """The error is told, and the checkpoint before stays whole."""
+        """A full disk is an error, and the previous checkpoint stays complete."""
         small, (want, _) = self.tmpfs("-o", "size=300k"), self.whole(60)
         prefix = os.path.join(small, "ck")
         for options in ([], ["--no-overlap"]):
@@ -252,7 +252,7 @@ class Run(TestCase):
     # ---- kills ----
 
     def attempt(self, ranks, steps, found, kills):
-        """Goes on with the run; kills it somewhere if `kills`. True: it has ended by itself."""
+        """Continues the run, and kills it if `kills`. Returns whether it ended regularly."""
         args = [*SMALL, "--steps", str(steps), "--print", "5", "--series", self.prefix,
                 "--every", "10", "--keep", "2", "--continue", "--force", "--out",
                 self.path("out")]
@@ -277,16 +277,16 @@ class Run(TestCase):
         finally:
             if not kills:
                 job.process.wait()
-            words = job.kill()
+            errors = job.kill()
         ended = job.process.returncode == 0
         if not ended:
-            self.assertIn(job.process.returncode, (-signal.SIGKILL, 137), words.decode())
+            self.assertIn(job.process.returncode, (-signal.SIGKILL, 137), errors.decode())
         for step, line in energies(job.out).items():
             self.assertTrue(found[step].startswith(line), (line, found[step]))
         return ended
 
-    def shown_is_whole(self):
-        """What has a name is complete: none is half, at most one more than are kept."""
+    def check_checkpoints(self):
+        """Each checkpoint is complete; there is at most one more than requested."""
         self.assertLessEqual(len(self.shown()), 3)
         for name in glob.glob(self.prefix + ".*"):
             run, particles = content(name)
@@ -294,7 +294,7 @@ class Run(TestCase):
             self.assertIn(f"step {int(name.split('.')[-2])}\n".encode(), run)
 
     def test_kills(self):
-        """At random moments, half of them while a checkpoint is being written."""
+        """Kills at random moments, half of them while a checkpoint is being written."""
         steps = 150
         want, lines = self.whole(steps)
         kills = ends = left = begun = 0
@@ -304,7 +304,7 @@ class Run(TestCase):
                                  kills < KILLS and begun % 8)
             kills += not ended
             left += len(self.parts()) > 0
-            self.shown_is_whole()
+            self.check_checkpoints()
             if ended:
                 ends += 1
                 self.assertEqual(content(self.path("out")), want)
@@ -319,7 +319,7 @@ class Run(TestCase):
 class Series(TestCase):
     def test_calls(self):
         several = RANKS if limetest.STRESS else (1, 3)
-        # They wait for a lock.
+        # They mostly wait for a lock.
         limetest.at_once(*((self.tap, ranks, "series", self.tempdir()) for ranks in several))
 
     def test_with_romio(self):

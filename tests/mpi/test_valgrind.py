@@ -1,4 +1,4 @@
-"""Lemon under valgrind: no byte that is not its own, none that nobody has written, no leak."""
+"""Lemon under valgrind: no invalid access, no use of uninitialized bytes, no leak."""
 
 import os
 import sys
@@ -13,11 +13,11 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def suppressions_of_open_mpi():
-    """The file that comes with it, or None."""
+    """Returns Open MPI's own suppression file, or None."""
     if not shutil.which("ompi_info"):
         return None
-    said = limetest.run(["ompi_info", "--parsable", "--path", "pkgdatadir"]).stdout.decode()
-    path = os.path.join(said.strip().split(":")[-1], "openmpi-valgrind.supp")
+    out = limetest.run(["ompi_info", "--parsable", "--path", "pkgdatadir"]).stdout.decode()
+    path = os.path.join(out.strip().split(":")[-1], "openmpi-valgrind.supp")
     return path if os.path.exists(path) else None
 
 

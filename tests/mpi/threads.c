@@ -1,11 +1,11 @@
 /*
- * threads.c - several threads of each rank at once, each with a file, a reader and a writer
+ * threads.c - use several threads of each rank at once, each with a file, a reader and a writer
  *
  * usage: threads FILE ROUNDS main|each
  *
- * The threads t of all ranks share a communicator, on which they write and read lattices and
- * text of their own, in FILE.t. The main thread opens and closes all files, or each thread its
- * own: that is more than ROMIO can do, see docs/lemon.md. Needs MPI_THREAD_MULTIPLE.
+ * The threads t of all ranks share a communicator, on which they write and read their own
+ * lattices and text, in FILE.t. The main thread opens and closes all files, or each thread its
+ * own, which ROMIO does not support, see docs/lemon.md. Needs MPI_THREAD_MULTIPLE.
  */
 #include "files.h"
 
@@ -33,7 +33,7 @@ static unsigned char value(const struct thread *thread, int round, size_t i)
                            (size_t)thread->number * 101 + (size_t)round * 7);
 }
 
-/* Threads differ in how they divide the lattice, in its order on disk and in its size. */
+/* Threads differ in the distribution of the lattice, its order on disk and its size. */
 static void prepare(struct thread *thread, int number, const char *path)
 {
     int grid[DIMS] = {0}, turned[DIMS], periods[DIMS] = {0}, start[DIMS], sites[DIMS];

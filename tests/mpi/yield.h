@@ -1,11 +1,11 @@
 /*
- * yield.h - MPICH's idle ranks leave the processor to others
+ * yield.h - make MPICH's idle ranks release the processor
  *
  * They spin without ever yielding, and no setting changes that (4.0). With more ranks than
  * processors each message then waits for the scheduler's next tick, and a test that takes
- * seconds takes minutes. UCX is what MPICH asks for news while it waits: here it is asked by
- * way of this function, which sleeps a moment when there have been none for a while (to yield
- * is not enough where other programs are busy). MPIs that are not over UCX don't call it.
+ * seconds takes minutes. MPICH polls UCX while it waits; this function replaces UCX's and
+ * sleeps for a moment after a while without events (to yield is not enough if other programs
+ * are busy). MPIs that do not use UCX don't call it.
  */
 #ifndef YIELD_H
 #define YIELD_H
