@@ -121,8 +121,8 @@ class Checkpoint:
         h.update(self.header)
         form = ">8sIIQQ3Q3d3dIIqdII"
         fixed = struct.pack(form, h["magic"], h["version"], h["bytes"], h["particles"],
-                            h["particle_bytes"], *h["cells"], *h["origin"], *h["length"], h["flags"],
-                            *(h[name] for name in ("fields", "step", "time", "entries_crc", "crc")))
+                            h["particle_bytes"], *h["cells"], *h["origin"], *h["length"],
+                            *map(h.get, ("flags", "fields", "step", "time", "entries_crc", "crc")))
         if "crc" not in self.header:
             fixed = fixed[:132] + struct.pack(">I", crc(fixed + fields))
         return fixed + fields + entries

@@ -668,7 +668,7 @@ class TestCase(unittest.TestCase):
         return done
 
 
-def _print_tap(stream, text):
+def _comment(stream, text):
     for line in text.rstrip("\n").split("\n"):
         stream.write(f"# {line}\n")
     stream.flush()
@@ -715,7 +715,7 @@ class _Tap(unittest.TestResult):
         """The test hangs: print its stack, remove its mounts, exit with a failure."""
         print(f"not ok {self.number + 1} - {self._name(test)} (no end after {limit} s)",
               flush=True)
-        _print_tap(sys.stderr, f"{self._name(test)}: no end after {limit} s; all threads:")
+        _comment(sys.stderr, f"{self._name(test)}: no end after {limit} s; all threads:")
         faulthandler.dump_traceback(sys.stderr, all_threads=True)
         for function, args, kw in reversed(test._cleanups):
             if getattr(function, "__name__", "") == "_give_up":
@@ -725,7 +725,7 @@ class _Tap(unittest.TestResult):
 
     def _fail(self, test, error):
         self._verdict = "fail"
-        _print_tap(sys.stderr, f"{self._name(test)}\n" + "".join(traceback.format_exception(*error)))
+        _comment(sys.stderr, f"{self._name(test)}\n" + "".join(traceback.format_exception(*error)))
 
     def addFailure(self, test, err):
         super().addFailure(test, err)
@@ -773,7 +773,7 @@ def main():
     try:
         _late.close()
     except Exception:  # a cleanup that fails is a failure like any other
-        _print_tap(sys.stderr, traceback.format_exc())
+        _comment(sys.stderr, traceback.format_exc())
         result._line("nothing is left behind", "fail")
     print(f"1..{result.number}", flush=True)
     sys.exit(1 if result.failed else 0)

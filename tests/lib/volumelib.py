@@ -18,8 +18,8 @@ def private_record(typesize, datacount=1, recordtype=0, datatype="QDP_F3_DiracFe
         f"<hyper{name}>{' '.join(map(str, corner))} </hyper{name}>"
         for name, corner in zip(("lower", "upper"), box))
     return ('<?xml version="1.0" encoding="UTF-8"?><scidacRecord><version>1.1</version>'
-            f"<date>Thu</date><recordtype>{recordtype}</recordtype>{corners}"
-            f"<datatype>{datatype}</datatype><precision>F</precision><colors>3</colors><spins>4</spins>"
+            f"<date>Thu</date><recordtype>{recordtype}</recordtype>{corners}<datatype>"
+            f"{datatype}</datatype><precision>F</precision><colors>3</colors><spins>4</spins>"
             f"<typesize>{typesize}</typesize><datacount>{datacount}</datacount>"
             "</scidacRecord>").encode() + b"\0"
 

@@ -254,7 +254,7 @@ def unmount(point):
 
 class SmallFs:
     """A separate file system for a test. kind: tmpfs, ext3 (its times advance in clock ticks),
-    ext4, xfs or btrfs; `test` is skipped without it. features: options of mkfs. path: its directory."""
+    ext4, xfs or btrfs; `test` is skipped without it. features: mkfs options. path: mount point."""
 
     LEAST = {"tmpfs": 0, "ext3": 4, "ext4": 4, "xfs": 300, "btrfs": 128}  # MiB
 

@@ -46,7 +46,7 @@ class Page(TestCase):
             self.assertIn("good: 3 records in 1 message", checked)
             self.assertIn("checksums: 1 right", checked)
             info = self.run_ok(["lime", "info", path]).decode()
-            for row in (f"particles         {1000 * ranks} of 56 bytes", "cells             4 x 4 x 4",
+            for row in (f"particles         {ranks}000 of 56 bytes", "cells             4 x 4 x 4",
                         "step              1000, time 2.5", "velocity: 3 float64 at byte 32"):
                 self.assertIn(row, info)
 

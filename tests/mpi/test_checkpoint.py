@@ -23,11 +23,10 @@ import cellslib
 import limetest
 import mpitest
 import users
+from benchlib import IMPATIENT
 from mpitest import RANKS
 
 PROGRAM = os.path.join(limetest.BIN, "lime-checkpoint")
-# Open MPI's mpirun waits this long after a rank has exited with a status other than 0.
-IMPATIENT = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 FEW = RANKS if limetest.STRESS else (1, 3)
 HEAD = """mardyn trunk 20090731
 currentTime 0.25
@@ -228,11 +227,10 @@ class Generate(TestCase):
                 (("generate",), "--particles is required"),
                 (("generate", "-n", "5"), "--out is required"),
                 (("generate", "-n", "-5", "-o", "C"), "invalid value '-5' (a number from 0 to 1e"),
-                (("generate", "-n", "5", "-o", "C", "--cells", "2x2"), "3 numbers"),
                 *((("generate", "-n", "5", "-o", "C", *args), message) for args, message in (
                     (("--format", "IR"), "--format: unknown value 'IR' (ICRV"),
                     (("--nonsense",), "unknown option '--nonsense'"),
-                    (("-Z",), "unknown option '-Z'"),
+                    (("-Z",), "unknown option '-Z'"), (("--cells", "2x2"), "3 numbers"),
                     (("--length", "1", "--density", "1"), "one of --density and --length"))),
                 (("generate", "-n"), "option '-n' requires a value"),
                 (("restart", "C"), "--out is required"), (("compare", "C"), "1 name given"),
