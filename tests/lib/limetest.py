@@ -656,13 +656,13 @@ class TestCase(unittest.TestCase):
         self.assertIn(got, codes, f"{errno.errorcode.get(got)}, not "
                                   f"{[errno.errorcode[code] for code in codes]}")
 
-    def fails(self, args, *words, status=1, out=None, **kw):
-        """run() of a program that must exit with this status (None: any but 0), with all of `words`
+    def fails(self, args, *texts, status=1, out=None, **kw):
+        """run() of a program that must exit with this status (None: any but 0), with all of `texts`
         on its standard error and, if set, `out` as its output; returns the process."""
         done = run(args, **kw)
         self.assertTrue(done.returncode != 0 if status is None else done.returncode == status, done)
-        for word in words:
-            self.assertIn(word, done.stderr.decode(errors="replace"))
+        for text in texts:
+            self.assertIn(text, done.stderr.decode(errors="replace"))
         if out is not None:
             self.assertEqual(done.stdout, out, args)
         return done

@@ -272,7 +272,7 @@ static void damaged_files(void)
     tap_code(lemonReadLatticeParallelNonBlocking(r, part, 1, lattice), 0, "non-blocking");
     tap_code(lemonFinishReading(r), LEMON_ERR_READ, "fails at the end");
     free(part);
-    tap_code(lemonReaderNextRecord(r), LEMON_ERR_READ, "there is no next record");
+    tap_code(lemonReaderNextRecord(r), LEMON_ERR_READ, "no next record");
     tap_ok(strcmp(lemonReaderType(r), "") == 0, "its type is empty");
     tap_code(lemonReaderNextRecord(r), LEMON_EOF, "the end follows");
     end_reader(r, &fp);

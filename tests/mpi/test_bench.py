@@ -177,7 +177,7 @@ class Files(TestCase):
                               f"byte at offset {offset + 5} of the data: expected "
                               f"0x{old:02x}, found 0x{old ^ 0x10:02x}; 1 of its bytes", messages)
 
-    def test_the_result_says_so(self):
+    def test_wrong_bytes_in_the_result(self):
         path = self.files("posix")["posix"]
         with open(path, "r+b") as file:
             file.write(bytes(100))
@@ -187,14 +187,14 @@ class Files(TestCase):
         result = json.loads(limetest.read(path + ".json"))
         self.assertIs(result["results"][0]["verified"], False)
 
-    def test_a_checksum_that_is_wrong(self):
+    def test_wrong_checksum(self):
         path = self.files("lime", args=("--checksum",))["lime"]
         mpitest.flip(path, self.place_of(path, 8000))
         messages = self.run_bench(4, "-b", "lime", *SMALL, "--checksum", "--operations", "read",
                                status=1, where=os.path.dirname(path)).messages
         self.assertRegex(messages, r"lime: rank 0: checksum: [0-9a-f]{8} [0-9a-f]{8} of the data, ")
 
-    def test_the_container_is_one(self):
+    def test_valid_container(self):
         for backends, args in ((("lime", "limefs"), ()), (("lime",), ("-p", "interleaved")),
                                (("lime",), ("--checksum", "--alignment", "4k"))):
             for backend, path in self.files(*backends, args=args).items():

@@ -63,7 +63,7 @@ class Checksum(TestCase):
                 flip(path, -1000, 4)  # in the lattice
                 self.assertEqual(limetest.run(["lime", "check", "--data", path]).returncode, 1)
 
-    def test_files_of_others(self):
+    def test_files_of_other_programs(self):
         args, records = [], summed_records()
         self.assertGreaterEqual(len(records), 7)
         for path, ordinal, site, sites in records:
