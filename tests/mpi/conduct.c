@@ -422,7 +422,7 @@ static const struct row rows[] = {
     {"lemonReaderNextRecord", "that, once more", next_record, {3, HEADER + 4}},
     {"lemonReaderNextRecord", "the last padding is missing", next_record, {3, BYTES - 3}},
     {"lemonReaderNextRecord",
-     "bytes that are no header behind the last record",
+     "trailing garbage after the last record",
      next_record,
      {3, BYTES + 300}},
     {"lemonReaderNextRecord", "a record of 2^64 - 144 bytes, once more", next_huge, {0}},
