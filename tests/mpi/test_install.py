@@ -218,7 +218,7 @@ class Install(mpitest.TestCase):
                                                 "-llemon"))
 
     def test_the_installed_examples(self):
-        where = os.path.join(self.prefix, "share", "doc", "limefs", "examples")
+        where = os.path.join(self.prefix, "share", "doc", "limefs", "docs", "examples")
         flags = self.pkg_config("--cflags", "--libs")
         for name in sorted(os.listdir(where)):
             if name.endswith(".c"):
