@@ -256,7 +256,7 @@ static bool report_errors(const struct batch *b)
 }
 
 /* Before a write: removes the files and syncs their file system, so that no earlier data wait
- * for writeback. Without --keep, cleanup.c removes the new files after a signal. Collective. */
+ * for writeback. Without --keep, cleanup.h removes the new files at the end. Collective. */
 static void remove_old_outputs(const struct batch *b)
 {
     for (int i = 0; i < b->n && b->run->world->rank == 0; i++) {

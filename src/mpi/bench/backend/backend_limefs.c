@@ -219,7 +219,7 @@ static int wait_until_usable(struct bench_io *io, struct limefs_mount *l, bool j
         mounted ? "the job of the mount is not serving" : "nothing was mounted", WAIT_SECONDS);
 }
 
-/* Makes an empty directory next to the file; after a signal, cleanup.c removes it. */
+/* Makes an empty directory next to the file; the child process of cleanup.h removes it. */
 static int make_mount_point(struct bench_io *io, struct limefs_mount *l)
 {
     errno = ENAMETOOLONG;
