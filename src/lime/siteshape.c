@@ -204,7 +204,8 @@ static uint64_t number_after(const char *part, const char *letters)
     return at ? parse_extent(at + strlen(letters)) : 0;
 }
 
-/* Adds the dimensions of one word; a number after it is their extent. */
+/* Adds the dimensions of the word at `at` of a datatype, as "ColourMatrix3": 3 is the extent.
+ * qla: in QDP's and QLA's order. Returns false for an unknown word or too many dimensions. */
 static bool add_word(struct limefile_siteshape *s, const char *at, bool qla, uint64_t colours,
                      uint64_t spins)
 {

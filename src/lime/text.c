@@ -70,7 +70,7 @@ void limefile_text_print(const char *program, const char *format, va_list args)
     fprintf(stderr, "%s: %s\n", program, line);
 }
 
-const char *limefile_format_size(double bytes, int digits, char text[LIMEFILE_SIZE_BYTES])
+const char *limefile_format_size(double bytes, int digits, char text[LIMEFILE_SIZE_CHARS])
 {
     static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
     int unit = 0, last = (int)(sizeof units / sizeof *units) - 1;
@@ -79,7 +79,7 @@ const char *limefile_format_size(double bytes, int digits, char text[LIMEFILE_SI
         unit++;
     }
     int places = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
-    snprintf(text, LIMEFILE_SIZE_BYTES, "%.*f %s", digits < places ? digits : places, bytes,
+    snprintf(text, LIMEFILE_SIZE_CHARS, "%.*f %s", digits < places ? digits : places, bytes,
              units[unit]);
     return text;
 }

@@ -14,9 +14,9 @@ struct xml_reader {
     const char *const *elements;
     struct xmlread_value *values;
     size_t count;
-    unsigned depth, seen;
-    unsigned level;    /* depth of the element whose children are read; 0: it has ended */
-    bool is_requested; /* that element has a requested name: no other element replaces it */
+    unsigned depth, element_count;
+    unsigned parent_depth; /* of the element whose children are read; 0: none, or ended */
+    bool is_requested;     /* its name is in `elements`: later elements are not read */
     bool is_rejected;
     struct xmlread_value *current; /* value whose text is being read, or NULL */
     unsigned current_depth;
@@ -102,7 +102,7 @@ static bool is_named(const struct xml_reader *r, const char *name)
 
 static bool exceeds_limits(struct xml_reader *r)
 {
-    bool exceeded = ++r->depth > XMLREAD_DEPTH_MAX || ++r->seen > XMLREAD_ELEMENTS_MAX;
+    bool exceeded = ++r->depth > XMLREAD_DEPTH_MAX || ++r->element_count > XMLREAD_ELEMENTS_MAX;
     if (exceeded)
         reject_document(r);
     return exceeded;
@@ -117,7 +117,7 @@ static void begin_children(struct xml_reader *r)
         r->values[i].found = r->values[i].bad = false;
         r->values[i].text[0] = '\0';
     }
-    r->level = r->depth;
+    r->parent_depth = r->depth;
     r->current = NULL;
 }
 
@@ -134,7 +134,7 @@ static void XMLCALL start_element(void *context, const char *qualified, const ch
         return;
     }
     struct xmlread_value *value =
-        r->level && r->depth == r->level + 1 ? find_value(r, name) : NULL;
+        r->parent_depth && r->depth == r->parent_depth + 1 ? find_value(r, name) : NULL;
     if (value)
         begin_value(r, value, r->depth);
     else if (r->current)
@@ -149,8 +149,8 @@ static void XMLCALL end_element(void *context, const char *name)
         end_value(r);
     else if (r->current)
         append_text(r, " ", 1);
-    if (r->depth == r->level)
-        r->level = 0;
+    if (r->depth == r->parent_depth)
+        r->parent_depth = 0;
     r->depth--;
 }
 
@@ -226,10 +226,10 @@ static int XMLCALL unknown_encoding(void *context, const char *name, XML_Encodin
 /* Trims the bytes around the document. Some writers include the NUL, or a whole buffer. */
 static void trim_document(const char **xml, size_t *n)
 {
-    static const char mark[] = "\xef\xbb\xbf";
+    static const char bom[] = "\xef\xbb\xbf";
     while (*n && is_space(**xml))
         ++*xml, --*n;
-    if (*n >= 3 && memcmp(*xml, mark, 3) == 0) {
+    if (*n >= 3 && memcmp(*xml, bom, 3) == 0) {
         *xml += 3;
         *n -= 3;
     }

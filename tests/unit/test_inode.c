@@ -57,7 +57,7 @@ TEST_WITH(test_numbers, set_up, tear_down)
 {
     assert_int_equal(limefs_inode_node_id(fs->inodes.root), 1);
     assert_ptr_equal(limefs_inode_find_node(fs, 1), fs->inodes.root);
-    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
+    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_PLAIN, file(10, 5));
     uint64_t id = limefs_inode_node_id(one);
     assert_int_not_equal(id, 1);
     assert_ptr_equal(limefs_inode_find_node(fs, id), one);
@@ -75,7 +75,7 @@ TEST_WITH(test_slots, set_up, tear_down)
     char name[16];
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "n%d", i);
-        nodes[i] = child(fs->inodes.root, name, LIMEFS_OTHER, file((ino_t)(100 + i), 1));
+        nodes[i] = child(fs->inodes.root, name, LIMEFS_PLAIN, file((ino_t)(100 + i), 1));
     }
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "n%d", i);
@@ -89,7 +89,7 @@ TEST_WITH(test_slots, set_up, tear_down)
     assert_int_equal(fs->inodes.name_count, 0);
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "m%d", i);
-        nodes[i] = child(fs->inodes.root, name, LIMEFS_OTHER, file((ino_t)(5000 + i), 1));
+        nodes[i] = child(fs->inodes.root, name, LIMEFS_PLAIN, file((ino_t)(5000 + i), 1));
         assert_true(nodes[i]->id > last); /* though its slot was another's */
     }
     assert_int_equal(fs->inodes.slot_count, slots);
@@ -99,8 +99,8 @@ TEST_WITH(test_slots, set_up, tear_down)
 TEST_WITH(test_links, set_up, tear_down)
 {
     struct limefs_node *sub = child(fs->inodes.root, "sub", LIMEFS_DIRECTORY, directory(2));
-    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
-    assert_ptr_equal(child(sub, "two", LIMEFS_OTHER, file(10, 5)), one);
+    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_PLAIN, file(10, 5));
+    assert_ptr_equal(child(sub, "two", LIMEFS_PLAIN, file(10, 5)), one);
     assert_int_equal(one->lookups, 2);
     assert_string_equal(one->name, "two");
     assert_ptr_equal(one->parent, sub);
@@ -109,15 +109,15 @@ TEST_WITH(test_links, set_up, tear_down)
     assert_false(limefs_node_use_name(fs, one, 2));
     struct limefile_identity stamp = file(10, 5);
     limefs_node_forget_file(fs, &stamp); /* the number was given back, and is used again */
-    assert_ptr_not_equal(child(sub, "three", LIMEFS_OTHER, file(10, 5)), one);
+    assert_ptr_not_equal(child(sub, "three", LIMEFS_PLAIN, file(10, 5)), one);
 }
 
 /* Whatever its name stood for, another kind or file is another node; containers are all one. */
 TEST_WITH(test_replaced, set_up, tear_down)
 {
-    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
-    assert_ptr_equal(child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 6)), one);
-    struct limefs_node *other = child(fs->inodes.root, "one", LIMEFS_OTHER, file(11, 5));
+    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_PLAIN, file(10, 5));
+    assert_ptr_equal(child(fs->inodes.root, "one", LIMEFS_PLAIN, file(10, 6)), one);
+    struct limefs_node *other = child(fs->inodes.root, "one", LIMEFS_PLAIN, file(11, 5));
     assert_ptr_not_equal(other, one);
     assert_ptr_equal(limefs_inode_find_node(fs, limefs_inode_node_id(one)),
                      one); /* still held */
@@ -125,9 +125,9 @@ TEST_WITH(test_replaced, set_up, tear_down)
         child(fs->inodes.root, "one", LIMEFS_CONTAINER, file(12, 5));
     assert_ptr_equal(child(fs->inodes.root, "one", LIMEFS_CONTAINER, file(13, 9)), container);
     fs->options.rw = true; /* a kernel that caches writes believes in its own size alone */
-    struct limefs_node *plain = child(fs->inodes.root, "plain", LIMEFS_OTHER, file(20, 5));
-    assert_ptr_equal(child(fs->inodes.root, "plain", LIMEFS_OTHER, file(20, 5)), plain);
-    assert_ptr_not_equal(child(fs->inodes.root, "plain", LIMEFS_OTHER, file(20, 7)), plain);
+    struct limefs_node *plain = child(fs->inodes.root, "plain", LIMEFS_PLAIN, file(20, 5));
+    assert_ptr_equal(child(fs->inodes.root, "plain", LIMEFS_PLAIN, file(20, 5)), plain);
+    assert_ptr_not_equal(child(fs->inodes.root, "plain", LIMEFS_PLAIN, file(20, 7)), plain);
 }
 
 static struct limefile_identity changed(time_t mtime, time_t ctime)
@@ -140,7 +140,7 @@ static struct limefile_identity changed(time_t mtime, time_t ctime)
 
 static struct limefs_node *plain(time_t mtime, time_t ctime)
 {
-    return child(fs->inodes.root, "plain", LIMEFS_OTHER, changed(mtime, ctime));
+    return child(fs->inodes.root, "plain", LIMEFS_PLAIN, changed(mtime, ctime));
 }
 
 /* Of the same length: nor does such a kernel believe in another time. */
@@ -159,10 +159,10 @@ TEST_WITH(test_changed_by_others, set_up, tear_down)
     limefs_append_note_close(node, false);
     assert_ptr_not_equal(plain(2, 20), node);
     struct limefile_identity fifo = {.dev = 1, .ino = 21, .mode = S_IFIFO};
-    node = child(fs->inodes.root, "fifo", LIMEFS_OTHER, fifo);
+    node = child(fs->inodes.root, "fifo", LIMEFS_PLAIN, fifo);
     node->plain.known.created -= 1;
     fifo.mtime.tv_sec = 7;
-    assert_ptr_equal(child(fs->inodes.root, "fifo", LIMEFS_OTHER, fifo), node);
+    assert_ptr_equal(child(fs->inodes.root, "fifo", LIMEFS_PLAIN, fifo), node);
 }
 
 TEST_WITH(test_changed_by_us, set_up, tear_down)
@@ -208,10 +208,10 @@ static bool is_known(struct limefs_tree_entry found, enum limefs_node_kind kind,
 
 TEST_WITH(test_known, set_up, tear_down)
 {
-    struct limefs_tree_entry old = regular(LIMEFS_OTHER, 1, true), now = old;
-    assert_false(is_known(old, LIMEFS_OTHER, true));
+    struct limefs_tree_entry old = regular(LIMEFS_PLAIN, 1, true), now = old;
+    assert_false(is_known(old, LIMEFS_PLAIN, true));
     limefs_node_lookup_child(fs, fs->inodes.root, "x", &old);
-    assert_true(is_known(old, LIMEFS_OTHER, true));
+    assert_true(is_known(old, LIMEFS_PLAIN, true));
     now.st.st_ctim.tv_nsec++; /* its size and mtime can be set to what they were */
     assert_false(limefs_node_find_kind(fs, fs->inodes.root, "x", &now));
     old.is_certain = false; /* in the tick of its last change it may change once more */
@@ -222,13 +222,13 @@ TEST_WITH(test_known, set_up, tear_down)
 /* What it is while it is written to, it need not be afterwards. */
 TEST_WITH(test_known_while_written, set_up, tear_down)
 {
-    struct limefs_tree_entry before = regular(LIMEFS_OTHER, 1, true), after = before;
+    struct limefs_tree_entry before = regular(LIMEFS_PLAIN, 1, true), after = before;
     struct limefs_node *node = limefs_node_lookup_child(fs, fs->inodes.root, "x", &before);
     struct limefile_identity stamp = limefile_identify(&before.st);
     after.st.st_ctim.tv_sec = 2;
     limefs_append_note_open(node, O_WRONLY, &stamp);
     assert_true(limefs_node_find_kind(fs, fs->inodes.root, "x", &after));
-    assert_true(after.kind == LIMEFS_OTHER && !after.is_certain);
+    assert_true(after.kind == LIMEFS_PLAIN && !after.is_certain);
     assert_ptr_equal(limefs_node_lookup_child(fs, fs->inodes.root, "x", &after), node);
     limefs_append_note_close(node, false);
     assert_false(limefs_node_find_kind(fs, fs->inodes.root, "x", &after));
@@ -261,8 +261,8 @@ TEST_WITH(test_parents, set_up, tear_down)
 TEST_WITH(test_moved, set_up, tear_down)
 {
     struct limefs_node *to = child(fs->inodes.root, "to", LIMEFS_DIRECTORY, directory(2));
-    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_OTHER, file(10, 5));
-    struct limefs_node *two = child(to, "two", LIMEFS_OTHER, file(11, 5));
+    struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_PLAIN, file(10, 5));
+    struct limefs_node *two = child(to, "two", LIMEFS_PLAIN, file(11, 5));
     assert_int_equal(limefs_node_note_rename(fs, fs->inodes.root, "one", to, "two", true), 0);
     assert_ptr_equal(limefs_node_find_child(fs, to, "two"), one);
     assert_ptr_equal(limefs_node_find_child(fs, fs->inodes.root, "one"), two);

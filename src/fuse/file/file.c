@@ -189,12 +189,12 @@ static bool has_valid_pages(struct limefs_node *node, const struct limefile_iden
 {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    bool same = limefile_identity_equal(stamp, &node->plain.cached);
+    bool same = limefile_identity_equal(stamp, &node->plain.cached_identity);
     node->plain.cached_is_ours =
         node->plain.cached_is_ours && same && stamp->ctime.tv_nsec != 0;
     bool is_valid =
         node->plain.cached_is_ours || limefs_identity_is_reliable(stamp, &now, is_written);
-    node->plain.cached = is_valid ? *stamp : (struct limefile_identity){0};
+    node->plain.cached_identity = is_valid ? *stamp : (struct limefile_identity){0};
     return same && is_valid;
 }
 
@@ -222,7 +222,7 @@ int limefs_file_open(struct limefs *fs, uint64_t id, int flags, struct limefs_fi
                      bool *keep_cache)
 {
     struct limefs_inode inode = limefs_inode_find_current(fs, id);
-    bool is_plain = inode.node && inode.node->kind == LIMEFS_OTHER;
+    bool is_plain = inode.node && inode.node->kind == LIMEFS_PLAIN;
     struct limefs_file *file = alloc_file();
     if (!file)
         return -ENOMEM;
@@ -286,7 +286,8 @@ int limefs_file_open_new_plain(struct limefs *fs, struct limefs_node *node, int 
     return 0;
 }
 
-/* Closes a file of the source tree. Its state now results from writes of this mount. */
+/* Closes a file of the source tree. If it was open for writing, stores its size and times as
+ * made by this mount, so that the kernel's pages stay valid. Must not hold fs->lock. */
 static void close_plain(struct limefs *fs, struct limefs_file *file)
 {
     struct stat st;
@@ -297,7 +298,7 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     if (file->is_writable)
         limefs_append_note_close(file->node, file->is_append_only);
     if (has_stat) {
-        file->node->plain.cached = limefile_identify(&st);
+        file->node->plain.cached_identity = limefile_identify(&st);
         file->node->plain.cached_is_ours = true;
     }
     limefs_unlock(&fs->lock);
@@ -346,7 +347,7 @@ int limefs_file_dup(struct limefs *fs, const struct limefs_node *node)
 
 int limefs_file_get_fd(struct limefs *fs, struct limefs_node *node)
 {
-    int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
+    int fd = node->kind == LIMEFS_PLAIN ? limefs_file_dup(fs, node) : -ENOENT;
     return fd < 0 ? limefs_tree_open_node(fs, node) : fd;
 }
 

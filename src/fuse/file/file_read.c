@@ -48,18 +48,18 @@ static void save_sample(struct limefs_file *file, const char *bytes, size_t n, u
     limefs_unlock(&file->lock);
 }
 
-/* Checks that the container still has the record. *has_changed: it has, or may have, changed
- * since the last check, so the bytes must be read again. A container that was overwritten and
- * is longer looks like one that has grown, but then the sample is rarely at the same offset. */
+/* Checks that the container still has the record. Sets *has_changed if the container has, or
+ * may have, changed since the last check: the caller must read the bytes again. A container
+ * that was overwritten by a longer one looks as if it had grown; the sample, bytes of the last
+ * read, reveals nearly all such cases. */
 static int check_record(struct limefs *fs, struct limefs_file *file, bool *has_changed)
 {
     limefs_lock(&file->lock);
     struct limefile_identity before = file->last_valid;
     int err = limefs_snapshot_check_record(fs, file->snap, &file->record, &file->last_valid);
     *has_changed = !limefile_identity_equal(&before, &file->last_valid);
-    if (*has_changed)
-        limefs_job_invalidate(fs,
-                              file->snap); /* before another thread sees the new last_valid */
+    if (*has_changed) /* before another thread can see the new last_valid */
+        limefs_job_invalidate(fs, file->snap);
     if (!err && *has_changed && !sample_matches(file)) {
         file->last_valid = before; /* every later check must fail, too */
         err = -ESTALE;
@@ -154,8 +154,9 @@ static ssize_t read_and_check_record(struct limefs *fs, struct limefs_file *file
     return -EIO;
 }
 
-/* Reads from the job's window. The bytes are never older than a write that ended before this
- * request (prefetch.h), and the record was at this place (layout). Returns 0 without them. */
+/* Reads from the job's window. Returns 0 if it does not have the bytes. They contain all writes
+ * that ended before this request (prefetch.h); place.layout ensures that the record has not
+ * moved in the meantime. */
 static ssize_t read_written_from_job(struct limefs *fs, struct limefs_file *file, size_t n,
                                      uint64_t offset, struct limefs_file_result *result)
 {
@@ -180,8 +181,7 @@ static ssize_t read_written_from_job(struct limefs *fs, struct limefs_file *file
         return 0;
     if (limefs_snapshot_is_known(fs, snap))
         return (ssize_t)range.n;
-    limefs_job_invalidate(fs,
-                          snap); /* a process outside of this mount has changed the container */
+    limefs_job_invalidate(fs, snap); /* another program has changed the container */
     limefs_file_result_release(fs, result);
     return 0;
 }
@@ -237,8 +237,8 @@ static bool has_writer(const struct limefs_file *file)
     return file->snap->writer != NULL;
 }
 
-/* Reads the record that is open, or that the open file is an export of. buf has room for n
- * bytes and two blocks of LIMEFILE_DIRECT_ALIGN. */
+/* Reads file->record: the open record, or the one from which an open export is made. buf has
+ * room for n bytes and two blocks of LIMEFILE_DIRECT_ALIGN. */
 static ssize_t read_any_record(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
                                uint64_t offset, struct limefs_file_result *result)
 {
@@ -246,7 +246,7 @@ static ssize_t read_any_record(struct limefs *fs, struct limefs_file *file, char
     ssize_t got = -ESTALE;
     if (!has_writer(file))
         got = read_and_check_record(fs, file, buf, n, offset, result);
-    if (has_writer(file)) { /* also if that began during the read: the record may have moved */
+    if (has_writer(file)) { /* a writer may have started during the read and moved the record */
         limefs_file_result_release(fs, result);
         got = read_writable_record(fs, file, buf, n, offset, result);
     }
@@ -258,8 +258,9 @@ static ssize_t read_any_record(struct limefs *fs, struct limefs_file *file, char
 
 /* ---- exports ---- */
 
-/* The record as source of computed bytes. The library requests a few sites at a time, so at
- * least min_read bytes are read at once: those for the whole request, if it goes in order. */
+/* The record as source of computed bytes. The library requests a few sites at a time, so each
+ * read gets at least min_read bytes: the record's bytes for the whole request if the export
+ * keeps the record's order, else 0. */
 struct record_source {
     struct limefs *fs;
     struct limefs_file *file;
@@ -277,12 +278,12 @@ static size_t min_size(uint64_t a, size_t b)
 static int refill_source(struct record_source *source, size_t n, uint64_t offset)
 {
     size_t size = n < source->min_read ? source->min_read : n;
-    char *own = limefs_second_thread_buffer(size + 2 * LIMEFILE_DIRECT_ALIGN);
+    char *buf = limefs_second_thread_buffer(size + 2 * LIMEFILE_DIRECT_ALIGN);
     limefs_file_result_release(source->fs, &source->result);
     source->n = 0;
-    if (!own)
+    if (!buf)
         return -ENOMEM;
-    ssize_t got = read_any_record(source->fs, source->file, own, size, offset, &source->result);
+    ssize_t got = read_any_record(source->fs, source->file, buf, size, offset, &source->result);
     if (got < 0)
         return (int)got;
     source->at = offset;

@@ -10,7 +10,7 @@ enum {
     BLOCKS = 24,
     BLOCK_BYTES = 1 << 20,
     STRIDE = BLOCK_BYTES + LIMEFILE_DIRECT_ALIGN, /* direct reads end at whole pages */
-    MEMORY = BLOCKS * STRIDE,
+    MEMORY_BYTES = BLOCKS * STRIDE,
     REQUEST_MIN = 64 << 10, /* bytes of the smallest request that is answered from blocks */
     RUN_MIN = 256 << 10,    /* bytes that must be read in sequence before blocks are read */
     IDLE_SECONDS = 8,       /* until the memory of unused blocks is freed */
@@ -56,6 +56,7 @@ static bool read_block(struct limefs_readahead *ahead, int number)
     return limefs_local_read(file, to, n, block->from, &bytes) == (ssize_t)n;
 }
 
+/* Removes the first block of the queue, which is not empty. Called with the lock held. */
 static int pop_block(struct limefs_readahead *ahead)
 {
     int number = ahead->queue[0];
@@ -65,6 +66,7 @@ static int pop_block(struct limefs_readahead *ahead)
     return number;
 }
 
+/* Unmaps the memory unless a block is held, loading or recently used. Called with the lock. */
 static void release_idle_memory(struct limefs_readahead *ahead)
 {
     double before = limefs_clock_seconds() - IDLE_SECONDS;
@@ -74,7 +76,7 @@ static void release_idle_memory(struct limefs_readahead *ahead)
             return;
     }
     limefs_prefetch_reset(&ahead->forward);
-    munmap(ahead->memory, MEMORY);
+    munmap(ahead->memory, MEMORY_BYTES);
     ahead->memory = NULL;
 }
 
@@ -120,10 +122,10 @@ static bool ensure_memory(struct limefs_readahead *ahead)
     if (ahead->memory)
         return true;
     void *memory =
-        mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, MEMORY_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return false;
-    madvise(memory, MEMORY, MADV_HUGEPAGE);
+    madvise(memory, MEMORY_BYTES, MADV_HUGEPAGE);
     ahead->memory = memory;
     return true;
 }
@@ -268,7 +270,7 @@ void limefs_readahead_stop(struct limefs *fs)
     for (unsigned i = 0; i < ahead->started; i++)
         pthread_join(ahead->threads[i], NULL);
     if (ahead->memory)
-        munmap(ahead->memory, MEMORY);
+        munmap(ahead->memory, MEMORY_BYTES);
     limefs_lock_destroy(&ahead->lock);
     pthread_cond_destroy(&ahead->block_queued);
     pthread_cond_destroy(&ahead->block_loaded);

@@ -246,7 +246,7 @@ static const char *store_name(struct limefs *fs, struct limefs_node *node,
 {
     int count = 0;
     struct limefs_node_name **at = &node->names;
-    for (; node->kind == LIMEFS_OTHER && *at; at = &(*at)->next, count++) {
+    for (; node->kind == LIMEFS_PLAIN && *at; at = &(*at)->next, count++) {
         if ((*at)->parent == parent && strcmp((*at)->name, name) == 0)
             return (*at)->name;
         if (count >= NAMES_MAX && (*at)->name != node->name) {
@@ -273,7 +273,7 @@ static void retire_name(struct limefs *fs, struct limefs_node *node, struct lime
     while (*at && ((*at)->parent != parent || (*at)->name == node->name ||
                    strcmp((*at)->name, name) != 0))
         at = &(*at)->next;
-    if (*at && node->kind == LIMEFS_OTHER) {
+    if (*at && node->kind == LIMEFS_PLAIN) {
         free_name(fs, at);
     } else if (*at) {
         (*at)->parent = NULL;
@@ -357,9 +357,10 @@ void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
     limefs_unlock(&fs->lock);
 }
 
-/* A container may be replaced by another one and keeps its node; otherwise another file is
- * another node. A kernel that caches writes believes only in its own sizes and times: for it a
- * file that another program has changed is another node, too. */
+/* Returns true if the node can stand for the file that `stamp` identifies. A container keeps
+ * its node even if another container replaces it; any other file that is replaced gets a new
+ * node. In a read-write mount the kernel ignores our sizes and times, because it caches writes,
+ * so a plain file that another program has changed needs a new node. Caller holds fs->lock. */
 static bool node_matches(const struct limefs *fs, const struct limefs_node *node,
                          enum limefs_node_kind kind, const struct limefile_identity *stamp)
 {
@@ -372,7 +373,7 @@ static bool node_matches(const struct limefs *fs, const struct limefs_node *node
     if (S_ISLNK(stamp->mode) && !limefile_identity_equal(&node->stamp, stamp))
         return false; /* the kernel caches the target */
     return limefile_identity_same_file(&node->stamp, stamp) &&
-           (kind != LIMEFS_OTHER || !fs->options.rw || limefs_append_needs_node(node) ||
+           (kind != LIMEFS_PLAIN || !fs->options.rw || limefs_append_needs_node(node) ||
             (node->plain.bytes == LIMEFS_BYTES_AS_REPORTED &&
              node->plain.kernel_size == stamp->size &&
              limefs_kernel_mtime_is_current(node, stamp)));
@@ -427,7 +428,7 @@ static int set_node_name(struct limefs *fs, struct limefs_node *node, struct lim
 bool limefs_node_use_name(struct limefs *fs, struct limefs_node *node, unsigned i)
 {
     limefs_lock(&fs->lock);
-    const struct limefs_node_name *name = node->kind == LIMEFS_OTHER ? node->names : NULL;
+    const struct limefs_node_name *name = node->kind == LIMEFS_PLAIN ? node->names : NULL;
     while (name && i-- > 0)
         name = name->next;
     if (name && !limefs_node_find_child(fs, name->parent, name->name))
@@ -463,7 +464,7 @@ struct limefs_node *limefs_node_lookup_child(struct limefs *fs, struct limefs_no
         remove_by_name(fs, node);
         node = NULL;
     }
-    if (!node && found->kind == LIMEFS_OTHER)
+    if (!node && found->kind == LIMEFS_PLAIN)
         node = reuse_by_file(fs, parent, name, found, &stamp);
     if (!node) {
         node = create_node(fs, parent, name, found->kind);
@@ -477,7 +478,7 @@ struct limefs_node *limefs_node_lookup_child(struct limefs *fs, struct limefs_no
         node->stamp = stamp;
         node->is_certain = found->is_certain;
         node->lookups++;
-        if (!node->in_file_table && node->kind == LIMEFS_OTHER)
+        if (!node->in_file_table && node->kind == LIMEFS_PLAIN)
             insert_by_file(fs, node);
     }
     limefs_unlock(&fs->lock);

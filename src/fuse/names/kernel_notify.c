@@ -61,7 +61,7 @@ void limefs_notify_change(struct limefs *fs, struct limefs_node *node, const str
     bool may = may_notify(fs, node) && node->plain.bytes == LIMEFS_BYTES_AS_REPORTED &&
                node->plain.kernel_size == stamp.size &&
                !limefs_kernel_mtime_is_current(node, &stamp) &&
-               !limefile_identity_same_data(&node->plain.cached, &stamp);
+               !limefile_identity_same_data(&node->plain.cached_identity, &stamp);
     fs->is_notifying |= may;
     limefs_unlock(&fs->lock);
     if (!may)
@@ -70,6 +70,6 @@ void limefs_notify_change(struct limefs *fs, struct limefs_node *node, const str
     limefs_lock(&fs->lock);
     fs->is_notifying = false;
     if (!err)
-        node->plain.cached = stamp;
+        node->plain.cached_identity = stamp;
     limefs_unlock(&fs->lock);
 }

@@ -229,7 +229,7 @@ static bool kind_is_known(struct limefs *fs, struct limefs_node *parent, const c
                           struct limefs_tree_entry *found)
 {
     const struct stat *st = &found->st;
-    found->kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_OTHER;
+    found->kind = S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY : LIMEFS_PLAIN;
     return !S_ISREG(st->st_mode) || limefs_node_find_kind(fs, parent, name, found) ||
            st->st_size < LIMEFS_TREE_DETECT_BYTES;
 }
@@ -250,7 +250,7 @@ int limefs_tree_detect(bool formats, int dir, const char *name, struct limefs_tr
         detected = detect_container(formats, fd, &seen, found);
     found->kind = detected > 0           ? LIMEFS_CONTAINER
                   : S_ISDIR(st->st_mode) ? LIMEFS_DIRECTORY
-                                         : LIMEFS_OTHER;
+                                         : LIMEFS_PLAIN;
     close(fd);
     return detected < 0 ? detected : err;
 }

@@ -80,7 +80,7 @@ static int set_node_times(struct limefs *fs, struct limefs_node *node,
                           const struct limefs_file *file, int fd, int which,
                           const struct stat *st)
 {
-    if (node->kind != LIMEFS_OTHER ||
+    if (node->kind != LIMEFS_PLAIN ||
         !(which & (FUSE_SET_ATTR_MTIME | FUSE_SET_ATTR_MTIME_NOW)))
         return set_times(file, fd, which, st);
     if (may_only_set_ctime(which) &&
@@ -219,7 +219,7 @@ int limefs_attributes_set(struct limefs *fs, uint64_t id, struct limefs_file *fi
                           const struct stat *st)
 {
     struct limefs_inode inode = limefs_inode_find_current(fs, id);
-    if (inode.node && inode.node->kind != LIMEFS_OTHER && which & FUSE_SET_ATTR_SIZE)
+    if (inode.node && inode.node->kind != LIMEFS_PLAIN && which & FUSE_SET_ATTR_SIZE)
         return -EISDIR;
     return inode.node       ? set_node_attrs(fs, inode.node, file, which, st)
            : inode.snap     ? set_record_attrs(fs, inode.snap, inode.ordinal, file, which, st)

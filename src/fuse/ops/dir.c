@@ -89,7 +89,7 @@ static int open_tree_dir(struct limefs *fs, struct limefs_dir *dir)
 int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
 {
     struct limefs_inode inode = limefs_inode_find_current(fs, id);
-    if (!inode.export && (!inode.node || inode.node->kind == LIMEFS_OTHER))
+    if (!inode.export && (!inode.node || inode.node->kind == LIMEFS_PLAIN))
         return -ENOTDIR;
     struct limefs_dir *dir = calloc(1, sizeof *dir);
     if (!dir)
@@ -291,7 +291,7 @@ static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
     const struct limefs_node *node = limefs_node_find_child(fs, dir->node, at->d_name);
     bool is_known = node,
          is_written = node && (node->container.made_by_mkdir || node->plain.writers);
-    enum limefs_node_kind old_kind = node ? node->kind : LIMEFS_OTHER;
+    enum limefs_node_kind old_kind = node ? node->kind : LIMEFS_PLAIN;
     limefs_unlock(&fs->lock);
     double begin = limefs_clock_seconds();
     if (is_written || limefs_tree_lookup(fs, dir->node, at->d_name, &found) != 0)

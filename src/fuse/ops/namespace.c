@@ -32,7 +32,7 @@ static struct limefs_node *get_parent(struct limefs *fs, uint64_t id,
                                       enum limefs_node_kind *kind)
 {
     struct limefs_node *node = limefs_inode_find_node(fs, id);
-    *kind = node ? node->kind : LIMEFS_OTHER;
+    *kind = node ? node->kind : LIMEFS_PLAIN;
     return node;
 }
 
@@ -179,7 +179,7 @@ int limefs_link(struct limefs *fs, uint64_t id, uint64_t parent, const char *nam
     char path[LIMEFILE_FD_PATH_MAX];
     struct limefs_node *node = get_parent(fs, parent, &kind),
                        *file = limefs_inode_find_node(fs, id);
-    if (kind != LIMEFS_DIRECTORY || !file || file->kind != LIMEFS_OTHER)
+    if (kind != LIMEFS_DIRECTORY || !file || file->kind != LIMEFS_PLAIN)
         return -EPERM;
     int dirfd = limefs_tree_open_dir(fs, node), fd = limefs_tree_open_node(fs, file);
     int err = dirfd < 0 ? dirfd : fd < 0 ? fd : 0;

@@ -168,7 +168,7 @@ int limefs_entry_created(struct limefs *fs, struct limefs_node *directory, const
                          const struct stat *st, struct fuse_entry_param *entry)
 {
     struct limefile_identity stamp = limefile_identify(st);
-    struct limefs_tree_entry found = {.st = *st, .kind = LIMEFS_OTHER};
+    struct limefs_tree_entry found = {.st = *st, .kind = LIMEFS_PLAIN};
     limefs_node_forget_file(fs, &stamp);
     return limefs_entry_node(fs, directory, name, &found, entry);
 }
@@ -182,7 +182,7 @@ int limefs_entry_lookup(struct limefs *fs, uint64_t parent, const char *name,
         return fill_export(
             fs, limefs_export_lookup_child(fs, inode.export, inode.ordinal, name, &file), &file,
             entry);
-    if (!inode.node || inode.node->kind == LIMEFS_OTHER)
+    if (!inode.node || inode.node->kind == LIMEFS_PLAIN)
         return -ENOTDIR;
     return inode.node->kind == LIMEFS_CONTAINER
                ? lookup_in_container(fs, inode.node, name, entry)
@@ -223,7 +223,7 @@ static int get_record_attr(struct limefs *fs, struct limefs_snapshot *snap, uint
 /* An open file is found even if its name was removed or leads to another file. */
 static int stat_node(struct limefs *fs, struct limefs_node *node, struct stat *st)
 {
-    int fd = node->kind == LIMEFS_OTHER ? limefs_file_dup(fs, node) : -ENOENT;
+    int fd = node->kind == LIMEFS_PLAIN ? limefs_file_dup(fs, node) : -ENOENT;
     if (fd < 0) {
         int err = limefs_tree_stat(fs, node, st);
         if (!err && !limefs_node_is_current(fs, node, st))

@@ -116,7 +116,7 @@ static int try_container(struct limefs *fs)
     if (err)
         return limefs_snapshot_error_is_logged(err) ? err : log_error(fs->source, "open", err);
     if (fs->options.rw)
-        err = limefs_writer_lock_mounted(fs, snap);
+        err = limefs_writer_hold_for_mount(fs, snap);
     if (err) {
         limefs_snapshot_unpin(fs, snap);
         return log_error(fs->source, "open for writing", err);
@@ -175,7 +175,7 @@ static void release_fs(struct limefs *fs)
 {
     limefs_files_release(fs);
     limefs_dirs_release(fs);
-    limefs_writer_unlock_mounted(fs);
+    limefs_writer_release_for_mount(fs);
     limefs_exports_release(fs);
     limefs_snapshots_release(fs);
     limefs_inodes_release(fs);
@@ -370,7 +370,7 @@ static int serve_requests(struct limefs *fs, struct fuse_session *session,
     return err;
 }
 
-/* Returns NULL after it logged a message. */
+/* The caller destroys the session. If it fails, it logs a message and returns NULL. */
 static struct fuse_session *create_session(struct limefs *fs, struct limefs_command *command)
 {
     char message[512] = "";

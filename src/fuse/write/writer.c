@@ -41,7 +41,7 @@ int limefs_writer_directory(const struct limefs_writer *writer, const char **nam
 
 /* ---- errors and syncs ---- */
 
-/* A failure concerns everything that was written before, through any target. */
+/* The failed data may come from any target, so all targets get the error. */
 static void set_target_errors(struct limefs_writer *writer, int err)
 {
     for (struct limefs_target *target = writer->targets; target; target = target->next)
@@ -182,11 +182,11 @@ static uint64_t count_extra_bytes(const struct limefs_writer *writer, uint64_t s
     uint64_t end;
     if (!writer->editor || limefs_last_is_growing(&writer->last) ||
         limefile_editor_end(writer->editor, &end) != 0)
-        return 0; /* no writer, or its end is not settled */
+        return 0; /* no writer, or its end is not known */
     return size > end ? size - end : 0;
 }
 
-static uint64_t count_foreign(const struct limefs_writer *writer)
+static uint64_t foreign_bytes(const struct limefs_writer *writer)
 {
     struct stat st;
     return fstat(writer->written.fd, &st) ? 0 : count_extra_bytes(writer, (uint64_t)st.st_size);
@@ -195,9 +195,9 @@ static uint64_t count_foreign(const struct limefs_writer *writer)
 int limefs_writer_refresh(struct limefs_writer *writer)
 {
     char path[PATH_MAX];
-    bool behind = limefs_container_is_unindexed(&writer->state);
-    uint64_t foreign = behind ? 0 : count_foreign(writer);
-    if (!behind && !foreign)
+    bool is_unindexed = limefs_container_is_unindexed(&writer->state);
+    uint64_t foreign = is_unindexed ? 0 : foreign_bytes(writer);
+    if (!is_unindexed && !foreign)
         return 0;
     int err = limefs_writer_reindex(writer);
     if (!err)
@@ -247,7 +247,7 @@ int limefs_writer_lock_shared(struct limefs_writer *writer)
 {
     limefs_lock_shared(&writer->lock);
     int err = limefs_writer_check(writer);
-    if (!err || (!limefs_container_is_unindexed(&writer->state) && !count_foreign(writer)))
+    if (!err || (!limefs_container_is_unindexed(&writer->state) && !foreign_bytes(writer)))
         return err;
     limefs_writer_relock_shared(writer);
     return limefs_writer_check(writer);
@@ -387,7 +387,8 @@ static int open_for_writing(struct limefs_writer *writer)
     if (limefs_container_is_abandoned(&writer->state))
         return -ESTALE;
     limefs_daemon_creds_enter(); /* for all users; the caller's permission was checked before */
-    writer->written.fd = limefile_reopen(snap->fd, O_RDWR | O_NONBLOCK); /* a lease: -EAGAIN */
+    /* O_NONBLOCK: if another process holds a lease, fails at once with -EAGAIN. */
+    writer->written.fd = limefile_reopen(snap->fd, O_RDWR | O_NONBLOCK);
     limefs_daemon_creds_leave();
     if (writer->written.fd < 0)
         return writer->written.fd;
@@ -487,7 +488,7 @@ void limefs_writer_put(struct limefs_writer *writer)
 
 /* ---- hold the container while it is mounted ---- */
 
-/* Releases a container that was replaced or absent for a while, if `snap` is current. */
+/* If `snap` has replaced the container that the mount holds, gives up the old container. */
 static void release_previous_container(struct limefs *fs, struct limefs_snapshot *snap)
 {
     struct limefs_snapshot *previous = NULL;
@@ -501,7 +502,7 @@ static void release_previous_container(struct limefs *fs, struct limefs_snapshot
         limefs_writer_put(previous->writer);
 }
 
-/* Makes the mount a user, until it ends. */
+/* Makes the mount itself a user, so that its container stays locked until the unmount. */
 static void add_mount_as_user(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
@@ -517,7 +518,7 @@ static void add_mount_as_user(struct limefs_writer *writer)
     limefs_snapshot_add_pin(fs, writer->snap);
 }
 
-void limefs_writer_unlock_mounted(struct limefs *fs)
+void limefs_writer_release_for_mount(struct limefs *fs)
 {
     if (fs->snapshots.mount_snap)
         limefs_writer_put(fs->snapshots.mount_snap->writer);
@@ -580,7 +581,7 @@ void limefs_writer_unlock(struct limefs_writer *writer)
     limefs_writer_put(writer);
 }
 
-int limefs_writer_lock_mounted(struct limefs *fs, struct limefs_snapshot *snap)
+int limefs_writer_hold_for_mount(struct limefs *fs, struct limefs_snapshot *snap)
 {
     struct limefs_writer *writer;
     int err = limefs_writer_get(fs, snap, &writer);

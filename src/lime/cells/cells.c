@@ -60,6 +60,7 @@ static bool fields_overlap(const struct limecells_field *a, const struct limecel
     return a->offset < b->offset + field_bytes(b) && b->offset < a->offset + field_bytes(a);
 }
 
+/* Returns why field i is not valid, or NULL. The fields before it must be valid. */
 static const char *check_field(const struct limecells *c, uint32_t i)
 {
     const struct limecells_field *f = &c->field[i];
@@ -99,9 +100,9 @@ static const char *check_fields(const struct limecells *c)
     return NULL;
 }
 
-/* A cell must contain many floating-point numbers between its edges, so that a position
- * determines its cell. limefile_cells_locate() depends on this. */
-static bool is_narrow(const struct limecells *c, int d)
+/* Returns true if so few floating-point numbers lie between a cell's edges that a position
+ * might not determine its cell. limefile_cells_locate() depends on wider cells. */
+static bool is_too_narrow(const struct limecells *c, int d)
 {
     double width = c->length[d] / (double)c->cells[d];
     double low = fabs(c->origin[d]), high = fabs(c->origin[d] + c->length[d]);
@@ -119,7 +120,7 @@ static const char *check_domain(const struct limecells *c)
             return "the domain has no volume";
         if (c->cells[d] == 0 || c->cells[d] > LIMECELLS_CELLS_MAX / cells)
             return "the number of cells must be 1 to 2^40";
-        if (is_narrow(c, d))
+        if (is_too_narrow(c, d))
             return "the cells are too narrow for numbers of 64 bits";
         cells *= c->cells[d];
     }
@@ -197,7 +198,7 @@ static int64_t correct_by_edges(const struct limecells *c, int d, double x, int6
 
 int64_t limefile_cells_locate(const struct limecells *c, int d, double x)
 {
-    /* More than a few rounding errors, because limefile_cells_check() rejects narrow cells. */
+    /* Far above the rounding error of `scaled`: limefile_cells_check() rejects narrow cells. */
     const double near_edge = 0x1p-7;
     double end = c->origin[d] + c->length[d];
     if (!(x >= c->origin[d] && x <= end))

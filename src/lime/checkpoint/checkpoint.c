@@ -84,9 +84,9 @@ static int check_index(struct limefile_source *source, struct limecheckpoint *p)
                                  p->index.data_offset + limefile_cells_header_bytes(&p->cells),
                                  &k);
         why = k.fault;
-        p->fewest = k.fewest;
-        p->most = k.most;
-        p->empty = k.empty;
+        p->fewest_in_cell = k.fewest;
+        p->most_in_cell = k.most;
+        p->empty_cells = k.empty;
     }
     if (err)
         return err;

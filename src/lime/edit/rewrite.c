@@ -75,7 +75,8 @@ static int copy_aligned(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
     return err ? err : copy_range(r, fd, offset + head + body, n - head - body);
 }
 
-static int write_zeros(struct rewrite *r, uint64_t n)
+/* Extends the new file, which ends at r->at, by n zero bytes. Returns 0 or -errno. */
+static int append_zeros(struct rewrite *r, uint64_t n)
 {
     if (ftruncate(r->new_fd, (off_t)(r->at + n)) != 0)
         return -errno;
@@ -109,9 +110,9 @@ static int write_changed_record(struct rewrite *r, uint64_t bytes)
             copy_aligned(r, r->plan->fd, record->header_offset + AT_TYPE, LIMEFILE_TYPE_BYTES);
     for (size_t i = 0; !err && i < r->plan->count; i++)
         err = chunks[i].fd < 0
-                  ? write_zeros(r, chunks[i].bytes)
+                  ? append_zeros(r, chunks[i].bytes)
                   : copy_aligned(r, chunks[i].fd, chunks[i].offset, chunks[i].bytes);
-    return err ? err : write_zeros(r, limefile_padding(bytes));
+    return err ? err : append_zeros(r, limefile_padding(bytes));
 }
 
 /* Changes bits of a flags byte in the new file, which no reader has open yet. */
@@ -155,12 +156,12 @@ static int write_inserted_record(struct rewrite *r)
     if (!err)
         err = limefile_header_encode(&header, raw);
     if (!err)
-        err = write_zeros(r, r->plan->record->padding);
+        err = append_zeros(r, r->plan->record->padding);
     if (!err)
         err = write_bytes(r, raw, sizeof raw);
     if (!err)
         err = write_bytes(r, new->data, new->bytes);
-    return err ? err : write_zeros(r, limefile_padding(new->bytes));
+    return err ? err : append_zeros(r, limefile_padding(new->bytes));
 }
 
 static int write_container(struct rewrite *r)
@@ -186,7 +187,7 @@ static int write_container(struct rewrite *r)
     if (!err)
         err = copy_aligned(r, r->plan->fd, rest, after);
     if (!err)
-        err = write_zeros(r, limefile_padding(r->at)); /* the old end may lack its padding */
+        err = append_zeros(r, limefile_padding(r->at)); /* the old end may lack its padding */
     return err ? err : adjust_flags(r);
 }
 

@@ -13,7 +13,7 @@ static const char *lattice_name(unsigned dims, unsigned i)
     return dims == 4 ? four[i] : dims == 5 ? five[i] : any[i];
 }
 
-/* Returns false if the lattice's dimensions are not known or do not make up the sites. */
+/* Returns false if the dimensions are unknown, or their product is not the number of sites. */
 static bool add_lattice(const struct limefile_field *f, struct export_layout *out)
 {
     uint64_t sites = 1;

@@ -217,8 +217,9 @@ static void write_numbers(struct h5_builder *m, const char *name, const uint64_t
     write_attribute(m, name, *h5.H5T_STD_U64LE_g, *h5.H5T_NATIVE_UINT64_g, count, number);
 }
 
-static void write_text_list(struct h5_builder *m, const char *name, const char *const *text,
-                            unsigned count)
+/* Writes strings of variable length in UTF-8 as an attribute; count 0: one string, no array. */
+static void write_string_attribute(struct h5_builder *m, const char *name,
+                                   const char *const *text, unsigned count)
 {
     hid_t type = check_id(m, h5.H5Tcopy(*h5.H5T_C_S1_g));
     check_result(m, h5.H5Tset_size(type, H5T_VARIABLE));
@@ -233,7 +234,7 @@ static void write_text_attribute(struct h5_builder *m, const char *name, const c
     char plain[3 * LIMEFILE_TYPE_BYTES + 1];
     const char *value = plain;
     limefile_name_encode(text, strlen(text), plain, sizeof plain);
-    write_text_list(m, name, &value, 0);
+    write_string_attribute(m, name, &value, 0);
 }
 
 static void write_attributes(struct h5_builder *m)
@@ -256,7 +257,7 @@ static void write_attributes(struct h5_builder *m)
                  f->checksum.sumb);
         write_text_attribute(m, "scidac_checksum", sum);
     }
-    write_text_list(m, "DIMENSION_LABELS", m->layout->name, m->layout->array.dims);
+    write_string_attribute(m, "DIMENSION_LABELS", m->layout->name, m->layout->array.dims);
 }
 
 /* ---- the bytes around the dataset ---- */

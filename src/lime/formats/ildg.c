@@ -7,7 +7,7 @@
 
 enum {
     INFO_MAX = 1 << 20, /* bytes of a text that a conversion keeps */
-    FORMAT_MAX = 1024,
+    FORMAT_TEXT_MAX = 1024,
 };
 
 /* ---- one field ---- */
@@ -149,10 +149,12 @@ static int add_record(struct limefile_memory *out, const char *type, const void 
     return err;
 }
 
-static int add_format(const struct limefile_gauge_image *image, struct limefile_memory *out)
+/* Appends the ildg-format record of the image. Returns the code of add_record(). */
+static int add_ildg_format(const struct limefile_gauge_image *image,
+                           struct limefile_memory *out)
 {
     const uint64_t *l = image->sites.extent;
-    char text[FORMAT_MAX];
+    char text[FORMAT_TEXT_MAX];
     int n = snprintf(text, sizeof text,
                      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                      "<ildgFormat xmlns=\"http://www.lqcd.org/ildg\"\n"
@@ -174,7 +176,7 @@ static int add_header(struct limefile_gauge_image *image, struct limefile_memory
     if (opts->text && opts->text_type)
         err = add_record(out, opts->text_type, opts->text, strlen(opts->text), true, true);
     if (!err)
-        err = add_format(image, out);
+        err = add_ildg_format(image, out);
     if (!err && opts->lfn && *opts->lfn)
         err = add_record(out, "ildg-data-lfn", opts->lfn, strlen(opts->lfn), false, false);
     return err ? err

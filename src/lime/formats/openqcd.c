@@ -158,16 +158,17 @@ struct reader {
     unsigned char *column; /* buffer for the points of a column */
 };
 
-/* Stores the link at `at` in ILDG's direction, or ignores it if it is not in the box. */
+/* Stores the link of site `at`; `direction` is numbered as in ILDG. Ignores sites outside of
+ * the box, or of another time than r->t. */
 static void store_link(const struct reader *r, const uint64_t at[4], unsigned direction,
                        const unsigned char *link)
 {
-    const uint64_t *l = r->g->sites.extent;
+    const uint64_t *extent = r->g->sites.extent;
     uint64_t local[3];
     if (at[3] != r->t)
         return;
     for (int d = 0; d < 3; d++) {
-        local[d] = box_local(&r->box, l, d, at[d]);
+        local[d] = box_local(&r->box, extent, d, at[d]);
         if (local[d] >= r->box.width[d])
             return;
     }

@@ -25,11 +25,11 @@ void limefile_text_sanitize(char *text, const char *allowed);
 void limefile_text_print(const char *program, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 
-enum { LIMEFILE_SIZE_BYTES = 32 };
+enum { LIMEFILE_SIZE_CHARS = 32 };
 
 /* Formats a size like "1.5 MB" (10^6 bytes) into `text` and returns it: three significant
  * digits, of which at most `digits` follow the point. */
-const char *limefile_format_size(double bytes, int digits, char text[LIMEFILE_SIZE_BYTES]);
+const char *limefile_format_size(double bytes, int digits, char text[LIMEFILE_SIZE_CHARS]);
 
 /* Trims white space and control bytes at both ends of a text of *len bytes. */
 void limefile_text_trim(const char **text, size_t *len);

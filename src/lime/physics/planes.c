@@ -125,7 +125,7 @@ static void tally_deviations(struct limefile_physics_planes *p, const double *ti
                              unsigned count, const uint64_t at[4], const struct tile_sums *sums)
 {
     struct tally *t = &p->tally;
-    if (!sums->finite || sums->square > p->bound * p->bound) {
+    if (!sums->finite || sums->largest_square > p->bound * p->bound) {
         check_tile(p, tile, count, at);
         return;
     }
@@ -303,8 +303,8 @@ static void measure_row(const struct plane_group *s, uint64_t k, uint64_t y)
         struct tile_sums sums;
         p->measure(tile, s->slab->above_t ? next : NULL, n, &sums);
         tally_deviations(p, tile, n, at, &sums);
-        add_fixed(p, &p->space, sums.space);
-        add_fixed(p, &p->time, sums.time);
+        add_fixed(p, &p->space, sums.space_plaquettes);
+        add_fixed(p, &p->time, sums.time_plaquettes);
         add_fixed(p, &p->trace, sums.trace);
         for (int i = 0; i < 3; i++)
             next[i] += TILE_REALS;

@@ -84,14 +84,14 @@ typedef double four __attribute__((vector_size(FOUR * 8)));
 #define AVX2        __attribute__((target("avx2")))
 #define AVX2_INLINE AVX2 static inline __attribute__((always_inline))
 
-/* Loads four numbers of a site. */
+/* Converts four big-endian numbers of 32 or 64 bits to doubles. */
 AVX2_INLINE void load_four(const unsigned char *at, unsigned precision, four *out)
 {
-    typedef uint8_t wide __attribute__((vector_size(32)));
-    typedef uint8_t half __attribute__((vector_size(16)));
-    typedef float narrow __attribute__((vector_size(16)));
-    wide w;
-    half h;
+    typedef uint8_t bytes32 __attribute__((vector_size(32)));
+    typedef uint8_t bytes16 __attribute__((vector_size(16)));
+    typedef float float4 __attribute__((vector_size(16)));
+    bytes32 w;
+    bytes16 h;
     if (precision == 64) {
         memcpy(&w, at, sizeof w);
         *out = (four)__builtin_shufflevector(w, w, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11,
@@ -101,7 +101,7 @@ AVX2_INLINE void load_four(const unsigned char *at, unsigned precision, four *ou
     }
     memcpy(&h, at, sizeof h);
     *out =
-        __builtin_convertvector((narrow)__builtin_shufflevector(h, h, 3, 2, 1, 0, 7, 6, 5, 4,
+        __builtin_convertvector((float4)__builtin_shufflevector(h, h, 3, 2, 1, 0, 7, 6, 5, 4,
                                                                 11, 10, 9, 8, 15, 14, 13, 12),
                                 four);
 }
@@ -283,12 +283,12 @@ static void sum_lanes(struct lanes *l, unsigned count, struct tile_sums *out)
     out->finite = true;
     for (unsigned i = 0; i < count; i++)
         out->finite &= l->square[i] - l->square[i] == 0;
-    out->space = add_halves(l->space, count);
-    out->time = add_halves(l->time, count);
+    out->space_plaquettes = add_halves(l->space, count);
+    out->time_plaquettes = add_halves(l->time, count);
     out->trace = add_halves(l->trace, count);
     out->unitarity = largest_of_lanes(l->unitarity, count);
     out->determinant = largest_of_lanes(l->determinant, count);
-    out->square = largest_of_lanes(l->square, count);
+    out->largest_square = largest_of_lanes(l->square, count);
 }
 
 INLINE void measure_tile(const double *tile, const double *const next[3], unsigned count,

@@ -2,8 +2,8 @@
  *
  * A tile has up to TILE_SITES sites that are neighbours along x, and the next site in x. Each
  * of the 72 real numbers of a site has a row with the values of all these sites, in this
- * machine's byte order. So compilers can vectorize loops over sites, and the neighbour in x is
- * the same row one number later.
+ * machine's byte order. Therefore compilers can vectorize loops over sites, and the value of
+ * the neighbour in x is the next number in the row.
  *
  * Results have the same bits on every machine, because each number comes from the same
  * operations in the same order: this directory is compiled without fused multiply-add. */
@@ -24,14 +24,15 @@ void tile_unpack(double *tile, const void *sites, unsigned count, const void *ne
 
 /* The results for a tile. */
 struct tile_sums {
-    double space, time;            /* sum over sites and planes of Re tr U_p */
-    double trace;                  /* sum over sites and directions of Re tr U */
-    double unitarity, determinant; /* the largest squares of deviations */
-    double square;                 /* the largest sum of all these squares at a site */
-    bool finite;                   /* this sum is finite at each site, so `square` is valid */
+    double space_plaquettes, time_plaquettes; /* sums over sites and planes of Re tr U_p */
+    double trace;                             /* sum over sites and directions of Re tr U */
+    double unitarity, determinant;            /* the largest squares of deviations */
+    double largest_square; /* of all sites: the largest sum of the squares of a site's links */
+    bool finite;           /* that sum is finite at each site, so largest_square is valid */
 };
 
-/* Measures a tile. `next`: the neighbouring tiles in y, z, t; NULL: space and time are 0. */
+/* Measures a tile. next: the tiles next to it in y, z and t, or NULL: no plaquettes (sums 0).
+ */
 typedef void tile_measure_fn(const double *tile, const double *const next[3], unsigned count,
                              struct tile_sums *out);
 

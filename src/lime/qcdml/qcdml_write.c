@@ -58,8 +58,9 @@ static int compare_begin(const void *a, const void *b)
     return ((*x)->begin > (*y)->begin) - ((*x)->begin < (*y)->begin);
 }
 
-static void write_document(FILE *to, const struct limefile_qcdml *d,
-                           const struct limefile_qcdml_value *const *values, size_t count)
+/* Writes the document with the new values, which must be sorted by their position. */
+static void write_with_values(FILE *to, const struct limefile_qcdml *d,
+                              const struct limefile_qcdml_value *const *values, size_t count)
 {
     size_t at = 0;
     for (size_t i = 0; i < count; i++) {
@@ -97,7 +98,7 @@ int limefile_qcdml_write(const struct limefile_qcdml *d, char **out, size_t *n)
     *out = NULL;
     FILE *to = values ? open_memstream(out, n) : NULL;
     if (to)
-        write_document(to, d, values, collect_new_values(d, values));
+        write_with_values(to, d, values, collect_new_values(d, values));
     bool good = to && !ferror(to);
     if (to && fclose(to) != 0)
         good = false;

@@ -48,8 +48,8 @@ struct stage_target {
     uint32_t kept_crc; /* stage_sums.crc of the kept bytes */
 };
 
-/* Opens and locks the temporary file. -EBUSY: another process works on it. Other failures set
- * `why`, which names an unrelated file with that name; such a file is not touched. */
+/* Opens and locks the temporary file. -EBUSY: another process works on it. Other failures fill
+ * `why` with a message. An unrelated file with the temporary name stays, and is an error. */
 int stage_target_open(struct stage_target *, const char *path,
                       const struct limefile_identity *source, char *why, size_t cap);
 
@@ -67,14 +67,14 @@ int stage_target_checkpoint(struct stage_target *, uint64_t bytes, uint32_t crc)
 /* Cuts off the journal and syncs all bytes. -EAGAIN: as above. */
 int stage_target_sync(struct stage_target *);
 
-/* Sets mode, times, owner (as far as allowed) and the record of the staged file; syncs. Call it
- * just before the rename of a verified file: another user may own the file then. */
+/* Sets mode, times, owner (as far as allowed) and the stored sums (below); syncs. Call it after
+ * the file is verified, just before the rename: afterwards another user may own the file. */
 int stage_target_set_metadata(struct stage_target *, const struct stat *source,
                               const struct stage_digest *);
 
 enum {
     STAGE_TEMP_LOST = 1,      /* it was removed or replaced; nothing was done */
-    STAGE_TEMP_EXCHANGED = 2, /* another file replaced it and has got the name */
+    STAGE_TEMP_EXCHANGED = 2, /* another file had that name, and now has the target's */
 };
 
 /* Renames the temporary file to the target. Replaces only the file that `existing` has locked,
@@ -84,13 +84,14 @@ int stage_target_rename(struct stage_target *, const struct stage_existing *exis
 /* keep: the next run may resume; otherwise removes the temporary file unless it is renamed. */
 void stage_target_close(struct stage_target *, bool keep);
 
-/* Removes the temporary name of a run that was killed after its file got the target's name. */
+/* Removes the temporary name that a run left behind if it was killed during the rename, when
+ * its file already had the target's name, too. */
 void stage_target_remove_stale(const char *path);
 
 /* Returns the bytes on the disk of an earlier run's temporary file for this target. */
 uint64_t stage_target_disk_bytes(const char *path);
 
-/* ---- the record of a staged file (stored_sums.c), an extended attribute ---- */
+/* ---- the stored sums of a staged file (stored_sums.c), an extended attribute ---- */
 
 int stage_stored_sums_save(int fd, const struct stat *source, const struct stage_digest *);
 
@@ -98,7 +99,7 @@ int stage_stored_sums_save(int fd, const struct stat *source, const struct stage
  * than nanoseconds (100 of them, microseconds, ..., whole seconds), rounded down. */
 bool stage_mtime_matches(const struct timespec *source, const struct timespec *target);
 
-/* Returns false if the file has no record, or has changed since. */
+/* Returns false if the file has no stored sums, or has changed since. */
 bool stage_stored_sums_load(int fd, const struct stat *now, struct stage_digest *out);
 
 #endif

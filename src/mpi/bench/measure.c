@@ -55,8 +55,8 @@ static void compute(double units)
     sink = x;
 }
 
-/* Returns the seconds of a unit of computing while all ranks compute; the same on all. */
-static double compute_unit(MPI_Comm comm)
+/* Returns the seconds that compute(1) takes while all ranks compute; the same on all ranks. */
+static double measure_unit_seconds(MPI_Comm comm)
 {
     MPI_Barrier(comm);
     double seconds = MPI_Wtime();
@@ -81,6 +81,8 @@ static bool is_unsupported(const struct bench_backend *backend, const struct ben
     return unsupported;
 }
 
+/* Fills run->entry with the usable back ends and run->skipped with the others. Returns false if
+ * a path is too long; 16 bytes are for the number in bench_output_path(). Collective. */
 static bool choose_backends(struct bench_run *run)
 {
     const struct bench_options *o = run->options;
@@ -193,7 +195,7 @@ int bench_run_init(struct bench_run *run, const struct bench_options *options,
     if (!bench_world_report(world, options->path, "prepare", good ? "" : "out of memory"))
         return BENCH_FAILED;
     if (options->compute > 0)
-        run->unit_seconds = compute_unit(MPI_COMM_WORLD);
+        run->unit_seconds = measure_unit_seconds(MPI_COMM_WORLD);
     return BENCH_SUCCESS;
 }
 
@@ -252,7 +254,8 @@ static bool report_errors(const struct batch *b)
                               find_error(b));
 }
 
-/* Before a write: removes the files, and syncs so that no earlier data wait for writeback. */
+/* Before a write: removes the files and syncs their file system, so that no earlier data wait
+ * for writeback. Without --keep, cleanup.h removes the new files at the end. Collective. */
 static void remove_old_outputs(const struct batch *b)
 {
     for (int i = 0; i < b->n && b->run->world->rank == 0; i++) {
@@ -261,10 +264,11 @@ static void remove_old_outputs(const struct batch *b)
         unlink(b->io[i].path);
     }
     if (b->run->world->rank == 0) {
-        char *path = b->io->path, *slash = strrchr(path, '/');
-        *slash = '\0';
-        int directory = open(*path ? path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        *slash = '/';
+        const char *path = b->io->path, *slash = strrchr(path, '/');
+        char parent[BENCH_PATH_BYTES] = ".";
+        if (slash)
+            snprintf(parent, sizeof parent, "%.*s", (int)(slash - path) + 1, path);
+        int directory = open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         if (directory >= 0) {
             syncfs(directory);
             close(directory);
@@ -317,7 +321,8 @@ static void close_output(struct bench_io *io, bool failed)
         io->backend->close(io);
 }
 
-/* Adds the times to *s. Returns false if anything failed on any rank. */
+/* Adds the times to *s. Returns false if the open or the transfer failed on any rank; errors of
+ * sync and close stay in io->error. */
 static bool transfer_output(struct bench_run *run, struct bench_io *io, struct bench_seconds *s)
 {
     double times[5];
@@ -377,7 +382,7 @@ static uint64_t compute_seed(const struct bench_run *run, enum bench_operation o
     return (uint64_t)o->seed + (written ? (uint64_t)(o->repetitions - 1 - repetition) : 0);
 }
 
-/* Fills this rank's data, or compares them with the expected values. */
+/* Compares this rank's data with the expected values; if wrong is NULL, fills the data. */
 static void fill_or_check(const struct batch *b, uint64_t seed, struct bench_mismatch *wrong)
 {
     const struct bench_pattern *p = &b->io->task->pattern;
@@ -424,7 +429,7 @@ static void store_hints(const struct batch *b, struct bench_result *result)
         result->hints = json_incref(b->io->hints);
 }
 
-/* Processes `n` outputs at once, from `first`. */
+/* Moves outputs first to first + n - 1, and checks read data. Returns false after a message. */
 static bool process_outputs(struct batch *b, enum bench_operation operation, int first, int n,
                             uint64_t seed, struct bench_seconds *s, bool *is_wrong)
 {
@@ -480,27 +485,26 @@ static void sum_file_bytes(const struct bench_run *run, struct bench_entry *entr
     }
 }
 
-/* Performs a requested operation. Returns false if the back end is no longer measured. */
-static bool measure_operation(struct bench_run *run, struct bench_entry *entry,
+/* Performs an operation if it is requested. A failure sets entry->failure. */
+static void measure_operation(struct bench_run *run, struct bench_entry *entry,
                               enum bench_operation operation, int repetition)
 {
     const struct bench_options *o = run->options;
     struct bench_result *result = &entry->results[operation];
     bool is_wrong = false;
     if (!(operation == BENCH_WRITE ? o->writes : o->reads))
-        return true;
+        return;
     bench_progress("repetition %d of %d: %s: %s", repetition + 1, (int)o->repetitions,
                    entry->backend->name, operation == BENCH_WRITE ? "write" : "read");
     if (!perform(run, entry, operation, repetition, &result->seconds[result->n], &is_wrong)) {
         snprintf(entry->failure, sizeof entry->failure, "%s failed in repetition %d",
                  operation == BENCH_WRITE ? "write" : "read", repetition + 1);
-        return false;
+        return;
     }
     result->n++;
     sum_file_bytes(run, entry);
     if (is_wrong)
         result->verified = false;
-    return true;
 }
 
 /* Removes the outputs, so that the disk need not hold the files of all back ends at once. */

@@ -52,7 +52,7 @@ static struct statistics compute_speed_statistics(const struct bench_run *run,
 
 static void print_pattern(const struct bench_pattern *p, FILE *to)
 {
-    char block[LIMEFILE_SIZE_BYTES], transfer[LIMEFILE_SIZE_BYTES];
+    char block[LIMEFILE_SIZE_CHARS], transfer[LIMEFILE_SIZE_CHARS];
     const int *l = p->lattice, *g = p->grid;
     limefile_format_size((double)p->block, 1, block);
     limefile_format_size((double)p->transfer, 1, transfer);
@@ -108,7 +108,7 @@ static const char *cache_text(const struct bench_run *run)
 void bench_print_head(const struct bench_run *run, const struct bench_system *system, FILE *to)
 {
     const struct bench_options *o = run->options;
-    char all[LIMEFILE_SIZE_BYTES], rank[LIMEFILE_SIZE_BYTES];
+    char all[LIMEFILE_SIZE_CHARS], rank[LIMEFILE_SIZE_CHARS];
     int ranks = run->world->ranks;
     print_pattern(&o->task.pattern, to);
     print_options(o, to);

@@ -71,7 +71,7 @@ static void print_facts(const struct facts *f)
 {
     const LemonCells *c = f->in->cells;
     const int64_t *n = c->domain.cells;
-    char path[CHECKPOINT_NAME_BYTES], size[LIMEFILE_SIZE_BYTES];
+    char path[CHECKPOINT_NAME_BYTES], size[LIMEFILE_SIZE_CHARS];
     printf("%s\n", checkpoint_printable(f->in->path, path));
     printf("  particles   %lld of %lld bytes, %s\n", (long long)c->particles,
            (long long)c->particle.bytes,

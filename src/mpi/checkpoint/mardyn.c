@@ -325,7 +325,7 @@ static const char *real_text(double value, char text[REAL_BYTES])
     return text;
 }
 
-/* Replaces the time and the number of molecules in the text. */
+/* Returns the text with another time and number of molecules. The caller frees it. */
 static char *replace_values(const char *text, const struct checkpoint_header *h,
                             const char *time, const char *molecules)
 {

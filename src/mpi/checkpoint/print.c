@@ -112,7 +112,7 @@ void checkpoint_print_transfer(const struct checkpoint_world *world, const char 
                                double seconds, bool quiet)
 {
     struct checkpoint_balance b;
-    char name[CHECKPOINT_NAME_BYTES], size[LIMEFILE_SIZE_BYTES], speed[LIMEFILE_SIZE_BYTES];
+    char name[CHECKPOINT_NAME_BYTES], size[LIMEFILE_SIZE_CHARS], speed[LIMEFILE_SIZE_CHARS];
     b = (struct checkpoint_balance){.ranks = world->ranks, .min = DBL_MAX};
     add_rank(&b, (double)p->count);
     combine_balance(&b);

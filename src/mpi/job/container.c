@@ -126,8 +126,8 @@ static int set_hints(struct job_worker *worker, struct job_container *container)
     int64_t stripe = lemon_hints_file_stripe(container->mpi_file, worker->comm);
     if (lemon_hints_parse(worker->info, values) >= 0)
         return EINVAL;
-    if (worker->options->stripe)
-        stripe = worker->options->stripe;
+    if (worker->options->stripe_bytes)
+        stripe = worker->options->stripe_bytes;
     else if (values[LEMON_HINT_STRIPE])
         stripe = values[LEMON_HINT_STRIPE];
     else if (!stripe)

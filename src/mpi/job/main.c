@@ -30,8 +30,9 @@ enum {
 
 /* ---- before MPI ---- */
 
-/* Each client's window takes a descriptor, and each container three or more. */
-static void raise_limits(void)
+/* Raises the soft limit of descriptors to the hard one, ignoring errors: each client's window
+ * takes a descriptor, and each container three or more. */
+static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
@@ -308,7 +309,7 @@ int main(int argc, char **argv)
         return finish_stdout(code);
     if (options.mode != JOB_SERVE)
         return finish_stdout(job_query(&options));
-    raise_limits();
+    raise_descriptor_limit();
     int err = job_creds_init();
     if (!err)
         err = job_watchdog_start(&end_event);

@@ -99,7 +99,7 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
         {"socket", 0, OPTION_CALL_TEXT, .take = set_serve_mode},
         {"stop", 0, OPTION_CALL_OPTIONAL, .take = set_stop_mode},
         {"status", 0, OPTION_CALL_OPTIONAL, .take = set_status_mode},
-        {"stripe", 0, OPTION_SIZE, &options->stripe, 1, .most = STRIPE_MAX},
+        {"stripe", 0, OPTION_SIZE, &options->stripe_bytes, 1, .most = STRIPE_MAX},
         {"hint", 0, OPTION_CALL_TEXT, .take = parse_hint},
         {"ready", 0, OPTION_UNSIGNED, &options->ready_fd, 0, .most = INT_MAX},
         {"lifeline", 0, OPTION_UNSIGNED, &options->lifeline_fd, 0, .most = INT_MAX},

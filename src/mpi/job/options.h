@@ -12,18 +12,19 @@ enum {
 struct job_options {
     enum job_mode { JOB_NO_MODE, JOB_SERVE, JOB_STOP, JOB_STATUS } mode;
     const char *socket_path;
-    int64_t stripe; /* bytes; 0: as the file system states */
+    int64_t stripe_bytes; /* 0: as the file system states */
     char *hint_keys[JOB_HINTS_MAX], *hint_values[JOB_HINTS_MAX];
     int hint_count;
-    int ready_fd, lifeline_fd; /* descriptors of rank 0, or -1 */
+    int ready_fd;    /* of rank 0, or -1 */
+    int lifeline_fd; /* of rank 0, or -1: the job ends when its other end is closed */
     bool json;
 };
 
 /* Returns -1 to continue, or the exit status; after an error a message has been printed. */
 int job_options_parse(struct job_options *, int argc, char **argv);
 
-/* limefs-io --stop and --status (query.c): query a running job without MPI. Returns the exit
- * status. */
+/* limefs-io --stop and --status (query.c): stops or queries a running job, without MPI. Returns
+ * the exit status. */
 int job_query(const struct job_options *);
 
 #endif

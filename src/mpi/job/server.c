@@ -185,7 +185,8 @@ static struct job_server *create_server(const struct job_server_setup *setup)
         .locations = setup->locations,
         .ranks = setup->ranks,
         .rendezvous = setup->rendezvous,
-        .stripe = setup->options->stripe ? (uint64_t)setup->options->stripe : 1 << 20,
+        .stripe =
+            setup->options->stripe_bytes ? (uint64_t)setup->options->stripe_bytes : 1 << 20,
         .max_files = file_limit(),
         .epoll_fd = epoll,
         .workers = workers,

@@ -263,7 +263,9 @@ void lemon_sum_thread_join(struct lemon_sum_thread *);
 /* Ends the checksum of a call; after an error, as if the call had not been made. Local. */
 void lemon_sum_end(struct lemon_internal *, int code);
 
-/* Starts checksums at `pos` of this record's data, at 0 of later ones. Collective, agreed. */
+/* Switches checksums on, or off if `on` is 0. In this record they start at byte `pos` of the
+ * data, without the lattices before this call; in later records at 0. Collective: all ranks
+ * pass the same `on` and `pos`, and get the same code. */
 int lemon_sum_enable(struct lemon_internal *, int code, int on, int64_t pos);
 
 /* Returns the checksum of all ranks. LEMON_ERR_PARAM without a checksum. Collective, agreed. */

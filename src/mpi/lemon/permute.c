@@ -14,22 +14,22 @@ static void add_axis(struct lemon_permute *permute, int64_t sites, int64_t disk,
     int last = permute->dims - 1;
     if (sites == 1)
         return;
-    if (last >= 0 && permute->disk[last] == sites * disk &&
-        permute->memory[last] == sites * memory) {
-        permute->sites[last] *= sites;
+    if (last >= 0 && permute->disk_stride[last] == sites * disk &&
+        permute->memory_stride[last] == sites * memory) {
+        permute->extent[last] *= sites;
     } else {
-        permute->sites[++last] = sites;
+        permute->extent[++last] = sites;
         permute->dims++;
     }
-    permute->disk[last] = disk;
-    permute->memory[last] = memory;
+    permute->disk_stride[last] = disk;
+    permute->memory_stride[last] = memory;
 }
 
 void lemon_permute_init(struct lemon_permute *permute, int dims, const int64_t *sites,
                         const int *order, int64_t site_bytes)
 {
     int64_t memory[LEMON_BOX_DIMS], bytes = site_bytes, disk;
-    *permute = (struct lemon_permute){.block = site_bytes};
+    *permute = (struct lemon_permute){.block_bytes = site_bytes};
     for (int i = dims - 1; i >= 0; i--) {
         memory[order[i]] = bytes;
         bytes *= sites[order[i]];
@@ -42,8 +42,8 @@ void lemon_permute_init(struct lemon_permute *permute, int dims, const int64_t *
         add_axis(permute, sites[i], disk, memory[i]);
     }
     int last = permute->dims - 1;
-    if (last >= 0 && permute->memory[last] == site_bytes) { /* fastest in both orders */
-        permute->block *= permute->sites[last];
+    if (last >= 0 && permute->memory_stride[last] == site_bytes) { /* fastest in both orders */
+        permute->block_bytes *= permute->extent[last];
         permute->dims--;
     }
 }
@@ -56,13 +56,13 @@ struct copy_side {
     int fastest;
 };
 
-static int fastest_dimension(const struct lemon_permute *permute, const int64_t *stride)
+static struct copy_side make_side(const struct lemon_permute *permute, const int64_t *stride)
 {
-    int found = 0;
+    struct copy_side side = {stride, 0};
     for (int i = 1; i < permute->dims; i++)
-        if (stride[i] < stride[found])
-            found = i;
-    return found;
+        if (stride[i] < stride[side.fastest])
+            side.fastest = i;
+    return side;
 }
 
 /* `block` is a compile-time constant for the common sizes. */
@@ -105,14 +105,14 @@ static void copy_planes(const struct lemon_permute *permute, struct copy_side to
     int column = to_side.fastest, row = from_side.fastest, i;
     int64_t at[LEMON_BOX_DIMS] = {0}, to_at = 0, from_at = 0;
     do {
-        copy_plane(to + to_at, from + from_at, permute->sites[row], permute->sites[column],
-                   to_side.stride[row], from_side.stride[column], permute->block);
+        copy_plane(to + to_at, from + from_at, permute->extent[row], permute->extent[column],
+                   to_side.stride[row], from_side.stride[column], permute->block_bytes);
         for (i = permute->dims - 1; i >= 0; i--) {
             if (i == row || i == column)
                 continue;
             to_at += to_side.stride[i];
             from_at += from_side.stride[i];
-            if (++at[i] < permute->sites[i])
+            if (++at[i] < permute->extent[i])
                 break;
             to_at -= to_side.stride[i] * at[i];
             from_at -= from_side.stride[i] * at[i];
@@ -124,14 +124,14 @@ static void copy_planes(const struct lemon_permute *permute, struct copy_side to
 void lemon_permute_to_memory(const struct lemon_permute *permute, const char *disk,
                              char *memory)
 {
-    struct copy_side to = {permute->memory, fastest_dimension(permute, permute->memory)};
-    struct copy_side from = {permute->disk, fastest_dimension(permute, permute->disk)};
+    struct copy_side to = make_side(permute, permute->memory_stride);
+    struct copy_side from = make_side(permute, permute->disk_stride);
     copy_planes(permute, to, memory, from, disk);
 }
 
 void lemon_permute_to_disk(const struct lemon_permute *permute, const char *memory, char *disk)
 {
-    struct copy_side to = {permute->disk, fastest_dimension(permute, permute->disk)};
-    struct copy_side from = {permute->memory, fastest_dimension(permute, permute->memory)};
+    struct copy_side to = make_side(permute, permute->disk_stride);
+    struct copy_side from = make_side(permute, permute->memory_stride);
     copy_planes(permute, to, disk, from, memory);
 }

@@ -10,13 +10,13 @@
 
 #include <stdbool.h>
 
-/* The copy after adjacent dimensions of both orders are merged: contiguous blocks, and for each
- * dimension, in disk order, its extent and its strides. */
+/* How to copy. Dimensions that are adjacent in both orders are merged into one. A block is
+ * contiguous in both orders. The dimensions are in disk order. */
 struct lemon_permute {
     int dims; /* 0: both orders are equal; otherwise 2 or more */
-    int64_t block;
-    int64_t sites[LEMON_BOX_DIMS];
-    int64_t disk[LEMON_BOX_DIMS], memory[LEMON_BOX_DIMS]; /* strides in bytes */
+    int64_t block_bytes;
+    int64_t extent[LEMON_BOX_DIMS];
+    int64_t disk_stride[LEMON_BOX_DIMS], memory_stride[LEMON_BOX_DIMS]; /* in bytes */
 };
 
 /* sites: the extents in disk order, slowest first. order: a permutation; order[i] is the disk
@@ -24,7 +24,7 @@ struct lemon_permute {
 void lemon_permute_init(struct lemon_permute *, int dims, const int64_t *sites,
                         const int *order, int64_t site_bytes);
 
-/* Copy all sites. dims must not be 0, and the buffers must not overlap. */
+/* Copy all sites. permute->dims must not be 0, and the buffers must not overlap. */
 void lemon_permute_to_memory(const struct lemon_permute *, const char *disk, char *memory);
 void lemon_permute_to_disk(const struct lemon_permute *, const char *memory, char *disk);
 

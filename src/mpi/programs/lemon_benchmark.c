@@ -205,8 +205,8 @@ static void print_root_error(const struct bench *b, const char *action, const ch
         print_error("%s: %s: %s", b->options.file, action, reason);
 }
 
-/* Returns true if all processes can continue; otherwise rank 0 prints why not. Collective. */
-static bool all_ok(const struct bench *b, bool good, const char *action, const char *reason)
+/* Returns true if all ranks pass true as `good`; else rank 0 prints its reason. Collective. */
+static bool ranks_ok(const struct bench *b, bool good, const char *action, const char *reason)
 {
     int all_good = good;
     MPI_Allreduce(MPI_IN_PLACE, &all_good, 1, MPI_INT, MPI_LAND, b->cartesian);
@@ -256,12 +256,12 @@ static bool open_benchmark(const struct bench *b, int mode, MPI_File *fp)
     int length, err = MPI_File_open(b->cartesian, b->options.file, mode, MPI_INFO_NULL, fp);
     if (err != MPI_SUCCESS)
         MPI_Error_string(err, reason, &length);
-    return all_ok(b, err == MPI_SUCCESS, "open", reason);
+    return ranks_ok(b, err == MPI_SUCCESS, "open", reason);
 }
 
 static bool close_benchmark(const struct bench *b, MPI_File *fp)
 {
-    return all_ok(b, MPI_File_close(fp) == MPI_SUCCESS, "close", "MPI_File_close failed");
+    return ranks_ok(b, MPI_File_close(fp) == MPI_SUCCESS, "close", "MPI_File_close failed");
 }
 
 /* ---- writing ---- */
@@ -287,9 +287,9 @@ static bool may_write(const struct bench *b)
 {
     int err = b->rank == 0 ? check_existing(&b->options) : 0;
     MPI_Bcast(&err, 1, MPI_INT, 0, b->cartesian);
-    return all_ok(b, err == 0, "write",
-                  err == LIMEFILE_E_OUTPUT_EXISTS ? "exists already; --force overwrites it"
-                                                  : limefile_strerror(err));
+    return ranks_ok(b, err == 0, "write",
+                    err == LIMEFILE_E_OUTPUT_EXISTS ? "exists already; --force overwrites it"
+                                                    : limefile_strerror(err));
 }
 
 static bool start_record(const struct bench *b, LemonWriter *w, int mb, int me,
@@ -335,10 +335,10 @@ static bool measure_writing(const struct bench *b, uint64_t seed, double *second
     fill_data(b, seed);
     if (!open_benchmark(b, MPI_MODE_WRONLY | MPI_MODE_CREATE, &fp))
         return false;
-    bool good = all_ok(b, MPI_File_set_size(fp, 0) == MPI_SUCCESS, "truncate", "failed");
+    bool good = ranks_ok(b, MPI_File_set_size(fp, 0) == MPI_SUCCESS, "truncate", "failed");
     LemonWriter *w = good ? lemonCreateWriter(&fp, b->cartesian) : NULL;
     if (good)
-        good = all_ok(b, w != NULL, "write", "out of memory");
+        good = ranks_ok(b, w != NULL, "write", "out of memory");
     good = good && write_info(b, w, seed) && write_data_record(b, w, seconds);
     if (w)
         good = lemon_ok(b, lemonDestroyWriter(w), "end writing") && good;
@@ -355,7 +355,7 @@ static bool find_type(const struct bench *b, LemonReader *r, const char *type)
             return true;
     if (code != LEMON_EOF)
         return lemon_ok(b, code, "next record");
-    return all_ok(b, false, type, "no such record");
+    return ranks_ok(b, false, type, "no such record");
 }
 
 /* Compares the checksum of the data with the checksum record. */
@@ -366,7 +366,7 @@ static bool compare_checksum(const struct bench *b, LemonReader *r, LemonChecksu
         !lemon_ok(b, lemonReadChecksum(r, &stored), "read " LEMON_CHECKSUM_TYPE))
         return false;
     if (sum.suma != stored.suma || sum.sumb != stored.sumb)
-        return all_ok(b, false, "checksum", "the data do not match the checksum");
+        return ranks_ok(b, false, "checksum", "the data do not match the checksum");
     print_root(b, "The checksum is %08" PRIx32 " %08" PRIx32 ", as in the file.\n", sum.suma,
                sum.sumb);
     return true;
@@ -377,8 +377,8 @@ static bool read_data_record(const struct bench *b, LemonReader *r, double *seco
     LemonChecksum sum = {0, 0};
     if (!lemon_ok(b, lemonReaderSetChecksum(r, b->options.checksum), "checksum"))
         return false;
-    if (!find_type(b, r, DATA_TYPE) ||
-        !all_ok(b, lemonReaderBytes(r) == b->bytes, DATA_TYPE, "the record's length is wrong"))
+    if (!find_type(b, r, DATA_TYPE) || !ranks_ok(b, lemonReaderBytes(r) == b->bytes, DATA_TYPE,
+                                                 "the record's length is wrong"))
         return false;
     MPI_Barrier(b->cartesian);
     double start = MPI_Wtime();
@@ -398,7 +398,7 @@ static bool measure_reading(const struct bench *b, double *seconds)
         return false;
     LemonReader *r = lemonCreateReader(&fp, b->cartesian);
     bool good =
-        all_ok(b, r != NULL, "read", "out of memory") && read_data_record(b, r, seconds);
+        ranks_ok(b, r != NULL, "read", "out of memory") && read_data_record(b, r, seconds);
     lemonDestroyReader(r);
     return close_benchmark(b, &fp) && good;
 }
@@ -411,9 +411,9 @@ static bool read_info(struct bench *b)
     if (!open_benchmark(b, MPI_MODE_RDONLY, &fp))
         return false;
     LemonReader *r = lemonCreateReader(&fp, b->cartesian);
-    bool good = all_ok(b, r != NULL, "read", "out of memory") && find_type(b, r, INFO_TYPE) &&
+    bool good = ranks_ok(b, r != NULL, "read", "out of memory") && find_type(b, r, INFO_TYPE) &&
                 lemon_ok(b, lemonReaderReadData(text, &n, r), "read " INFO_TYPE) &&
-                all_ok(b, parse_info(b, text), INFO_TYPE, "not a file that -k has written");
+                ranks_ok(b, parse_info(b, text), INFO_TYPE, "not a file that -k has written");
     lemonDestroyReader(r);
     return close_benchmark(b, &fp) && good;
 }
@@ -436,7 +436,7 @@ static bool create_grid(struct bench *b)
         int whole = d == BENCH_DIMS - 1 ? 2 * b->options.L : b->options.L;
         int local = whole / p->grid[d] ? whole / p->grid[d] : 1;
         if (__builtin_mul_overflow(local, p->grid[d], &p->lattice[d]))
-            return all_ok(b, false, "lattice", "too large");
+            return ranks_ok(b, false, "lattice", "too large");
     }
     return true;
 }
@@ -444,14 +444,14 @@ static bool create_grid(struct bench *b)
 static bool allocate_arrays(struct bench *b)
 {
     b->bytes = bench_pattern_bytes(&b->lattice);
-    if (!all_ok(b, b->bytes > 0, "lattice", "too large"))
+    if (!ranks_ok(b, b->bytes > 0, "lattice", "too large"))
         return false;
     size_t n = (size_t)b->options.measurements;
     int64_t local = bench_pattern_rank_bytes(&b->lattice, b->rank);
     b->data = malloc((size_t)local + 1); /* a process may have no part */
     b->writing = calloc(n, sizeof *b->writing);
     b->reading = calloc(n, sizeof *b->reading);
-    return all_ok(b, b->data && b->writing && b->reading, "lattice", "not enough memory");
+    return ranks_ok(b, b->data && b->writing && b->reading, "lattice", "not enough memory");
 }
 
 /* Each run has its own data, so that those of an earlier run cannot pass for them. */
@@ -468,7 +468,7 @@ static void choose_seed(struct bench *b)
 static void print_sizes(const struct bench *b)
 {
     const int *whole = b->lattice.lattice;
-    char size[LIMEFILE_SIZE_BYTES];
+    char size[LIMEFILE_SIZE_CHARS];
     struct lemon_box local;
     bench_pattern_box(&b->lattice, 0, &local); /* rank 0 has the largest part */
     print_root(b, "Benchmark on a block of data %s in size,\n",
@@ -491,9 +491,10 @@ static void print_average(const struct bench *b, const char *what, const double 
                what, compute_mean(seconds, n), compute_standard_deviation(seconds, n));
 }
 
+/* Prints bytes / mean time on rank 0. `seconds` has options.measurements values. */
 static void print_speed(const struct bench *b, const char *what, const double *seconds)
 {
-    char speed[LIMEFILE_SIZE_BYTES];
+    char speed[LIMEFILE_SIZE_CHARS];
     double mean = compute_mean(seconds, b->options.measurements);
     print_root(b, "Average %s speed was %s/s\n", what,
                limefile_format_size((double)b->bytes / mean, 2, speed));
@@ -578,7 +579,7 @@ static bool remove_benchmark(const struct bench *b)
     if (b->options.read || b->options.keep)
         return true;
     bool good = b->rank != 0 || MPI_File_delete(b->options.file, MPI_INFO_NULL) == MPI_SUCCESS;
-    return all_ok(b, good, "delete", "failed");
+    return ranks_ok(b, good, "delete", "failed");
 }
 
 static int run_with_options(const struct arguments *options)

@@ -76,9 +76,10 @@ static int set_arguments(struct lemon_series *s, const char *prefix, int keep)
     return lemon_inside_agree_on(s->comm, code, values, 2);
 }
 
-/* Finds the greatest existing number below `before`; -1: none. Rank 0 only. */
-static struct lemon_dir_error find_greatest(const struct lemon_series *s, int64_t before,
-                                            int64_t *number)
+/* Finds the greatest number below `before` (LEMON_SERIES_NEWEST: of all), or -1. Rank 0 only.
+ */
+static struct lemon_dir_error find_newest_below(const struct lemon_series *s, int64_t before,
+                                                int64_t *number)
 {
     int64_t *numbers, count;
     struct lemon_dir_error result = lemon_series_dir_list(&s->dir, &numbers, &count);
@@ -100,7 +101,7 @@ static int open_series_dir(struct lemon_series *s)
     if (s->rank == 0) {
         result = lemon_series_dir_open(&s->dir, s->path, &locks);
         if (!result.error)
-            result = find_greatest(s, LEMON_SERIES_NEWEST, &s->newest);
+            result = find_newest_below(s, LEMON_SERIES_NEWEST, &s->newest);
         if (result.error == EBUSY)
             code = lemon_inside_log(s->comm, LEMON_ERR_PARAM,
                                     "%s: another run has this series open", s->base);
@@ -200,7 +201,7 @@ int lemonSeriesLatest(LemonSeries *s, int64_t before, int64_t *number, char *pat
     if (code != LEMON_SUCCESS)
         return code;
     if (s->rank == 0)
-        result = find_greatest(s, before < s->before ? before : s->before, &found);
+        result = find_newest_below(s, before < s->before ? before : s->before, &found);
     if (result.error)
         code = lemon_inside_log(s->comm, LEMON_ERR_READ, "%s: %s: %s", s->path, result.action,
                                 strerror(result.error));
@@ -297,8 +298,9 @@ static int open_writer(struct lemon_series *s, const char *path)
     return code;
 }
 
-/* Checks that the number is valid, and the same on all ranks. */
-static int check_new_number(const struct lemon_series *s, int64_t number, LemonWriter **writer)
+/* Checks that no checkpoint is open, and that the number is newer than all others and the same
+ * on all ranks. Returns a LEMON code after a message. Collective. */
+static int check_begin(const struct lemon_series *s, int64_t number, LemonWriter **writer)
 {
     int64_t values[1] = {number};
     int code = LEMON_SUCCESS;
@@ -320,7 +322,7 @@ int lemonSeriesBegin(LemonSeries *s, int64_t number, LemonWriter **writer)
 {
     if (!s)
         return lemon_inside_log(MPI_COMM_NULL, LEMON_ERR_PARAM, "lemonSeriesBegin: no series");
-    int code = check_new_number(s, number, writer);
+    int code = check_begin(s, number, writer);
     if (code != LEMON_SUCCESS)
         return code;
     s->number = number;
@@ -354,7 +356,7 @@ int lemonSeriesTest(LemonSeries *s, int *done)
     int progress = done ? PROGRESS_WRITING : LEMON_ERR_PARAM;
     if (done && lemon_inside_is_transferred(s->writer))
         progress =
-            lemon_writeback_is_synced(&s->writeback) ? PROGRESS_SYNCED : PROGRESS_TRANSFERRED;
+            lemon_writeback_is_done(&s->writeback) ? PROGRESS_SYNCED : PROGRESS_TRANSFERRED;
     progress = lemon_inside_agree(s->comm, progress);
     if (progress < PROGRESS_WRITING)
         return lemon_inside_log(s->comm, LEMON_ERR_PARAM, "lemonSeriesTest: done is NULL");

@@ -29,8 +29,8 @@ void lemon_writeback_start(struct lemon_writeback *, const char *path);
 /* Notifies the thread that all data have been passed to the file system. */
 void lemon_writeback_data_complete(struct lemon_writeback *);
 
-/* Returns whether a sync that began after that is complete, or no thread runs. */
-bool lemon_writeback_is_synced(struct lemon_writeback *);
+/* Returns true if a sync that began after that has ended, or failed, or no thread runs. */
+bool lemon_writeback_is_done(struct lemon_writeback *);
 
 /* Waits for the end of the thread. Returns 0 or an errno. */
 int lemon_writeback_stop(struct lemon_writeback *);

@@ -38,14 +38,14 @@ static bool wait_for_wake_up(struct lemon_writeback *writeback)
 
 /* Syncs changes since the last call. Returns 0 or an errno. */
 static int sync_changes(struct lemon_writeback *writeback, bool data_complete,
-                        struct timespec *last, bool *is_quiet)
+                        struct timespec *last, bool *was_unchanged)
 {
     struct stat st;
     if (fstat(writeback->fd, &st) != 0)
         return errno;
     bool changed = !is_same_time(&st.st_mtim, last);
-    bool is_due = changed || !*is_quiet || data_complete;
-    *is_quiet = !changed;
+    bool is_due = changed || !*was_unchanged || data_complete;
+    *was_unchanged = !changed;
     *last = st.st_mtim;
     return is_due && fdatasync(writeback->fd) != 0 ? errno : 0;
 }
@@ -54,10 +54,10 @@ static void *run_writeback(void *context)
 {
     struct lemon_writeback *writeback = context;
     struct timespec last = {0};
-    bool is_quiet = false; /* nothing has changed since the sync before the last one */
+    bool was_unchanged = false; /* the last call has found no change */
     while (wait_for_wake_up(writeback)) {
         bool data_complete = writeback->data_complete && !writeback->is_synced;
-        int err = sync_changes(writeback, data_complete, &last, &is_quiet);
+        int err = sync_changes(writeback, data_complete, &last, &was_unchanged);
         if (err && !writeback->error)
             writeback->error = err;
         if (data_complete)
@@ -74,7 +74,7 @@ void lemon_writeback_data_complete(struct lemon_writeback *writeback)
     eventfd_write(writeback->wake_fd, 1);
 }
 
-bool lemon_writeback_is_synced(struct lemon_writeback *writeback)
+bool lemon_writeback_is_done(struct lemon_writeback *writeback)
 {
     return !writeback->started || writeback->is_synced;
 }

@@ -19,7 +19,7 @@
 enum limefs_node_kind {
     LIMEFS_DIRECTORY,
     LIMEFS_CONTAINER,
-    LIMEFS_OTHER, /* a file that is not a container, a link, a socket ... */
+    LIMEFS_PLAIN, /* a file that is not a container, a link, a socket ... */
 };
 
 /* How the bytes of a plain file compare with those that the kernel knows. A program that opens
@@ -58,9 +58,9 @@ struct limefs_known_times {
 
 /* A file that is not a container. */
 struct limefs_plain_node {
-    struct limefile_identity cached; /* of the data in the kernel's page cache */
-    bool cached_is_ours;             /* the data were written through this mount */
-    off_t kernel_size;               /* the size that the kernel knows */
+    struct limefile_identity cached_identity; /* of the data in the kernel's page cache */
+    bool cached_is_ours;                      /* this mount made the last change to the data */
+    off_t kernel_size;                        /* the size that the kernel knows */
     struct limefs_known_times known;
     enum limefs_bytes_state bytes; /* compared with what the kernel knows */
     unsigned writers;              /* files open for writing */
@@ -95,7 +95,7 @@ struct limefs_node {
     unsigned references; /* children and snapshots */
     bool in_name_table;  /* it is found by parent and name */
     struct limefs_node *next;
-    bool in_file_table; /* LIMEFS_OTHER: it is found by device and inode number */
+    bool in_file_table; /* LIMEFS_PLAIN: it is found by device and inode number */
     struct limefs_node *next_file;
 
     struct limefile_identity stamp; /* of the file, as last reported to the kernel */

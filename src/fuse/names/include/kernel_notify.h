@@ -9,8 +9,9 @@
 
 #include "inode.h"
 
-/* Notifies the kernel if the node's file, open as fd, is longer now. From the first time on, a
- * program that opens the file gets a new node. */
+/* Notifies the kernel if the node's file, open as fd, is longer now; ignores errors. In a
+ * read-write mount, later opens of the file then get a new node (node_matches() in inode.c).
+ * The caller must not hold fs->lock. */
 void limefs_notify_growth(struct limefs *, struct limefs_node *, int fd, const struct stat *);
 
 /* Makes the kernel drop the bytes that it has of an open file if other programs have changed

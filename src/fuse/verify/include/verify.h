@@ -54,7 +54,7 @@ uint64_t limefs_verify_progress(struct limefs *, struct limefs_snapshot *, uint6
 
 /* ---- cksum (cksum.c) ---- */
 
-/* Computes the sum that cksum(1) prints of any record. *stop and errors are as above. */
+/* Computes what cksum(1) prints of any record. *stop, errors: see limefs_verify_record(). */
 int limefs_verify_cksum(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                         const atomic_bool *stop, uint32_t *out);
 

@@ -101,8 +101,9 @@ uint64_t limefs_record_bytes(struct limefs *, struct limefs_snapshot *,
 
 /* ---- the mount ---- */
 
-/* Keeps the mounted container locked, and later the one that replaces it. */
-int limefs_writer_lock_mounted(struct limefs *, struct limefs_snapshot *);
-void limefs_writer_unlock_mounted(struct limefs *);
+/* Lock the mounted container, and release it at the unmount. If another container replaces it,
+ * the mount holds that one from its first use for writing. */
+int limefs_writer_hold_for_mount(struct limefs *, struct limefs_snapshot *);
+void limefs_writer_release_for_mount(struct limefs *);
 
 #endif

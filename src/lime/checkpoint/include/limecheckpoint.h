@@ -15,14 +15,15 @@ enum {
 
 /* Records that belong together: an index, and in the same message the text before it and the
  * data after it, with no record of these types between them. A text or data record without an
- * index is a checkpoint alone. */
+ * index counts as a checkpoint of its own, which is not complete. */
 struct limecheckpoint {
     struct limefile_record text, index, data; /* ordinal 0: missing */
     struct limecells cells;                   /* if `has_header` */
     bool has_header;                          /* the index's header is valid */
     bool entries_valid;                       /* the index's header and entries are valid */
-    uint64_t fewest, most, empty;             /* particles of a cell; cells without particles */
-    bool is_complete; /* the index is valid, and the data have its length */
+    uint64_t fewest_in_cell, most_in_cell;    /* numbers of particles */
+    uint64_t empty_cells;                     /* number of cells without particles */
+    bool is_complete; /* the index is valid, and the data have the length that it states */
 
     /* LIMEFILE_D_CELLS_*, in the order of the file. They point to `why`; in a copy of this
      * struct they still point to that of the original. */
@@ -43,10 +44,11 @@ void limecheckpoint_walk_begin(struct limecheckpoint_walk *, struct limefile_sou
 /* Returns the checkpoint's last record. */
 const struct limefile_record *limecheckpoint_last(const struct limecheckpoint *);
 
-/* Reads the next checkpoint's text and index. 1; 0: the end; -errno or LIMEFILE_E_SHRUNK. */
+/* Reads the next checkpoint's text and index. Returns 1, 0 at the end, or an error: -errno or
+ * LIMEFILE_E_SHRUNK. */
 int limecheckpoint_next(struct limecheckpoint_walk *, struct limecheckpoint *out);
 
-/* Iterates over all findings: 1, 0, or an error. A reason is valid until the next call. */
+/* Iterates over all findings. Results are as above; a reason is valid until the next call. */
 struct limecheckpoint_findings {
     struct limecheckpoint_walk walk;
     struct limecheckpoint checkpoint;
@@ -64,9 +66,9 @@ struct limecheckpoint_verdict {
     char why[LIMECHECKPOINT_WHY_MAX];   /* "the first is (1, 2, 3): ..."; "" if none is bad */
 };
 
-/* Compares each cell with its checksum, and each position with its cell. LIMEFILE_E_STATE: not
- * `is_complete`. progress (may be NULL) gets the number of bytes read since the last call; if
- * it returns false, the function stops with -EINTR. -errno, LIMEFILE_E_SHRUNK. */
+/* Compares each cell with its checksum, and each position with its cell. progress (may be NULL)
+ * gets the number of bytes read since the last call; if it returns false, the result is -EINTR.
+ * Returns 0, LIMEFILE_E_STATE (not `is_complete`), LIMEFILE_E_SHRUNK or -errno. */
 typedef bool limecheckpoint_progress_fn(void *context, uint64_t bytes_more);
 int limecheckpoint_verify(struct limefile_source *, const struct limecheckpoint *,
                           limecheckpoint_progress_fn *progress, void *context,

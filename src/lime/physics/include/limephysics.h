@@ -65,8 +65,9 @@ struct limefile_physics_slab {
     const unsigned char *above_t; /* `here` in the next time slice; NULL: no plaquettes */
 };
 
-/* Creates an object whose bound is that of the precision. Returns 0 or -ENOMEM. It needs
- * limefile_physics_planes_bytes(), which is SIZE_MAX if the extents are invalid. */
+/* Creates an object that measures planes with links of `precision` (32 or 64) bits, and finds
+ * links that differ from SU(3) by more than this precision's default bound. It takes
+ * ..._bytes() bytes of memory (SIZE_MAX: the extents are invalid). Returns 0 or -ENOMEM. */
 int limefile_physics_planes_new(const uint64_t extent[4], unsigned precision,
                                 struct limefile_physics_planes **out);
 void limefile_physics_planes_free(struct limefile_physics_planes *); /* does nothing for NULL */

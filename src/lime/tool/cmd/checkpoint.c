@@ -155,12 +155,12 @@ static void print_cell_counts(const struct limecheckpoint *p)
 {
     const uint64_t *cells = p->cells.cells;
     char empty[48] = "";
-    if (p->entries_valid && p->empty)
-        snprintf(empty, sizeof empty, ", %" PRIu64 " empty", p->empty);
+    if (p->entries_valid && p->empty_cells)
+        snprintf(empty, sizeof empty, ", %" PRIu64 " empty", p->empty_cells);
     print_value("cells", "%" PRIu64 " x %" PRIu64 " x %" PRIu64, cells[0], cells[1], cells[2]);
     if (p->entries_valid)
-        print_value("in a cell", "%" PRIu64 " to %" PRIu64 " particles%s", p->fewest, p->most,
-                    empty);
+        print_value("in a cell", "%" PRIu64 " to %" PRIu64 " particles%s", p->fewest_in_cell,
+                    p->most_in_cell, empty);
 }
 
 static void print_particle_fields(const struct limecells *c)
@@ -238,9 +238,10 @@ static json_t *known_checkpoint_json(const struct limecheckpoint *p)
         json_real(c->time), "byte_order", c->big_endian ? "big" : "little", "origin",
         vector_json(c->origin), "length", vector_json(c->length), "periodic", c->periodic[0],
         c->periodic[1], c->periodic[2], "cells", jsonout_integers(c->cells, LIMECELLS_DIMS),
-        "fewest", p->entries_valid ? jsonout_integer(p->fewest) : NULL, "most",
-        p->entries_valid ? jsonout_integer(p->most) : NULL, "empty",
-        p->entries_valid ? jsonout_integer(p->empty) : NULL, "fields", particle_fields_json(c));
+        "fewest", p->entries_valid ? jsonout_integer(p->fewest_in_cell) : NULL, "most",
+        p->entries_valid ? jsonout_integer(p->most_in_cell) : NULL, "empty",
+        p->entries_valid ? jsonout_integer(p->empty_cells) : NULL, "fields",
+        particle_fields_json(c));
 }
 
 json_t *checkpoint_json(const struct limecheckpoint *p)

@@ -71,7 +71,7 @@ static int find_field(const struct container *c, const struct limefile_record *r
     return 0;
 }
 
-/* Finds a file by its path in the directory, of at most two names. */
+/* Finds a file by its path in the export: NAME or DIRECTORY/NAME. */
 static bool find_path(const struct limefile_export *export, const char *path, uint64_t *number)
 {
     uint64_t parent = 0;

@@ -498,8 +498,10 @@ static bool is_intact(const struct edit *edit, const struct limefile_record *rec
     return false;
 }
 
-static int add_to_container(const struct checksum_options *o, struct edit *edit,
-                            struct sum_item *item, struct progress *progress)
+/* Computes and stores the checksum of a field. Returns TOOL_GOOD, or TOOL_BAD and prints why.
+ */
+static int add_field_checksum(const struct checksum_options *o, struct edit *edit,
+                              struct sum_item *item, struct progress *progress)
 {
     struct limefile_fields fields;
     struct limefile_field f;
@@ -531,7 +533,7 @@ static int add_to_file(const struct checksum_options *o, struct sum_item *item,
     int status = edit_open(&edit, o->path);
     if (status != TOOL_GOOD)
         return status;
-    status = add_to_container(o, &edit, item, progress);
+    status = add_field_checksum(o, &edit, item, progress);
     edit_close(&edit);
     return status;
 }

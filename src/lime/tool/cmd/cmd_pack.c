@@ -36,7 +36,7 @@ static int create_empty_file(const char *path, bool force)
     return err ? err : limefile_output_commit(&out);
 }
 
-/* A mount makes a container by the new name's suffix; it stays one when it is renamed. */
+/* mkdir makes a container only with a name that ends in .lime; renames it to its real name. */
 static int create_in_directory(int dirfd, const char *name, bool force)
 {
     char temporary[64];
@@ -129,12 +129,12 @@ static int pack_directory(const char *dir, const char *target, bool force)
         return TOOL_BAD;
     }
     if (packlist_read_manifest(&list, fd, dir)) {
-        uint64_t mended = packlist_fix_flags(&list);
-        if (mended)
+        uint64_t fixed_count = packlist_fix_flags(&list);
+        if (fixed_count)
             message(dir,
                     MANIFEST_NAME ": warning: message flags of %" PRIu64
                                   " records contradict each other; corrected",
-                    mended);
+                    fixed_count);
         struct packing packing = {
             .list = &list,
             .dirfd = fd,
@@ -205,7 +205,7 @@ const struct command cmd_pack = {"pack",          "create a container from files
                                  packargs_operand};
 
 enum {
-    SYNCED_ONE_BY_ONE = 256, /* above this number one syncfs() is cheaper */
+    SINGLE_SYNCS_MAX = 256, /* above this number one syncfs() is cheaper */
 };
 
 static const char unpack_help[] =
@@ -299,7 +299,7 @@ static bool is_the_input(const struct container *c, const struct outdir *dir, co
     return is_same;
 }
 
-/* Checks before any file is replaced. */
+/* Returns true, after a message, if a file to be written would replace the container itself. */
 static bool replaces_input(const struct container *c, const struct outdir *dir, bool force)
 {
     struct limefile_record r;
@@ -341,7 +341,7 @@ static int unpack_container(const char *path, const char *target, bool force)
                 err == -ENOTEMPTY ? "; use -f to unpack into it" : "");
         status = TOOL_BAD;
     } else {
-        dir.without_sync = limefile_index_count(c.index) > SYNCED_ONE_BY_ONE;
+        dir.without_sync = limefile_index_count(c.index) > SINGLE_SYNCS_MAX;
         status = unpack_to_directory(&c, &dir, force) ? container_report_fault(&c) : TOOL_BAD;
         outdir_close(&dir);
     }

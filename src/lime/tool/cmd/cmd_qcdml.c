@@ -58,9 +58,10 @@ static int fill_value(const char *path, struct limefile_qcdml_value *value, cons
     return report_error(path, "fill in", err);
 }
 
-/* The template must have every element: only the schema defines where a missing one belongs. */
-static bool has_element(const struct options *o, const struct limefile_qcdml_value *value,
-                        size_t line, const char *name)
+/* Returns true if the template has the element; otherwise prints a message. A missing element
+ * cannot be inserted, as only the schema defines its place. line: of the record, or 0. */
+static bool require_element(const struct options *o, const struct limefile_qcdml_value *value,
+                            size_t line, const char *name)
 {
     if (value->found)
         return true;
@@ -74,14 +75,14 @@ static bool has_element(const struct options *o, const struct limefile_qcdml_val
 static bool template_is_complete(const struct options *o, const struct configs *configs,
                                  const struct limefile_qcdml *d)
 {
-    if (!has_element(o, &d->lfn, 0, "dataLFN") ||
-        !has_element(o, &d->precision, 0, "precision"))
+    if (!require_element(o, &d->lfn, 0, "dataLFN") ||
+        !require_element(o, &d->precision, 0, "precision"))
         return false;
     for (size_t i = 0; i < d->count; i++) {
         const struct limefile_qcdml_record *record = &d->record[i];
-        if (!has_element(o, &record->field, record->line, "field") ||
-            !has_element(o, &record->crc, record->line, "crcCheckSum") ||
-            !has_element(o, &record->plaquette, record->line, "avePlaquette"))
+        if (!require_element(o, &record->field, record->line, "field") ||
+            !require_element(o, &record->crc, record->line, "crcCheckSum") ||
+            !require_element(o, &record->plaquette, record->line, "avePlaquette"))
             return false;
     }
     if (d->count == configs->count)

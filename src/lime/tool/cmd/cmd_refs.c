@@ -261,13 +261,14 @@ static bool print_metadata(const struct refs *refs)
 
 /* ---- chunks ---- */
 
-/* If the document has templates, replaces each brace by the template that gives a brace. */
-static char *escape_braces(const char *url, bool braces)
+/* Copies the URL; in a document with templates, writes { as {{b}} and } as {{e}}, which the
+ * reader expands to braces. The caller frees the result. NULL: out of memory. */
+static char *escape_braces(const char *url, bool in_templates)
 {
     size_t n = strlen(url), filled = 0;
     char *out = malloc(5 * n + 1);
     for (size_t i = 0; out && i <= n; i++) {
-        if (braces && (url[i] == '{' || url[i] == '}'))
+        if (in_templates && (url[i] == '{' || url[i] == '}'))
             filled += (size_t)sprintf(out + filled, url[i] == '{' ? "{{b}}" : "{{e}}");
         else
             out[filled++] = url[i];

@@ -34,10 +34,10 @@ struct batch {
     struct slot *slots; /* a ring */
     size_t slot_count;
     unsigned children_max, children, processors, threads; /* threads of all children */
-    size_t to_print;                                      /* the file to print next */
-    size_t to_start;                                      /* the file to start next */
+    size_t next_to_print;                                 /* the file to print next */
+    size_t next_to_start;                                 /* the file to start next */
     bool has_printed;                                     /* earlier files printed on stdout */
-    bool current_printed; /* file `to_print` printed on stdout */
+    bool current_printed; /* file `next_to_print` printed on stdout */
     int worst;
     struct progress progress;
 };
@@ -60,7 +60,7 @@ static void close_slot(const struct slot *slot)
 /* Closes the descriptors of the other files, as the limit may be low. */
 static _Noreturn void run_child(const struct batch *b, const struct slot *slot)
 {
-    for (size_t i = b->to_print; i < b->to_start; i++)
+    for (size_t i = b->next_to_print; i < b->next_to_start; i++)
         close_slot(find_slot(b, i));
     __fpurge(stdout); /* the buffer belongs to the parent */
     clearerr(stdout);
@@ -68,7 +68,7 @@ static _Noreturn void run_child(const struct batch *b, const struct slot *slot)
     if (dup2(slot->out, STDOUT_FILENO) < 0 || dup2(slot->err, STDERR_FILENO) < 0)
         _exit(STATUS_NO_OUTPUT);
     int status =
-        b->task->work(b->task->context, &b->task->list->items[b->to_start], slot->threads);
+        b->task->work(b->task->context, &b->task->list->items[b->next_to_start], slot->threads);
     if (fflush(stdout) != 0 || ferror(stdout) || ferror(stderr))
         status = STATUS_NO_OUTPUT;
     _exit(status);
@@ -79,7 +79,7 @@ static _Noreturn void run_child(const struct batch *b, const struct slot *slot)
 /* Returns the next file's share of the processors that no other file uses. */
 static unsigned count_threads(const struct batch *b)
 {
-    size_t left = b->task->list->count - b->to_start;
+    size_t left = b->task->list->count - b->next_to_start;
     unsigned idle = b->children_max - b->children;
     unsigned sharing = left < idle ? (unsigned)left : idle;
     unsigned spare = b->threads < b->processors ? b->processors - b->threads : 0;
@@ -106,17 +106,18 @@ static bool start_file(struct batch *b)
         close_slot(&slot);
         return false;
     }
-    *find_slot(b, b->to_start++) = slot;
+    *find_slot(b, b->next_to_start++) = slot;
     b->children++;
     b->threads += slot.threads;
     return true;
 }
 
+/* Starts the next files, each in a child, while a process and a slot of the ring are free. */
 static void start_files(struct batch *b)
 {
     bool started = true;
-    while (started && b->to_start < b->task->list->count && b->children < b->children_max &&
-           b->to_start - b->to_print < b->slot_count)
+    while (started && b->next_to_start < b->task->list->count &&
+           b->children < b->children_max && b->next_to_start - b->next_to_print < b->slot_count)
         started = start_file(b);
 }
 
@@ -125,7 +126,7 @@ static void wait_child(struct batch *b)
 {
     int wait_status;
     pid_t pid = waitpid(-1, &wait_status, 0);
-    for (size_t i = b->to_print; pid > 0 && i < b->to_start; i++) {
+    for (size_t i = b->next_to_print; pid > 0 && i < b->next_to_start; i++) {
         struct slot *slot = find_slot(b, i);
         if (slot->pid != pid)
             continue;
@@ -167,7 +168,7 @@ static void print_child_output(struct batch *b, const struct slot *slot, bool ha
 static void report_crash(struct batch *b, int wait_status)
 {
     const struct parallel *task = b->task;
-    const struct pathlist_item *item = &task->list->items[b->to_print];
+    const struct pathlist_item *item = &task->list->items[b->next_to_print];
     char why[64] = "not enough memory for its output";
     if (WIFSIGNALED(wait_status))
         snprintf(why, sizeof why, "killed by signal %d", WTERMSIG(wait_status));
@@ -183,13 +184,13 @@ static void finish_file(struct batch *b, int status)
     b->worst = worse_status(b->worst, status);
     b->has_printed = b->has_printed || b->current_printed;
     b->current_printed = false;
-    b->to_print++;
+    b->next_to_print++;
 }
 
-/* Prints file `to_print`, whose child has ended. */
+/* Prints file `next_to_print`, whose child has ended. */
 static void print_finished_file(struct batch *b)
 {
-    struct slot *slot = find_slot(b, b->to_print);
+    struct slot *slot = find_slot(b, b->next_to_print);
     bool has_crashed = !WIFEXITED(slot->status) || WEXITSTATUS(slot->status) > TOOL_UNVERIFIED;
     progress_hide();
     print_child_output(b, slot, has_crashed);
@@ -199,11 +200,11 @@ static void print_finished_file(struct batch *b)
     finish_file(b, has_crashed ? TOOL_UNUSABLE : WEXITSTATUS(slot->status));
 }
 
-/* Examines file `to_print` in this process. */
+/* Examines file `next_to_print` in this process. */
 static void process_in_parent(struct batch *b)
 {
     const struct parallel *task = b->task;
-    const struct pathlist_item *item = &task->list->items[b->to_start];
+    const struct pathlist_item *item = &task->list->items[b->next_to_start];
     char *text = NULL;
     size_t n = 0;
     int status = TOOL_BAD;
@@ -219,7 +220,7 @@ static void process_in_parent(struct batch *b)
     else if (n)
         print_child_text(b, text, n);
     free(text);
-    b->to_start++;
+    b->next_to_start++;
     finish_file(b, status);
 }
 
@@ -238,9 +239,9 @@ static unsigned count_children(const struct parallel *task, unsigned processors)
 static void run_batch(struct batch *b)
 {
     signal(SIGCHLD, SIG_DFL); /* waitpid() reports no child while it is ignored */
-    while (b->to_print < b->task->list->count) {
+    while (b->next_to_print < b->task->list->count) {
         start_files(b);
-        if (b->to_print < b->to_start && !find_slot(b, b->to_print)->pid)
+        if (b->next_to_print < b->next_to_start && !find_slot(b, b->next_to_print)->pid)
             print_finished_file(b);
         else if (b->children)
             wait_child(b);

@@ -330,9 +330,9 @@ const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX])
 enum { VALUE_TEXT_MAX = 2 * LIMEFILE_LFN_MAX };
 
 /* Formats a text and replaces control characters. */
-__attribute__((format(printf, 2, 0))) static void format_defused(char text[VALUE_TEXT_MAX],
-                                                                 const char *format,
-                                                                 va_list args)
+__attribute__((format(printf, 2, 0))) static void format_sanitized(char text[VALUE_TEXT_MAX],
+                                                                   const char *format,
+                                                                   va_list args)
 {
     vsnprintf(text, VALUE_TEXT_MAX, format, args);
     limefile_text_sanitize(text, "");
@@ -352,7 +352,7 @@ void print_heading(const char *format, ...)
     char text[VALUE_TEXT_MAX];
     va_list args;
     va_start(args, format);
-    format_defused(text, format, args);
+    format_sanitized(text, format, args);
     va_end(args);
     bool bold = headings_are_bold();
     printf("%s%s%s\n", bold ? "\033[1m" : "", text, bold ? "\033[m" : "");
@@ -363,7 +363,7 @@ void print_value(const char *name, const char *format, ...)
     char text[VALUE_TEXT_MAX];
     va_list args;
     va_start(args, format);
-    format_defused(text, format, args);
+    format_sanitized(text, format, args);
     va_end(args);
     printf("  %-*s  %s\n", NAME_WIDTH, name, text);
 }

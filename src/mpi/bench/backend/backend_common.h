@@ -49,16 +49,17 @@ int bench_mpifile_check(struct bench_io *, int error, MPI_Status *, MPI_Datatype
 MPI_Info bench_info_create(const struct bench_task *);
 void bench_info_free(MPI_Info *);
 
-/* Stores these hints in io->hints, on rank 0 and only once, and frees them. */
+/* Frees info, which must not be MPI_INFO_NULL. Before, rank 0 copies the hints to io->hints if
+ * that is still NULL. */
 void bench_info_store(struct bench_io *, MPI_Info);
 
 /* ---- datasets ---- */
 
 typedef int bench_move_slab(struct bench_io *, const struct bench_slab *);
 
-/* Moves all slabs of this rank. With collective calls all ranks make the same number of calls,
- * some with empty slabs. All ranks call the optional `grow` before slab number `round` is
- * written. */
+/* Moves all slabs of this rank. In collective tasks all ranks make the same number of calls,
+ * some with empty slabs, also after an error; in others a rank stops. Calls `grow`, which may
+ * be NULL, before slab number `round` is written. */
 int bench_move_slabs(struct bench_io *, const struct bench_dataset *, bench_move_slab *move,
                      int (*grow)(struct bench_io *, int64_t round));
 

@@ -2,8 +2,8 @@
  * backend_limefs.c - a record of a container in a limefs mount: each rank moves its own pieces
  * through the mount with POSIX calls
  *
- * Rank 0 makes the container and mounts it in a directory next to it before the time counts, as
- * a mount normally stays up.
+ * Rank 0 makes the container and mounts it in a directory next to it. It does so before the
+ * clock starts, because in practice a container is mounted already.
  */
 #define _GNU_SOURCE
 #include "backend_common.h"
@@ -34,10 +34,10 @@ enum {
     STATUS_BYTES = 65536,
 };
 
-struct limefs {
-    pid_t daemon;                     /* 0: none; set on rank 0, like `directory` */
-    char directory[BENCH_PATH_BYTES]; /* "": none */
-    char record[BENCH_PATH_BYTES];
+struct limefs_mount {
+    pid_t daemon;                       /* 0: none; set on rank 0, like mount_point */
+    char mount_point[BENCH_PATH_BYTES]; /* "": none */
+    char record_path[BENCH_PATH_BYTES];
 };
 
 static void pause_briefly(void)
@@ -47,7 +47,8 @@ static void pause_briefly(void)
 
 /* ---- the program ---- */
 
-static bool is_program(char *path, size_t cap, const char *directory, size_t n)
+/* Writes the path of limefs in the directory; returns whether the file can be executed. */
+static bool find_in_directory(char *path, size_t cap, const char *directory, size_t n)
 {
     if (n == 0 || n + sizeof "/limefs" > cap)
         return false;
@@ -62,12 +63,12 @@ static bool find_limefs(char *path, size_t cap)
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     self[n > 0 ? n : 0] = '\0';
     char *slash = strrchr(self, '/');
-    if (slash && is_program(path, cap, self, (size_t)(slash - self)))
+    if (slash && find_in_directory(path, cap, self, (size_t)(slash - self)))
         return true;
     const char *directory = getenv("PATH");
     while (directory && *directory) {
         size_t length = strcspn(directory, ":");
-        if (is_program(path, cap, directory, length))
+        if (find_in_directory(path, cap, directory, length))
             return true;
         directory += length + (directory[length] == ':');
     }
@@ -180,11 +181,14 @@ static bool job_serves(const char *directory)
     return is_serving;
 }
 
-/* Fails with the daemon's last message, without its name, or else with its exit status. */
+/* Fails with the last line that limefs has logged or, if there is none, its exit status. */
 static int report_exit(struct bench_io *io, int log, int status)
 {
     char text[512];
-    ssize_t n = pread(log, text, sizeof text - 1, 0);
+    struct stat st = {0};
+    const off_t most = sizeof text - 1;
+    off_t at = fstat(log, &st) == 0 && st.st_size > most ? st.st_size - most : 0;
+    ssize_t n = pread(log, text, (size_t)most, at);
     text[n > 0 ? n : 0] = '\0';
     while (n > 0 && text[n - 1] == '\n')
         text[--n] = '\0';
@@ -196,7 +200,7 @@ static int report_exit(struct bench_io *io, int log, int status)
                          WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
-static int wait_until_usable(struct bench_io *io, struct limefs *l, bool job, int log)
+static int wait_until_usable(struct bench_io *io, struct limefs_mount *l, bool job, int log)
 {
     bool mounted = false;
     for (int ms = 0; ms < WAIT_SECONDS * 1000; ms += PAUSE_MS) {
@@ -205,8 +209,8 @@ static int wait_until_usable(struct bench_io *io, struct limefs *l, bool job, in
             l->daemon = 0;
             return report_exit(io, log, status);
         }
-        mounted = mounted || is_mounted(l->directory);
-        if (mounted && (!job || job_serves(l->directory)))
+        mounted = mounted || is_mounted(l->mount_point);
+        if (mounted && (!job || job_serves(l->mount_point)))
             return 0;
         pause_briefly();
     }
@@ -215,23 +219,23 @@ static int wait_until_usable(struct bench_io *io, struct limefs *l, bool job, in
         mounted ? "the job of the mount is not serving" : "nothing was mounted", WAIT_SECONDS);
 }
 
-/* Makes an empty directory next to the file; the guard removes it. */
-static int make_mount_point(struct bench_io *io, struct limefs *l)
+/* Makes an empty directory next to the file; the child process of cleanup.h removes it. */
+static int make_mount_point(struct bench_io *io, struct limefs_mount *l)
 {
     errno = ENAMETOOLONG;
-    if (snprintf(l->directory, sizeof l->directory, "%s.mnt-XXXXXX", io->path) >=
-            (int)sizeof l->directory ||
-        !mkdtemp(l->directory)) {
-        l->directory[0] = '\0';
+    if (snprintf(l->mount_point, sizeof l->mount_point, "%s.mnt-XXXXXX", io->path) >=
+            (int)sizeof l->mount_point ||
+        !mkdtemp(l->mount_point)) {
+        l->mount_point[0] = '\0';
         return bench_io_fail_errno(io, "make mount point");
     }
-    bench_cleanup_add_mount(l->directory);
+    bench_cleanup_add_mount(l->mount_point);
     return 0;
 }
 
 /* Mounts io->path, for writing if io->is_writing, and waits until the mount is usable; with
  * job_ranks > 0, until its job serves. */
-static int mount_container(struct bench_io *io, struct limefs *l, int64_t job_ranks)
+static int mount_container(struct bench_io *io, struct limefs_mount *l, int64_t job_ranks)
 {
     char program[PATH_MAX], options[64];
     if (!find_limefs(program, sizeof program))
@@ -241,7 +245,7 @@ static int mount_container(struct bench_io *io, struct limefs *l, int64_t job_ra
     int n = snprintf(options, sizeof options, "%s", io->is_writing ? "rw" : "ro");
     if (job_ranks)
         snprintf(options + n, sizeof options - (size_t)n, ",ranks=%d", (int)job_ranks);
-    char *argv[] = {"limefs", "-f", "-o", options, io->path, l->directory, NULL};
+    char *argv[] = {"limefs", "-f", "-o", options, io->path, l->mount_point, NULL};
     int log = memfd_create("limefs", MFD_CLOEXEC), code = -1;
     errno = spawn_limefs(&l->daemon, program, argv, log);
     if (errno != 0)
@@ -266,10 +270,10 @@ static bool wait_for_exit(pid_t daemon)
 }
 
 /* Unmounts the container and waits until the daemon has ended. */
-static void unmount_container(struct limefs *l)
+static void unmount_container(struct limefs_mount *l)
 {
-    for (int ms = 0; l->directory[0] && is_mounted(l->directory); ms += PAUSE_MS) {
-        if (bench_cleanup_unmount(l->directory, ms > BUSY_SECONDS * 1000) || errno != EBUSY)
+    for (int ms = 0; l->mount_point[0] && is_mounted(l->mount_point); ms += PAUSE_MS) {
+        if (bench_cleanup_unmount(l->mount_point, ms > BUSY_SECONDS * 1000) || errno != EBUSY)
             break;
         pause_briefly();
     }
@@ -277,8 +281,8 @@ static void unmount_container(struct limefs *l)
         kill(l->daemon, SIGKILL);
         waitpid(l->daemon, NULL, 0);
     }
-    if (l->directory[0])
-        bench_cleanup_remove(l->directory);
+    if (l->mount_point[0])
+        bench_cleanup_remove(l->mount_point);
 }
 
 /* ---- the back ends ---- */
@@ -312,7 +316,7 @@ static int make_container(struct bench_io *io)
 
 static int prepare_mount(struct bench_io *io, int64_t job_ranks)
 {
-    struct limefs *l = io->state;
+    struct limefs_mount *l = io->state;
     int good = 1;
     if (io->rank == 0)
         good = (!io->is_writing || make_container(io) == 0) &&
@@ -321,10 +325,10 @@ static int prepare_mount(struct bench_io *io, int64_t job_ranks)
     if (!good)
         return -1;
     if (io->rank == 0)
-        snprintf(l->record, sizeof l->record, "%.*s/%s",
-                 (int)(sizeof l->record - sizeof "/" BENCH_RECORD_TYPE), l->directory,
+        snprintf(l->record_path, sizeof l->record_path, "%.*s/%s",
+                 (int)(sizeof l->record_path - sizeof "/" BENCH_RECORD_TYPE), l->mount_point,
                  BENCH_RECORD_TYPE);
-    MPI_Bcast(l->record, sizeof l->record, MPI_CHAR, 0, io->comm);
+    MPI_Bcast(l->record_path, sizeof l->record_path, MPI_CHAR, 0, io->comm);
     return 0;
 }
 
@@ -349,8 +353,8 @@ static void limefs_release(struct bench_io *io)
 
 static int limefs_open(struct bench_io *io)
 {
-    const struct limefs *l = io->state;
-    io->fd = open(l->record, (io->is_writing ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+    const struct limefs_mount *l = io->state;
+    io->fd = open(l->record_path, (io->is_writing ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
     return io->fd < 0 ? bench_io_fail_errno(io, "open") : 0;
 }
 
@@ -359,7 +363,7 @@ const struct bench_backend bench_limefs = {
     .about = "a record of a mounted LIME container, pwrite and pread",
     .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_NOSYNC,
     .patterns = BENCH_ALL_PATTERNS,
-    .state_bytes = sizeof(struct limefs),
+    .state_bytes = sizeof(struct limefs_mount),
     .unavailable = limefs_unavailable,
     .unsupported = limefs_unsupported,
     .prepare = limefs_prepare,
@@ -375,7 +379,7 @@ const struct bench_backend bench_limefs_job = {
     .about = "the same, through an MPI job of the mount",
     .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_NOSYNC,
     .patterns = BENCH_ALL_PATTERNS,
-    .state_bytes = sizeof(struct limefs),
+    .state_bytes = sizeof(struct limefs_mount),
     .unavailable = limefs_unavailable,
     .unsupported = limefs_unsupported,
     .prepare = limefs_job_prepare,

@@ -193,13 +193,14 @@ int limejob_send(struct limejob_channel *, const struct limejob_packet *, int ti
 
 /* ---- clients (channel.c) ---- */
 
-/* Connects to a job of this user and sends HELLO with the window (fd -1: none). Returns 0 after
- * the reply, or -errno (-EPERM: another user's job) and fills text (LIMEJOB_TEXT_MAX bytes). */
 struct limejob_hello_reply {
     uint32_t ranks, hosts;
     uint64_t stripe;
 };
 
+/* Connects to the job of this user at the socket `path` and sends HELLO with the window, whose
+ * descriptor the caller keeps (-1: none). Returns 0 after the reply; otherwise closes the
+ * channel, fills text (LIMEJOB_TEXT_MAX bytes) and returns -errno (-EPERM: another user's). */
 int limejob_connect(struct limejob_channel *, const char *path, int window_fd,
                     uint64_t window_bytes, int timeout_ms, struct limejob_hello_reply *,
                     char *text);
