@@ -6,8 +6,7 @@
 
 /* Opens and indexes the file behind a descriptor, with the daemon's own rights, as all readers
  * will share it. limefs_snapshot_close_file() closes *out. expected: the file's required
- * identity, or NULL; *st: its attributes. Returns 0, -errno (-ESTALE: another file) or
- * LIMEFILE_E_... */
+ * identity, or NULL; *st: its attributes. 0, -errno (-ESTALE: another file), LIMEFILE_E_... */
 int limefs_snapshot_open_file(int file, const struct limefile_identity *expected,
                               struct limefs_container_file *out, struct stat *st);
 void limefs_snapshot_close_file(const struct limefs_container_file *);

@@ -1,5 +1,4 @@
-/* header_bytes.h - read and write the fields of a record header, which are big-endian on every
- * host */
+/* header_bytes.h - read and write the fields of a record header, which are big-endian */
 #ifndef LIMEFILE_HEADER_BYTES_H
 #define LIMEFILE_HEADER_BYTES_H
 

@@ -100,8 +100,8 @@ int limefile_grid_parse(const void *xml, size_t n, struct limefile_lattice *out)
 /* <scidacChecksum>. Leading zeros can be missing; "0x" is accepted. */
 int limefile_checksum_parse(const void *xml, size_t n, struct limefile_checksum *out);
 
-/* Formats the data of a scidac-checksum record like QIO, but without the NUL. Returns the
- * length. */
+/* Formats the data of a scidac-checksum record like QIO, without the NUL. Returns the length.
+ */
 #define LIMEFILE_CHECKSUM_XML_MAX 192
 size_t limefile_checksum_xml(const struct limefile_checksum *,
                              char out[LIMEFILE_CHECKSUM_XML_MAX]);
@@ -185,8 +185,7 @@ bool limefile_siteshape_is_links(const struct limefile_siteshape *);
 /* Returns the precision that a datatype like "QDP_F3_ColorMatrix" states: 32 or 64; 0: none. */
 unsigned limefile_datatype_precision(const char *datatype);
 
-/* Returns false for a datatype with a prefix (like "QDP_") that docs/format.md does not
- * list. */
+/* Returns false for a datatype with a prefix (like "QDP_") that docs/format.md lacks. */
 bool limefile_datatype_is_known(const char *datatype);
 
 /* ---- comparing data with their checksum (field_verify.c) ---- */

@@ -18,8 +18,7 @@ extern const struct checkpoint_command checkpoint_generate, checkpoint_import,
     checkpoint_restart, checkpoint_export, checkpoint_compare, checkpoint_info, checkpoint_run;
 
 /* Parses options before, between and after exactly `files` names, which it stores in file[].
- * Returns false for CHECKPOINT_USAGE, after a message of rank 0. The result is the same on all
- * ranks. */
+ * Returns false for CHECKPOINT_USAGE, after a message of rank 0. All ranks get the same. */
 bool checkpoint_parse_options(const struct checkpoint_world *,
                               const struct checkpoint_command *, int argc, char **argv,
                               const struct option_rule *, int files, const char **file);

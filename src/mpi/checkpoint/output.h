@@ -61,8 +61,8 @@ bool checkpoint_output_write(const struct checkpoint_world *, struct checkpoint_
                              const char *header, const LemonDomain *, const LemonParticle *,
                              const struct checkpoint_particles *, int flags, bool quiet);
 
-/* Writes a text record with the writer. message_ends: its ME flag. Returns LEMON_SUCCESS, or an
- * error. */
+/* Writes a text record with the writer. message_ends: its ME flag. LEMON_SUCCESS, or an error.
+ */
 int checkpoint_write_text(LemonWriter *, const char *type, const char *text, int message_ends);
 
 #endif

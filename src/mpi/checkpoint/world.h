@@ -26,8 +26,8 @@ struct checkpoint_world {
 /* Sets the ranks, and collects the library's messages for checkpoint_check_code(). */
 void checkpoint_world_init(struct checkpoint_world *);
 
-/* Prints "lime-checkpoint: text" to stderr as one line without control characters. Any rank may
- * call it. */
+/* Prints "lime-checkpoint: text" to stderr as one line without control characters, on any rank.
+ */
 __attribute__((format(printf, 1, 2))) void checkpoint_log(const char *format, ...);
 
 /* Prints the reason and aborts the job. */

@@ -1,5 +1,4 @@
-/* sparse_exchange.c - exchange words between ranks when at first only the senders know the
- * receivers */
+/* sparse_exchange.c - exchange words between ranks when only the senders know the receivers */
 #include "sparse_exchange.h"
 
 enum {

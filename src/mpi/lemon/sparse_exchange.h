@@ -23,8 +23,8 @@ struct lemon_sparse {
     MPI_Request *requests;
 };
 
-/* Adds a receiver of items; call it in the order of the items. Returns -1 if out of memory,
- * else 0. Local. */
+/* Adds a receiver of items; call it in the order of the items. 0, or -1 without memory. Local.
+ */
 int lemon_sparse_add(struct lemon_sparse *, int rank, int64_t items);
 
 /* Completes the pattern after all ranks have called lemon_sparse_add(); ok: false if this

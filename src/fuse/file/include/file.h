@@ -67,8 +67,7 @@ int limefs_file_get_fd(struct limefs *, struct limefs_node *);
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */
 
-/* Like the system calls of these names, but return -errno. limefs_file_write() returns the
- * bytes written. */
+/* Like the system calls of these names, but return -errno. limefs_file_write(): the bytes. */
 ssize_t limefs_file_write(struct limefs *, struct limefs_file *, const char *buf, size_t n,
                           uint64_t offset);
 

@@ -190,8 +190,7 @@ bool limefs_node_is_file(struct limefs *, const struct limefs_node *, const stru
 bool limefs_node_is_current(struct limefs *, const struct limefs_node *, const struct stat *);
 
 /* Note that mkdir made the child, an empty file that is a container while it is empty, though
- * nothing in it says so; and that it was removed. limefs_node_note_mkdir() returns 0 or
- * -ENOMEM. */
+ * nothing in it says so; and that it was removed. limefs_node_note_mkdir(): 0 or -ENOMEM. */
 int limefs_node_note_mkdir(struct limefs *, struct limefs_node *parent, const char *name,
                            const struct stat *);
 void limefs_node_note_rmdir(struct limefs *, struct limefs_node *parent, const char *name);

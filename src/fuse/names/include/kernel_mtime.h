@@ -25,8 +25,7 @@ void limefs_kernel_mtime_note_set(struct limefs *, struct limefs_node *,
                                   const struct timespec *mtime);
 
 /* The same for a write by a program that has the file open; the caller holds fs->lock. Call
- * limefs_kernel_mtime_update() when the kernel has sent all data, and before the file is
- * closed. */
+ * limefs_kernel_mtime_update() when the kernel has sent all data, and before a close. */
 void limefs_kernel_mtime_note_write(struct limefs_node *);
 void limefs_kernel_mtime_update(struct limefs *, struct limefs_node *, int fd);
 

@@ -190,8 +190,7 @@ static void show_verify_progress(pthread_t thread, const char *path, uint64_t by
     progress_end(&progress);
 }
 
-/* Prints the verdict, and the reason unless it is "". Returns the exit status of the
- * verdict. */
+/* Prints the verdict, and the reason unless it is "". Returns the exit status. */
 static int print_verdict(const struct options *o, const char *path,
                          enum limefile_verdict verdict, const char *reason)
 {

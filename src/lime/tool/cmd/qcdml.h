@@ -1,5 +1,4 @@
-/* qcdml.h - the configurations (ildg-binary-data records) of a container and their QCDml
- * document */
+/* qcdml.h - configurations (ildg-binary-data records) and their QCDml document */
 #ifndef QCDML_H
 #define QCDML_H
 

@@ -17,12 +17,10 @@ bool bench_cleanup_start(void);
 void bench_cleanup_add_file(const char *path);
 void bench_cleanup_add_mount(const char *path);
 
-/* From now on SIGINT, SIGTERM and SIGHUP wait for the guard, then exit with 128 + the
- * signal. */
+/* From now on SIGINT, SIGTERM and SIGHUP wait for the guard, then exit with 128 + signal. */
 void bench_cleanup_catch_signals(void);
 
-/* Lets the guard remove everything and waits for it; returns at once on a rank without a
- * guard. */
+/* Lets the guard remove everything and waits for it; no effect on a rank without one. */
 void bench_cleanup_finish(void);
 
 /* Unmounts a directory; lazily: as soon as no process uses it. False: sets errno, e.g. EBUSY.
