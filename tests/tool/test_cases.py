@@ -1,4 +1,4 @@
-"""Inputs on which a released version failed (tests/data/cases), and what is right for them."""
+"""Inputs on which a released version failed (tests/data/cases), with the correct results."""
 
 import json
 import os
@@ -19,12 +19,12 @@ class Gauge(limetest.TestCase):
     def physics(self, path, status=0):
         done = run(["lime", "check", "--physics", "--json", path])
         self.assertEqual(done.returncode, status, done.stdout + done.stderr)
-        told = json.loads(done.stdout)["physics"]
-        self.assertEqual(len(told), 1)
-        return told[0]
+        configurations = json.loads(done.stdout)["physics"]
+        self.assertEqual(len(configurations), 1)
+        return configurations[0]
 
     def assert_usqcd(self, path):
-        """In single precision, so that the sums of another program agree to about 1e-9."""
+        """The sums of another program agree to about 1e-9, as the links have single precision."""
         result = self.physics(path)
         self.assertEqual(result["state"], "good")
         for name, value in (("plaquette", self.PLAQUETTE), ("space", self.SPACE),
@@ -32,9 +32,10 @@ class Gauge(limetest.TestCase):
             self.assertAlmostEqual(result[name], value, 8, (path, name))
 
     def assert_header(self, data):
-        """Of a NERSC file."""
+        """Checks the header of a NERSC file."""
         for key, value in ("PLAQUETTE", self.PLAQUETTE), ("LINK_TRACE", self.TRACE):
-            self.assertAlmostEqual(float(re.search(rb"%s = (\S+)" % key.encode(), data)[1]), value, 8)
+            stated = re.search(rb"%s = (\S+)" % key.encode(), data)[1]
+            self.assertAlmostEqual(float(stated), value, 8)
 
     def shape(self, path):
         (field,) = json.loads(self.run_ok(["lime", "info", "--json", path]))["fields"]
@@ -80,7 +81,6 @@ class Gauge(limetest.TestCase):
         self.run_ok(["lime", "check", "--data", path])  # its checksum is right
 
     def test_fat(self):
-        """Links that are 1.7 times unitary."""
         result = self.physics(case("fat.lime"), status=1)
         self.assertEqual((result["state"], result["bad_links"]), ("bad", 1024))
 
@@ -90,7 +90,7 @@ class Gauge(limetest.TestCase):
         self.assertIn(b"configurations: none\n", self.run_ok(["lime", "check", "--physics", path]))
 
     def test_not_examined(self):
-        """Data that nothing describes can be a configuration."""
+        """lime check reports data without a description as unverified."""
         for name, ordinal in ("only-data.ildg", 1), ("xlf-and-data.ildg", 2):
             done = run(["lime", "check", "--physics", case(name)])
             self.assertNotEqual(done.returncode, 0)
@@ -101,8 +101,8 @@ class Gauge(limetest.TestCase):
 
 class Formats(limetest.TestCase):
     def lime(self, *args, status=0):
-        """The output and the messages."""
-        return super().lime(*args, status=status), self.err
+        super().lime(*args, status=status)
+        return self.out, self.err
 
     def test_data_without_a_format(self):
         for name, ordinal in ("only-data.ildg", 1), ("xlf-and-data.ildg", 2):
@@ -119,7 +119,7 @@ class Formats(limetest.TestCase):
         self.lime("check", "--strict", case("spins-empty.lime"), status=1)
 
     def test_links_that_a_format_cannot_hold(self):
-        """A file appears only if lime itself can read it back."""
+        """lime convert creates a file only if lime can read it back."""
         directory = self.tempdir()
         out = os.path.join(directory, "out")
         _, err = self.lime("convert", "--to", "openqcd", case("fat.lime"), out, status=1)

@@ -10,7 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest
 from limetest import container, header, program, record, run
 
-BIG = bytes(range(256)) * 4096 * 3 + b"end"  # over the pipe, over every buffer, odd in length
+BIG = bytes(range(256)) * 4096 * 3 + b"end"  # larger than a pipe and than any buffer, of odd length
 FILE = container([[("xlf-info", b"plaquette"), ("2", b"typed two"), ("1.1", b"typed one.one")],
                   [("ildg-binary-data", BIG), ("twice", b"a"), ("twice", b"b"),
                    ("a/b %", b"odd")]])
@@ -58,7 +58,7 @@ class Selectors(limetest.TestCase):
             self.assertIn("no such record", self.refused(word))
 
     def test_a_second_file(self):
-        """Is taken for a record by the commands that take one file."""
+        """A command that takes one file treats a second argument as a record."""
         one, two = self.write("a", container([("t", b"x")])), self.write("b", b"")
         for args in (["cat", one, two], ["checksum", one, two], ["checksum", "--add", one, two],
                      ["rm", one, two], ["replace", one, two, two], ["lfn", "--set", "n", one, two]):
@@ -143,7 +143,7 @@ class Outputs(limetest.TestCase):
                 self.assertEqual(pipe.read(), BIG)
         self.assertEqual(child.returncode, 0)
 
-    def test_closed_pipe_is_a_quiet_death(self):
+    def test_closed_pipe_ends_without_a_message(self):
         read, write = os.pipe()
         os.close(read)
         done = run(["lime", "cat", self.path, "4"], stdout=write)
@@ -154,8 +154,8 @@ class Outputs(limetest.TestCase):
         done = run(["bash", "-c", 'exec "$0" cat "$1" 1 >&-', program("lime"), self.path])
         self.assertEqual(done.returncode, 1)
 
-    def test_no_stderr_no_harm(self):
-        """A message must not go into a file that took the place of stderr."""
+    def test_no_stderr(self):
+        """lime writes no message to a file that was opened as descriptor 2."""
         target = os.path.join(limetest.tempdir(), "target")
         done = run(["bash", "-c", 'exec "$0" pack -o "$2" -t t "$1" -t t /none 2>&- >&- <&-',
                     program("lime"), self.path, target])
@@ -176,10 +176,10 @@ class Progress(limetest.TestCase):
         self.assertEqual(child.returncode, 0)
         return limetest.read_terminal(master)
 
-    def test_work_that_lasts(self):
+    def test_long_work(self):
         shown = self.bar(1.2)
         self.assertRegex(shown, rb"^\rcat .*%.*/s .* left ")
-        self.assertRegex(shown, rb"\r +\r$")  # wiped away at the end
+        self.assertRegex(shown, rb"\r +\r$")  # lime clears the bar at the end
 
     def test_short_work(self):
         self.assertEqual(self.bar(0), b"")
@@ -198,7 +198,7 @@ class Faults(limetest.TestCase):
             self.assertEqual(self.run_ok(["lime", "cat", path, "1"]), b"data")
             self.assertEqual(run(["lime", "cat", path, "2"]).returncode, 1)
 
-    def test_no_container(self):
+    def test_not_a_container(self):
         self.assertEqual(run(["lime", "cat", self.write("f", b"text"), "1"]).returncode, 2)
         self.assertEqual(run(["lime", "cat", "/", "1"]).returncode, 2)
 
@@ -212,10 +212,10 @@ class Faults(limetest.TestCase):
                 pipe.read(1)
                 os.truncate(path, 1000)
                 got = 1 + len(pipe.read())
-            words = child.stderr.read()
+            errors = child.stderr.read()
         self.assertEqual(child.returncode, 1)
         self.assertLess(got, 64 << 20)
-        self.assertIn(f"{path}: read: the file has become shorter".encode(), words)
+        self.assertIn(f"{path}: read: the file has become shorter".encode(), errors)
 
 
 if __name__ == "__main__":

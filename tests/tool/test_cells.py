@@ -1,4 +1,4 @@
-"""lime info and lime check of checkpoints of particles, which tests/lib/cellslib.py has written."""
+"""lime info and lime check of particle checkpoints that tests/lib/cellslib.py has written."""
 import json
 import math
 import os
@@ -16,14 +16,14 @@ NAN = float("nan")
 
 class CellsCase(limetest.TestCase):
     def check(self, data, *options, status=0):
-        """lime check --json of these bytes."""
+        """Returns the JSON of lime check for a file with these bytes."""
         path = self.write("c.lime", data)
         done = run(["lime", "check", "--json", *options, path])
         self.assertEqual((done.returncode, done.stderr), (status, b""), done.stdout)
         return json.loads(done.stdout)
 
-    def words(self, data, *options, status=1):
-        """What it says on standard error, without the name of the file, and the summary."""
+    def messages(self, data, *options, status=1):
+        """Returns the messages on standard error without the file's name, and the summary."""
         path = self.write("c.lime", data)
         out = self.lime("check", *options, path, status=status)
         return self.err.replace(f"lime: {path}: ", ""), out.replace(f"{path}: ", "")
@@ -62,9 +62,9 @@ checkpoint of particles (record 3)
     def test_json(self):
         c = Checkpoint(10, (4, 3, 2), length=(10, 3, 0.1), periodic=(True, False, True), step=-3,
                        time=2.5, big=True, order="shuffled")
-        told = json.loads(self.info(c.container(), "--json"))
-        self.assertEqual(told["deviations"], [])
-        self.assertEqual(told["checkpoints"], [{
+        report = json.loads(self.info(c.container(), "--json"))
+        self.assertEqual(report["deviations"], [])
+        self.assertEqual(report["checkpoints"], [{
             "ordinal": 3, "index_record": 2, "text_record": 1, "message": 1, "bytes": 640,
             "whole": True, "particles": 10, "particle_bytes": 64, "step": -3, "time": 2.5,
             "byte_order": "big", "origin": [0, 0, 0], "length": [10, 3, 0.1],
@@ -74,11 +74,12 @@ checkpoint of particles (record 3)
                        for f in cellslib.USUAL]}])
 
     def test_others(self):
-        """Without particles; a time that is none; several; beside a lattice."""
+        """Checkpoints without particles, with a NaN time, several, and one next to a lattice."""
         none = Checkpoint(0, (2, 1, 1), time=NAN)
         self.assertIn("0 to 0 particles, 2 empty", self.info(none.container()))
         self.assertIn("time nan", self.info(none.container()))
-        self.assertIsNone(json.loads(self.info(none.container(), "--json"))["checkpoints"][0]["time"])
+        found = json.loads(self.info(none.container(), "--json"))["checkpoints"]
+        self.assertIsNone(found[0]["time"])
         several = container([("xlf-info", b"beta = 5.3\n"), none.records(),
                              Checkpoint(3).records()])
         text = self.info(several)
@@ -90,20 +91,20 @@ checkpoint of particles (record 3)
     def test_damaged(self):
         c = Checkpoint(20, (2, 2, 2))
         text, index, data = c.records()
-        for records, words in (
+        for records, messages in (
                 ([text, (index[0], index[1][:200]), data], ["index             damaged"]),
                 ([text, index], ["size              no data", "no particles follow"]),
                 ([data], ["index             none", "no index of cells"]),
                 ([text, index, (data[0], data[1][:-1])],
                  ["size              1.2K (1279 bytes), but should be 1.2K (1280 bytes)",
                   "the data length does not match the particles (1279 bytes, not 1280)"])):
-            told = self.info(container(records), status=1)
-            for word in [*words, "problems"]:
-                self.assertIn(word, told)
-            told = json.loads(self.info(container(records), "--json", status=1))
-            self.assertEqual(told["verdict"], "bad")
-            self.assertTrue(told["deviations"])
-            self.assertFalse(told["checkpoints"][0]["whole"])
+            report = self.info(container(records), status=1)
+            for word in [*messages, "problems"]:
+                self.assertIn(word, report)
+            report = json.loads(self.info(container(records), "--json", status=1))
+            self.assertEqual(report["verdict"], "bad")
+            self.assertTrue(report["deviations"])
+            self.assertFalse(report["checkpoints"][0]["whole"])
 
 
 class Index(CellsCase):
@@ -112,16 +113,15 @@ class Index(CellsCase):
                   Checkpoint(300, (3, 3, 3), big=True, periodic=(0, 0, 0)),
                   Checkpoint(50, (1, 1, 9), origin=(1e6, -1e6, 0), length=(1e-3, 1e6, 3)),
                   Checkpoint(9, fields=(("position", "float32", 3, 1),), particle_bytes=13)):
-            told = self.check(c.container(), "--data")
-            self.assertEqual((told["verdict"], told["findings"]), ("good", []))
-            self.assertEqual(told["checkpoints"], [{"ordinal": 3, "state": "good", "bad": 0,
+            report = self.check(c.container(), "--data")
+            self.assertEqual((report["verdict"], report["findings"]), ("good", []))
+            self.assertEqual(report["checkpoints"], [{"ordinal": 3, "state": "good", "bad": 0,
                                                     "cells": len(c.members)}])
-            told = self.check(c.container())
-            self.assertEqual(told["verdict"], "good")
-            self.assertNotIn("checkpoints", told)
+            report = self.check(c.container())
+            self.assertEqual(report["verdict"], "good")
+            self.assertNotIn("checkpoints", report)
 
     def test_header(self):
-        """Each kind of damage has its reason."""
         big = 1 << 63
         for header, reason in (
                 ({"magic": b"LEMNCELK"}, "it does not begin with the magic number"),
@@ -149,8 +149,8 @@ class Index(CellsCase):
                 c.header = header
                 data = container([(cellslib.TEXT, text), (cellslib.INDEX, c.index()),
                                   (cellslib.DATA, c.data())])
-                said, summary = self.words(data, "--data")
-                line = next(line for line in said.splitlines() if "index of cells is" in line)
+                errors, summary = self.messages(data, "--data")
+                line = next(line for line in errors.splitlines() if "index of cells is" in line)
                 at = 144 + len(text) + -len(text) % 8 + 144
                 self.assertEqual(line, f"offset {at}: record 2: the index of cells is damaged: "
                                        f"{reason}")
@@ -160,8 +160,8 @@ class Index(CellsCase):
                                (135, "it is shorter than its header"),
                                (236, "it is shorter than its header"),
                                (-1, "the record's length does not match its cells")):
-            said, _ = self.words(container([text, (index[0], index[1][:length]), data]))
-            self.assertIn(f"the index of cells is damaged: {reason}\n", said)
+            errors, _ = self.messages(container([text, (index[0], index[1][:length]), data]))
+            self.assertIn(f"the index of cells is damaged: {reason}\n", errors)
 
     def test_entries(self):
         for entry, reason in (
@@ -170,7 +170,7 @@ class Index(CellsCase):
                 ((0, 2, 0), "the cells overlap or leave out particles")):
             c = Checkpoint(20, (2, 2, 2), seed=4)
             c.entry[3] = entry
-            self.assertIn(reason, self.words(c.container())[0])
+            self.assertIn(reason, self.messages(c.container())[0])
             self.assertEqual(self.findings(c.container()), [("cells-index", 2)])
 
     def test_records(self):
@@ -189,7 +189,7 @@ class Index(CellsCase):
                 ([text, (index[0], b""), data], [("cells-index", 2)]),
                 ([(text[0], b""), index, data], [("cells-text", 1)]),
                 ([(text[0], b" " * (1 << 20)), index, data], [("cells-text", 1)]),
-                # one after another in a message, of which each lacks something
+                # several in one message, each without one of its records
                 ([[text, text, data, index], [text], [index, data, data]],
                  [("cells-text", 1), ("cells-text", 2), ("cells-index-missing", 3),
                   ("cells-text", 4), ("cells-data-missing", 4), ("cells-text", 5),
@@ -201,12 +201,12 @@ class Index(CellsCase):
                          ["verdict"], "good")
         self.assertEqual(self.check(container([[text, index, data, text, index, data]]))
                          ["verdict"], "good")
-        said, _ = self.words(container([[text], [index, data]]))
-        self.assertIn("no index follows it\n", said)
-        self.assertIn("the text is missing\n", said)
+        errors, _ = self.messages(container([[text], [index, data]]))
+        self.assertIn("no index follows it\n", errors)
+        self.assertIn("the text is missing\n", errors)
 
     def test_text(self):
-        """White space does not count; all else does."""
+        """lime check ignores white space in the text and nothing else."""
         for time in 0.0, NAN, 0.1 + 0.2:
             text, index, data = Checkpoint(20, (2, 3, 2), time=time).records()
             for old, new, good in (
@@ -225,11 +225,12 @@ class Index(CellsCase):
                                       for f in findings], [] if good else [True])
 
     def test_in_the_order_of_the_file(self):
-        """Between findings of the structure and of lattices."""
+        """lime check sorts findings of checkpoints, structure and lattices by offset."""
         text, index, data = Checkpoint(3).records()
         found = self.findings(record("first", b"", 1, 1, reserved=1)
                               + container([[text, (index[0], b"short"), data]])
-                              + container([[("ildg-format", scidac.ildg_format((4, 4, 4, 4))), ("ildg-binary-data", b"x")]])
+                              + container([[("ildg-format", scidac.ildg_format((4, 4, 4, 4))),
+                                            ("ildg-binary-data", b"x")]])
                               + record("third", b"", 1, 1, reserved=1)
                               + container([[text, index]])
                               + record("last", b"", 1, 1, reserved=1))
@@ -239,15 +240,16 @@ class Index(CellsCase):
 
     def test_length_in_words(self):
         text, index, data = Checkpoint(3).records()
-        said, summary = self.words(container([text, index, (data[0], data[1][:100])]), "--data")
-        self.assertIn("the data length does not match the particles (100 bytes, not 192)", said)
+        cut = container([text, index, (data[0], data[1][:100])])
+        errors, summary = self.messages(cut, "--data")
+        self.assertIn("the data length does not match the particles (100 bytes, not 192)", errors)
         self.assertIn("record 3: bad: its length is not that of the particles", summary)
         self.assertIn("checksums: 1 wrong", summary)
 
 
 class Particles(CellsCase):
-    def harmed(self, c, *cells):
-        """The container with a byte of the data of these cells changed."""
+    def damaged(self, c, *cells):
+        """Returns the container with one changed byte in the data of each of these cells."""
         text, index, data = c.records()
         data, first = bytearray(data[1]), 0
         for i in c.sequence():
@@ -260,17 +262,17 @@ class Particles(CellsCase):
         for order in (None, "shuffled"):
             c = Checkpoint(2000, (4, 5, 6), order=order, seed=3)
             data = self.harmed(c, 17, 100, 118)
-            said, summary = self.words(data, "--data")
+            errors, summary = self.messages(data, "--data")
             at = len(data) - len(c.data())
-            self.assertEqual(said, f"offset {at}: record 3: cells do not hold the particles that "
+            self.assertEqual(errors, f"offset {at}: record 3: cells do not hold the particles that "
                              "their index describes (3 of 120 cells): the first is (0, 2, 5): "
                              "wrong checksum\n")
             self.assertIn("1 deviation: 3 records in 1 message", summary)
             self.assertIn("checksums: 1 wrong", summary)
-            told = self.check(data, "--data", status=1)
-            self.assertEqual(told["checkpoints"], [{"ordinal": 3, "state": "bad", "cells": 120,
+            report = self.check(data, "--data", status=1)
+            self.assertEqual(report["checkpoints"], [{"ordinal": 3, "state": "bad", "cells": 120,
                                                     "bad": 3, "first_bad": [0, 2, 5]}])
-            self.assertEqual([f["code"] for f in told["findings"]], ["cells"])
+            self.assertEqual([f["code"] for f in report["findings"]], ["cells"])
             self.assertEqual(self.check(data)["verdict"], "good")
 
     def test_quiet(self):
@@ -281,7 +283,7 @@ class Particles(CellsCase):
             self.assertEqual((done.returncode, done.stdout, done.stderr), (status, b"", b""))
 
     def test_positions(self):
-        """Whose checksum is right, as who has written them has made it."""
+        """lime check finds misplaced particles although the checksums are right."""
         for position, reason in (((0.9, 0.1, 0.1), "is in another cell"),
                                  ((0.1, 0.5, 0.1), "is in another cell"),
                                  ((0.1, 0.1, NAN), "is outside of the domain"),
@@ -290,12 +292,12 @@ class Particles(CellsCase):
                                  ((-1e-300, 0.1, 0.1), "is outside of the domain")):
             c = Checkpoint(50, (2, 2, 2))
             c.add(50, position, cell=0)
-            said, _ = self.words(c.container(), "--data")
+            errors, _ = self.messages(c.container(), "--data")
             self.assertIn(f"(1 of 8 cells): the first is (0, 0, 0): particle "
-                          f"{len(c.members[0]) - 1} {reason}\n", said)
+                          f"{len(c.members[0]) - 1} {reason}\n", errors)
 
     def test_faces(self):
-        """Of the domain and of cells, both ways of the dimension."""
+        """A position on a face belongs to the upper cell, also on faces of the domain."""
         for periodic in (False, True):
             c = Checkpoint(0, (2, 2, 2), periodic=(periodic,) * 3)
             upper = 0 if periodic else 7
@@ -314,8 +316,8 @@ class Particles(CellsCase):
                                                   (cellslib.DATA, data)]), "--data"),
                          [("cells", 3)])
 
-    def test_two_hands(self):
-        """Both find the same cell for whatever position, near edges too."""
+    def test_same_cells_as_cellslib(self):
+        """lime and cellslib put each position in the same cell, also next to faces."""
         for seed in range(8):
             chance = Checkpoint(seed=seed).chance
             cells = [chance.choice((1, 2, 3, 7, 10, 49, 100)) for _ in range(3)]
@@ -336,17 +338,17 @@ class Particles(CellsCase):
     def test_two_checkpoints(self):
         c, other = Checkpoint(100, (2, 2, 2), seed=1), Checkpoint(100, (2, 2, 2), seed=2)
         data = c.container() + self.harmed(other, 5) + container([c.records()[2:]])
-        told = self.check(data, "--data", status=1)
-        self.assertEqual([(r["ordinal"], r["state"]) for r in told["checkpoints"]],
+        report = self.check(data, "--data", status=1)
+        self.assertEqual([(r["ordinal"], r["state"]) for r in report["checkpoints"]],
                          [(3, "good"), (6, "bad"), (7, "unverified")])
-        _, summary = self.words(data, "--data")
+        _, summary = self.messages(data, "--data")
         self.assertIn("record 7: unverified: no index of cells", summary)
         self.assertIn("checksums: 1 right, 1 wrong, 1 unverified", summary)
 
 
 class Memory(CellsCase):
     def limited(self, path, *options, status=0, megabytes=100):
-        """With so much memory for all that it asks for."""
+        """Runs lime check with a limit on its address space."""
         if limetest.SANITIZED:
             self.skipTest("sanitizers reserve address space")
         done = run(["prlimit", f"--data={megabytes << 20}", limetest.program("lime"), "check",
@@ -354,25 +356,25 @@ class Memory(CellsCase):
         self.assertEqual(done.returncode, status, done.stderr)
 
     def test_does_not_grow_with_the_cells(self):
-        """An index of 2^25 empty cells: 800 MB of zeros, which take no room on the disk."""
+        """An index of 2^25 empty cells: a hole of 800 MB, which uses no disk space."""
         c, zeros = Checkpoint(0), 24 << 25
         c.cells = (1 << 9, 1 << 8, 1 << 8)
         c.header = {"entries_crc": crc_of_zeros(zeros)}
-        index = c.index()[:-24]  # of its one cell
+        index = c.index()[:-24]  # without its only cell
         path = self.write("sparse.lime", record(cellslib.TEXT, c.text(), 1, 0)
                           + limetest.header(cellslib.INDEX, len(index) + zeros, 0, 0) + index)
         with open(path, "r+b") as file:
             file.seek(zeros, os.SEEK_END)
             file.write(record(cellslib.DATA, b"", 0, 1))
         self.limited(path, "--data")
-        with open(path, "r+b") as file:  # an entry of no particles, with a checksum
+        with open(path, "r+b") as file:  # an entry without particles, with its checksum
             file.seek(-144 - 8, os.SEEK_END)
             file.write(b"x")
         self.limited(path, "--data", status=1)
 
 
 def crc_of_zeros(n):
-    """As zlib's crc32 of n zero bytes, without them: shifts in the field of polynomials."""
+    """Returns zlib's crc32 of n zero bytes, by arithmetic in the field of polynomials."""
     def multiply(a, b):
         product = 0
         for bit in range(31, -1, -1):

@@ -15,7 +15,7 @@ import users
 GOOD = container([[("first", b"12345"), ("second", b"x" * 16)], [("third", b"")]])
 ONE = record("one", b"1", 1, 1)  # 152 bytes
 
-# name: (bytes, code, offset, record), and of some what is there and what should be
+# name: (bytes, code, offset, record), for some followed by the actual and the expected value
 BROKEN = {
     "mb missing": (ONE + record("t", b"", 0, 1), "mb-missing", 158, 2),
     "mb missing at once": (record("t", b"", 0, 1), "mb-missing", 6, 1),
@@ -50,7 +50,7 @@ WARNINGS = {"reserved-flags", "type-tail", "padding-nonzero", "padding-cut"}
 
 
 def as_json(number):
-    """An integer of JSON; jansson has none above 2^63 - 1, but real numbers."""
+    """Returns an integer as jansson writes it: above 2^63 - 1 as a real number."""
     return number if number < 2**63 else float(number)
 
 
@@ -155,7 +155,7 @@ SMALL = scidac.field((2, 2, 2, 4), 576, seed=1)
 
 
 class Meaning(limetest.TestCase):
-    """What ILDG and SciDAC records say; the findings themselves: tests/unit."""
+    """Findings about ILDG and SciDAC records; tests/unit tests each finding."""
 
     def check(self, data, *args, status=0):
         return self.lime("check", *args, self.write("f.lime", data), status=status), self.err
@@ -190,7 +190,7 @@ class Meaning(limetest.TestCase):
         want = [("padding-nonzero", 1), ("reserved-byte", 2), ("metadata", 2),
                 ("reserved-byte", 3), ("data-cut", 5)]
         self.assertEqual(self.codes(data), want)
-        # The data are verified all the same, once their length makes sense.
+        # lime check verifies the data anyway if their length makes sense.
         self.assertEqual(self.codes(data, "--data"), want)
 
     def test_strict(self):
@@ -280,13 +280,14 @@ class Data(limetest.TestCase):
             self.assertIn(why, result["checksums"][0]["reason"])
 
     def test_bad_without_a_sum(self):
-        """Of a length that no sites have."""
+        """Data whose length fits no number of sites are bad without a checksum comparison."""
         form, data, sums = scidac.records((4, 4, 4, 8), self.good[self.at:self.at + 512 * 576])
         no_lattice = [scidac.private_record(576), ("scidac-binary-data", data[1][:-8]), sums]
+        length = "its length is not a whole number of sites"
         for message, why in (
-                ([form, (data[0], data[1][:-1]), sums], "its length is not a whole number of sites"),
-                ([form, (data[0], data[1] + b"x"), sums], "its length is not a whole number of sites"),
-                (no_lattice, "its length is not a whole number of sites"),
+                ([form, (data[0], data[1][:-1]), sums], length),
+                ([form, (data[0], data[1] + b"x"), sums], length),
+                (no_lattice, length),
                 ([form, (data[0], b""), sums], "there are no data")):
             status, out, err = self.check(container([message]))
             self.assertEqual(status, 1)
@@ -300,8 +301,7 @@ class Data(limetest.TestCase):
             self.assertEqual(result["checksums"], [{"ordinal": 2, "state": "bad", "reason": why}])
 
     def test_other_sites_than_described(self):
-        """The length contradicts lattice or precision: the sum tells whether it is what was
-        written."""
+        """If the length contradicts lattice or precision, the checksum decides about the data."""
         _, data, sums = scidac.records((4, 4, 4, 8), self.good[self.at:self.at + 512 * 576])
         other = [scidac.private_file((4, 4, 4, 8)), scidac.private_record(16),
                  ("scidac-binary-data", data[1]), sums]
@@ -317,8 +317,8 @@ class Data(limetest.TestCase):
                   (data[0], data[1][576:]), sums], "bad")):
             whole = container([message])
             at = whole.index(b"-binary-data" + bytes(100)) + 10000
-            harmed = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:]
-            for content, want in (whole, state), (harmed, "bad"):
+            damaged = whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1:]
+            for content, want in (whole, state), (damaged, "bad"):
                 status, out, _ = self.check(content, "--json")
                 result = json.loads(out)
                 self.assertEqual((status, [c["state"] for c in result["checksums"]]), (1, [want]))
@@ -326,15 +326,15 @@ class Data(limetest.TestCase):
                                  ["field-length"] + ["checksum"] * (want == "bad"))
 
     def test_grid(self):
-        """It says of each field the whole lattice, and one number where it has no name for the
-        tensor; a checkerboard's sites are ranked as if x were half as long, in the lattice."""
-        for dims, stored, said, site in (
+        """Grid states the whole lattice for each field, and one number if it can't name the tensor;
+        a checkerboard's sites are ranked in the lattice as if x were half as long."""
+        for dims, stored, stated_bytes, site in (
                 ((4, 4, 4, 8), (4, 4, 4, 8), 192, 192), ((4, 4, 4, 8), (2, 4, 4, 8), 192, 192),
                 ((6, 4, 4, 4, 8), (6, 2, 4, 4, 8), 24, 24), ((2, 2, 2, 2, 4),) * 2 + (8, 120)):
             data = scidac.field(stored, site)
             ranks = scidac.box_ranks(dims, [0] * len(dims), [extent - 1 for extent in stored])
             sums = scidac.checksum_xml(scidac.checksum(data, site, ranks))
-            message = [scidac.grid_format(dims), scidac.private_record(said, "GRID_F_X"),
+            message = [scidac.grid_format(dims), scidac.private_record(stated_bytes, "GRID_F_X"),
                        ("ildg-binary-data", data), ("FieldNormMetaData", b"<a/>"),
                        ("scidac-checksum", sums)]
             for first in [], [[scidac.private_file(dims)]]:
@@ -394,7 +394,7 @@ class Many(limetest.TestCase):
 
     @limetest.needs_fuse
     def test_recursive_in_a_mount(self):
-        """Containers are directories there, and are not searched for more."""
+        """Containers appear as directories in a mount; lime check -r does not descend into them."""
         with limetest.Mount(self.top) as mount:
             names = [os.path.join(mount.path, n) for n in ("a/1.lime", "a/b/2.lime", "c/bare",
                                                            "c/wrong.lime", "plain.lime")]
@@ -409,8 +409,7 @@ class Many(limetest.TestCase):
             self.assertIn("2 files: 2 good", out[-1])
 
     def test_what_is_skipped(self):
-        """It is counted; with --list-skipped it is named, with the reason; with --all a file is
-        bad."""
+        """A skipped file is counted; --list-skipped adds name and reason; --all makes it bad."""
         os.symlink(self.put("c/wrong.lime"), self.put("a/link"))
         os.mkfifo(self.put("a/fifo"))
         working = sorted([".1.lime.limefs-stage", ".1.lime.limefs-new",
@@ -430,7 +429,8 @@ class Many(limetest.TestCase):
         self.assertEqual(self.lime("-r", "-q", "--list-skipped", self.top, status=0), ([], ""))
         out, err = self.lime("-r", "--all", self.top, status=1)
         self.assertIn("14 files: 5 good, 2 bad, 0 unverified, 0 unreadable, 7 skipped", out[-1])
-        self.assertEqual(err, "".join(f"lime: {self.put(name)}: {why}\n" for name, why in want[-2:]))
+        self.assertEqual(err, "".join(f"lime: {self.put(name)}: {why}\n"
+                                      for name, why in want[-2:]))
         out, _ = self.lime("-r", "--json", "--list-skipped", self.top, status=0)
         lines = [json.loads(line) for line in out]
         self.assertEqual([(line["file"], line["reason"]) for line in lines[:-1]
@@ -457,12 +457,12 @@ class Many(limetest.TestCase):
         os.mkfifo(self.put("a/fifo"))
         out, _ = self.lime("-r", self.top, status=0)
         self.assertIn("11 files: 5 good, 0 bad, 0 unverified, 0 unreadable, 6 skipped", out[-1])
-        # What is named is followed.
+        # lime follows a link that is named on the command line.
         out, _ = self.lime("-r", "--data", self.put("a/circle"), self.put("a/link"), status=1)
         self.assertIn("12 files: 3 good, 2 bad, 1 unverified, 0 unreadable, 6 skipped", out[-1])
 
     def test_a_link_in_the_place_of_a_directory(self):
-        """It is not followed either, whenever it gets there."""
+        """lime check -r never follows a link that replaces a directory during the search."""
         outside = self.tempdir()
         limetest.put(os.path.join(outside, "secret"), self.good)
         os.symlink(outside, self.put("a/link"))

@@ -1,4 +1,4 @@
-"""lime checksum: sums against an oracle, --add on all shapes of containers."""
+"""lime checksum: sums against an oracle; --add in containers of all shapes."""
 import itertools
 import json
 import os
@@ -20,7 +20,7 @@ SUMS = "%08x %08x" % scidac.checksum(SMALL, 576)
 
 
 def parse(data):
-    """[(type, data, mb, me)] of a container."""
+    """Returns [(type, data, mb, me)] for a container."""
     return [(r.name, r.data, r.mb, r.me) for r in limetest.records(data, strict=False)]
 
 
@@ -35,7 +35,7 @@ class SumCase(limetest.TestCase):
 
 
 class Cksum(SumCase):
-    """What coreutils' cksum prints of the same bytes."""
+    """lime cksum prints what coreutils' cksum prints for the same bytes."""
 
     def test_known(self):
         path = self.write("f", container([[("ildg-binary-data", b"123456789"), ("x", b"")]]))
@@ -48,7 +48,7 @@ class Cksum(SumCase):
             {"ordinal": 2, "type": "x", "bytes": 0, "cksum": 4294967295}]})
 
     def test_program(self):
-        """Of any size, by any number of threads, where nothing says what the data are."""
+        """Data without a description: any size, any number of threads."""
         sizes = [1, 8, 4095, 262144, 1048577, 3500003]
         datas = [random.Random(n).randbytes(n) for n in sizes]
         path = self.write("f", container([[("ildg-binary-data", d) for d in datas]]))
@@ -82,7 +82,7 @@ class Print(SumCase):
                 continue
             lines = self.lime(path)
             self.assertEqual([line.split()[2] for line in lines], ["good"] * len(stored))
-            for line in lines:  # as written into the record behind, whoever wrote it
+            for line in lines:  # equal to the checksum record that follows, of any writer
                 ordinal = int(line.split()[3])
                 later = min(r["ordinal"] for r in stored if r["ordinal"] > ordinal)
                 xml = self.run_ok(["lime", "cat", path, str(later)]).decode()
@@ -100,8 +100,8 @@ class Print(SumCase):
                          [f"{SUMS} unverified 2 ildg-binary-data  (no checksum)"])
         wrong = ("scidac-checksum", scidac.checksum_xml((1, 0xabc)))
         path = self.write("f.lime", container([[FORMAT, DATA, wrong]]))
-        self.assertEqual(self.lime(path, status=1),
-                         [f"{SUMS} bad        2 ildg-binary-data  (record 3 says 00000001 00000abc)"])
+        self.assertEqual(self.lime(path, status=1), [f"{SUMS} bad        2 ildg-binary-data  "
+                                                     "(record 3 says 00000001 00000abc)"])
         path = self.write("f.lime", container([[FORMAT, DATA, ("scidac-checksum", b"?")]]))
         self.assertEqual(self.lime(path, status=1),
                          [f"{SUMS} bad        2 ildg-binary-data  (record 3 cannot be understood)"])
@@ -125,7 +125,7 @@ class Print(SumCase):
             self.assertEqual((got["file"], got["records"]), (path, []))
             self.assertIn("error", got)
 
-    def test_sites_as_told(self):
+    def test_site_options(self):
         data = random.Random(4).randbytes(30 * 7 * 4)
         path = self.write("f.lime", container([[("a", b"x"), ("text", data), ("e", b"")]]))
         for size in (1, 4, 7, 8, 28, 30 * 7, len(data)):
@@ -160,7 +160,7 @@ class Print(SumCase):
         self.assertEqual(self.lime("--site-bytes", "576", path, status=1)[0][:17], want)
 
     def test_other_sites_than_described(self):
-        """Which of the descriptions is wrong, the checksum in the file tells."""
+        """If two descriptions contradict each other, the checksum in the file decides."""
         for dims, precision in (((2, 2, 2, 2), 64), ((2, 2, 4, 4), 64), (DIMS, 32)):
             form = ("ildg-format", scidac.ildg_format(dims, precision))
             path = self.write("f.lime", container([[form, DATA, SUM]]))
@@ -174,7 +174,7 @@ class Print(SumCase):
             self.lime("--add", "--replace", path, status=1)
 
     def test_part(self):
-        """Of a lattice that QIO has written to several files: the sum is of all of them."""
+        """QIO stores in each volume the checksum of all volumes together."""
         type, xml = scidac.private_file((4, 4, 4, 8))
         message = [(type, xml.replace(b"<volfmt>0", b"<volfmt>2")), scidac.private_record(576),
                    ("scidac-binary-data", SMALL), SUM]
@@ -222,14 +222,14 @@ class Print(SumCase):
 
 class Add(SumCase):
     def add(self, records, *args, status=0):
-        """What becomes of a container of these records."""
+        """Runs lime checksum --add on a container of these records; returns the records."""
         self.path = self.write("f.lime", container(records))
         self.inode = os.stat(self.path).st_ino
         self.lime("--add", self.path, *args, status=status)
         return parse(limetest.read(self.path))
 
     def compact(self, sums):
-        """As it is written."""
+        """Returns the text of a checksum record as lime writes it."""
         return ('<?xml version="1.0" encoding="UTF-8"?><scidacChecksum><version>1.0</version>'
                 f"<suma>{sums[0]:x}</suma><sumb>{sums[1]:x}</sumb></scidacChecksum>").encode()
 
@@ -265,11 +265,11 @@ class Add(SumCase):
         got = self.add([[FORMAT, DATA], [FORMAT, data]])
         self.assertEqual(got, parse(container([[FORMAT, DATA, sums[0]], [FORMAT, data, sums[1]]])))
         self.assertEqual([line.split()[3] for line in self.out.splitlines()], ["2", "4"])
-        # Both in one message: the first one's cannot come last.
+        # With both in one message, the first one's checksum can't come last.
         got = self.add([[FORMAT, DATA, FORMAT, data]])
         self.assertEqual(got, parse(container([[FORMAT, DATA, sums[0], FORMAT, data, sums[1]]])))
         self.check(self.path, "--strict")
-        # One of them only.
+        # Only one of them.
         got = self.add([[FORMAT, DATA], [FORMAT, data]], "1.2")
         self.assertEqual(got, parse(container([[FORMAT, DATA, sums[0]], [FORMAT, data]])))
         got = self.add([[FORMAT, DATA], [FORMAT, data]], "4")
@@ -304,10 +304,11 @@ class Add(SumCase):
             self.assertEqual([line.split()[:3] for line in self.lime(copy)],
                              [w + ["good"] for w in want])
             self.check(copy, "--strict")
-            kept = [r[:2] for r in parse(limetest.read(path) + bytes(-os.path.getsize(path) % 8))
-                    if r[0] != "scidac-checksum"]
-            self.assertEqual([r[:2] for r in parse(limetest.read(copy)) if r[0] != "scidac-checksum"],
-                             kept)
+            padding = bytes(-os.path.getsize(path) % 8)
+            expected = [r[:2] for r in parse(limetest.read(path) + padding)
+                        if r[0] != "scidac-checksum"]
+            self.assertEqual([r[:2] for r in parse(limetest.read(copy))
+                              if r[0] != "scidac-checksum"], expected)
 
     def test_wrong(self):
         right = self.compact(scidac.checksum(SMALL, 576))
@@ -329,12 +330,12 @@ class Add(SumCase):
                 self.check(self.path, "--strict")
 
     def test_other_sites_than_the_file_says(self):
-        """Who reads the file would find such a checksum wrong."""
+        """lime checksum --add refuses a checksum that readers of the file would report as wrong."""
         for records in ([FORMAT, DATA], [FORMAT, DATA, SUM]):
             good = container([records])
             path = self.write("f.lime", good)
-            for told in (("--site-bytes", "64"), ("--lattice", "2x2x2x2")):
-                self.lime("--add", "--replace", *told, path, status=1)
+            for options in (("--site-bytes", "64"), ("--lattice", "2x2x2x2")):
+                self.lime("--add", "--replace", *options, path, status=1)
                 self.assertIn("the file states", self.err)
                 self.assertEqual(limetest.read(path), good)
             self.lime("--add", "--site-bytes", "576", path)

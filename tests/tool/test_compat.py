@@ -1,4 +1,4 @@
-"""The C-LIME and Lemon names: their output byte for byte, without their faults."""
+"""The C-LIME and Lemon names: the same output byte for byte, without the faults."""
 import hashlib
 import os
 import sys
@@ -20,7 +20,7 @@ def head(message, rec, type, length, padding, mb, me):
 
 
 def contents(binary, longest):
-    """What the old programs print for FILE."""
+    """Returns what the original programs print for FILE."""
     def text(data):
         shown = f'"{data}" ' if len(data) < longest else "[Long record skipped]"
         return f"Data:           {shown}\n"
@@ -82,7 +82,7 @@ class Extract(limetest.TestCase):
         self.assertEqual(self.run_ok(["lime_extract_record", self.path, "2", "8", "ignored"]),
                          b"w" * 64000)
 
-    def test_type_is_the_first_of_it(self):
+    def test_first_record_of_a_type(self):
         self.assertEqual(self.run_ok(["lime_extract_type", self.path, "empty"]), b"")
         self.assertEqual(self.run_ok(["lime_extract_type", self.path, "xlf-info"]),
                          b"plaquette = 0.5\n")
@@ -100,7 +100,7 @@ class Extract(limetest.TestCase):
                 self.assertEqual(self.run_ok(["lime_extract_type", row["path"], row["type"]]),
                                  out)
 
-    def test_what_is_not_there(self):
+    def test_missing_records(self):
         for args in (["lime_extract_record", self.path, "1", "2"],
                      ["lime_extract_record", self.path, "9", "1"],
                      ["lime_extract_type", self.path, "none"]):
@@ -146,7 +146,7 @@ class Pack(limetest.TestCase):
         self.assertEqual(done.returncode, 0)
         self.assertEqual(self.result(), limetest.read(original))
 
-    def test_failure_is_told_and_leaves_nothing(self):
+    def test_failure_is_reported_and_leaves_nothing(self):
         for text in ("a t\nnone t\n", "a t\nword\n", f"a {'t' * 128}\n"):
             done = self.pack(text)
             self.assertEqual(done.returncode, 1)
@@ -159,7 +159,7 @@ class Unpack(limetest.TestCase):
         directory = limetest.tempdir()
         with open(os.path.join(directory, "f.lime"), "wb") as file:
             file.write(container([[("one", b"1"), ("two", b"22")], [("three", b"x" * 123456)]]))
-        for _ in range(2):  # over what is there already, as before
+        for _ in range(2):  # the second time over existing files
             out = run(["lime_unpack", "f.lime"], cwd=directory, check=True).stdout
             self.assertEqual(out.decode(), "   bytes file\n"
                                            "\n       1 f.lime.contents/msg01.rec01.one\n"
@@ -170,7 +170,7 @@ class Unpack(limetest.TestCase):
                          ["msg01.rec01.one", "msg01.rec02.two", "msg02.rec01.three"])
         self.assertEqual(limetest.read(os.path.join(parts, "msg02.rec01.three")), b"x" * 123456)
 
-    def test_names_and_types_do_no_harm(self):
+    def test_hostile_names_and_types(self):
         directory = limetest.tempdir()
         name = "f; touch harm $(touch harm) `touch harm`"
         with open(os.path.join(directory, name), "wb") as file:

@@ -1,4 +1,4 @@
-"""lime convert: formats of configurations, each read by a reader of its own; damage; hostile
+"""lime convert: formats of configurations, read back by independent readers; damage; hostile
 headers."""
 import itertools
 import json
@@ -34,18 +34,18 @@ class ConvertCase(limetest.TestCase):
     def path(self, name):
         return os.path.join(self.dir, name)
 
-    def convert(self, *args, status=0, words=()):
+    def convert(self, *args, status=0, messages=()):
         done = run(["lime", "convert", "-f", *args])
         self.err = done.stderr.decode()
         self.assertEqual(done.returncode, status, self.err)
         self.assertEqual(done.stdout, b"")
-        for word in words:
+        for word in messages:
             self.assertIn(word, self.err)
-        if status == 0 and not words:
+        if status == 0 and not messages:
             self.assertEqual(self.err, "")
 
     def made(self, source, name, *args, **kw):
-        """The bytes of the file that comes of it; source: bytes, or a path."""
+        """Returns the bytes of the file that lime convert creates; source: bytes, or a path."""
         if isinstance(source, bytes):
             source = self.write("in", source)
         out = self.path(name)
@@ -53,14 +53,16 @@ class ConvertCase(limetest.TestCase):
         self.assertEqual(sorted(n for n in os.listdir(self.dir) if n.startswith(".")), [])
         return read(out)
 
-    def refused(self, source, *words, status=1, args=("--to", "ildg")):
+    def refused(self, source, *messages, status=1, args=("--to", "ildg")):
         before = os.listdir(self.dir)
-        self.convert(*args, self.write("in", source), self.path("never"), status=status, words=words)
+        self.convert(*args, self.write("in", source), self.path("never"), status=status,
+                     messages=messages)
         self.assertEqual(os.listdir(self.dir), before)
 
     def same(self, one, other):
         self.assertEqual(one.shape, other.shape)
-        self.assertEqual(gaugelib.reals(one, ">f8").tobytes(), gaugelib.reals(other, ">f8").tobytes())
+        self.assertEqual(gaugelib.reals(one, ">f8").tobytes(),
+                         gaugelib.reals(other, ">f8").tobytes())
 
 
 def payload(path):
@@ -69,7 +71,7 @@ def payload(path):
 
 class Corpus(ConvertCase):
     def chain(self, name, *steps):
-        """Through files of these suffixes; the data of the last one."""
+        """Converts through files with these suffixes; returns the data of the last one."""
         at = os.path.join(limetest.CORPUS, name)
         for i, step in enumerate(steps):
             suffix, *options = step.split()
@@ -93,7 +95,7 @@ class Corpus(ConvertCase):
                                         "nersc --precision 32", "lime"), before)
 
     def test_double_by_milc(self):
-        """What is in single precision in the end is what numpy makes of it."""
+        """lime rounds to single precision as numpy does."""
         name = DOUBLES[0]
         before = numpy.frombuffer(payload(os.path.join(limetest.CORPUS, name)), ">f8")
         self.assertEqual(self.chain(name, "nersc", "milc", "openqcd", "lime --precision 32"),
@@ -123,7 +125,7 @@ class Corpus(ConvertCase):
 
 class Info(ConvertCase):
     def test_text_is_kept(self):
-        """From ILDG to ILDG; so is the header of another format that the container keeps."""
+        """A conversion keeps xlf-info, and a container keeps the header of another format."""
         source = os.path.join(limetest.CORPUS, "tm_clime_gauge_4444_p64_n1.lime")
         info = gaugelib.records(read(source))["xlf-info"]
         single = self.made(source, "a.lime", "--precision", "32")
@@ -136,34 +138,35 @@ class Info(ConvertCase):
 
 
 class Formats(ConvertCase):
-    """Files by the oracle's writers."""
+    """Files that the oracle has written."""
 
     def test_nersc(self):
         u = gaugelib.random_links((4, 3, 2, 5))
         for kind, rows in itertools.product((">f8", "<f8", ">f4", "<f4"), (2, 3)):
             with self.subTest(kind=kind, rows=rows):
                 stored = u.astype("complex64" if kind[2] == "4" else "complex128")
-                got, said = gaugelib.read_ildg(self.made(gaugelib.write_nersc(stored, kind, rows),
+                got, got = gaugelib.read_ildg(self.made(gaugelib.write_nersc(stored, kind, rows),
                                                          "a.lime"))
                 if rows == 3:
                     self.same(got, stored)
                 else:
                     self.same(got[..., :2, :], stored[..., :2, :])
                     self.assertLess(abs(got - stored).max(), 1e-6 if kind[2] == "4" else 1e-14)
-                self.assertIn(b"ENSEMBLE_LABEL = a label\n", said["nersc-header"])
+                self.assertIn(b"ENSEMBLE_LABEL = a label\n", got["nersc-header"])
 
-    def test_nersc_whose_order_is_not_said(self):
+    def test_nersc_without_byte_order(self):
         u = gaugelib.random_links((4, 2, 2, 2), seed=3)
         for kind in (">f8", "<f8", ">f4", "<f4"):
-            data = gaugelib.write_nersc(u.astype("complex64"), kind, 3, f"IEEE{kind[2] == '8' and 64 or 32}")
+            data = gaugelib.write_nersc(u.astype("complex64"), kind, 3,
+                                        f"IEEE{kind[2] == '8' and 64 or 32}")
             self.same(gaugelib.read_ildg(self.made(data, "a.lime"))[0], u.astype("complex64"))
 
-    def test_nersc_of_no_links_by_its_checksum(self):
-        """No row has the length 1: the checksum tells the order."""
+    def test_nersc_order_from_the_checksum(self):
+        """If no row has length 1, the checksum determines the byte order."""
         u = 5 * gaugelib.random_links((2, 2, 2, 2))
         for kind in (">f8", "<f8"):
             data = gaugelib.write_nersc(u, kind, 3, "IEEE64")
-            self.same(gaugelib.read_ildg(self.made(data, "a.lime", words=["warning"]))[0], u)
+            self.same(gaugelib.read_ildg(self.made(data, "a.lime", messages=["warning"]))[0], u)
         self.refused(gaugelib.write_nersc(u, "<f8", 3, "IEEE64", CHECKSUM="1"), "byte order",
                      status=2)
 
@@ -183,7 +186,7 @@ class Formats(ConvertCase):
                           values["SEQUENCE_NUMBER"]), ("ens", "a label", "17"))
         _, values = gaugelib.read_nersc(self.made(
             data, "a.nersc", "--ensemble", "e" * 300, "--label", "two\nlines\033[m", "--sequence",
-            "4", words=["warning: ENSEMBLE_ID truncated to 96 characters\n",
+            "4", messages=["warning: ENSEMBLE_ID truncated to 96 characters\n",
                         "warning: ENSEMBLE_LABEL has '?' for"]))
         self.assertEqual((values["ENSEMBLE_ID"], values["ENSEMBLE_LABEL"],
                           values["SEQUENCE_NUMBER"]), ("e" * 96, "two?lines?[m", "4"))
@@ -194,17 +197,17 @@ class Formats(ConvertCase):
         random.Random(5).shuffle(ranks)
         for order, listed in itertools.product("<>", (None, range(96), ranks)):
             with self.subTest(order=order, listed=listed):
-                got, said = gaugelib.read_ildg(self.made(gaugelib.write_milc(u, order, listed),
+                got, got = gaugelib.read_ildg(self.made(gaugelib.write_milc(u, order, listed),
                                                          "a.lime"))
                 self.same(got, u)
-                self.assertIn(b"time_stamp = Thu Jan  1 00:00:00 1970\n", said["milc-header"])
+                self.assertIn(b"time_stamp = Thu Jan  1 00:00:00 1970\n", got["milc-header"])
 
     def test_openqcd(self):
         for extents in ((2, 2, 2, 2), (4, 2, 6, 8), (2, 8, 4, 2), (6, 6, 2, 4)):
             u = gaugelib.random_links(extents, seed=sum(extents))
-            got, said = gaugelib.read_ildg(self.made(gaugelib.write_openqcd(u), "a.lime"))
+            got, got = gaugelib.read_ildg(self.made(gaugelib.write_openqcd(u), "a.lime"))
             self.same(got, u)
-            self.assertIn(f"N0 = {extents[3]}\n".encode(), said["openqcd-header"])
+            self.assertIn(f"N0 = {extents[3]}\n".encode(), got["openqcd-header"])
             self.same(gaugelib.read_openqcd(self.made(self.path("a.lime"), "a.openqcd")), u)
             self.same(gaugelib.read_openqcd(self.made(self.path("a.openqcd"), "b.openqcd")), u)
 
@@ -215,7 +218,7 @@ class Formats(ConvertCase):
         self.refused(data, "does not support this lattice", args=("--to", "openqcd"))
 
     def test_records(self):
-        """Which of several; the LFN goes with it."""
+        """--record selects one of several configurations, with its LFN."""
         extents = (2, 2, 2, 2)
         parts, raws = [], []
         for seed in (1, 2):
@@ -226,17 +229,18 @@ class Formats(ConvertCase):
         data = container([*parts])
         self.refused(data, "--record", status=2)
         for record, which in (("2", 0), ("6", 1), ("2.2", 1)):
-            _, said = gaugelib.read_ildg(self.made(data, "a.lime", "--record", record))
-            self.assertEqual(said["ildg-binary-data"], raws[which])
-            self.assertEqual(said["ildg-data-lfn"], b"lfn://x/%d" % (which + 1))
-        _, said = gaugelib.read_ildg(self.made(data, "a.lime", "--record", "2", "--lfn", "lfn://mine"))
-        self.assertEqual(said["ildg-data-lfn"], b"lfn://mine")
+            _, got = gaugelib.read_ildg(self.made(data, "a.lime", "--record", record))
+            self.assertEqual(got["ildg-binary-data"], raws[which])
+            self.assertEqual(got["ildg-data-lfn"], b"lfn://x/%d" % (which + 1))
+        _, got = gaugelib.read_ildg(self.made(data, "a.lime", "--record", "2",
+                                              "--lfn", "lfn://mine"))
+        self.assertEqual(got["ildg-data-lfn"], b"lfn://mine")
         self.refused(data, "no SU(3)", status=2, args=("--to", "milc", "--record", "1"))
         self.refused(data, "no such record", args=("--to", "milc", "--record", "77"))
 
 
 class Damage(ConvertCase):
-    """Nothing is written of data that are not what the header says."""
+    """lime convert writes nothing if the data contradict the header."""
 
     def setUp(self):
         super().setUp()
@@ -264,42 +268,43 @@ class Damage(ConvertCase):
             self.refused(gaugelib.write_nersc(u, PLAQUETTE=text), "plaquette")
         self.refused(gaugelib.write_nersc(u, LINK_TRACE="-0.5"), "link trace")
         raw = gaugelib.reals(u, ">f8").tobytes()
-        said = [[("xlf-info", b"plaquette = 0.123\n trajectory nr = 1\n")],
+        got = [[("xlf-info", b"plaquette = 0.123\n trajectory nr = 1\n")],
                 scidac.records((4, 2, 2, 4), raw)]
-        self.refused(container(said), "plaquette")
+        self.refused(container(got), "plaquette")
         good = b"plaquette = %.9f\n" % gaugelib.plaquette(u)
-        # As lime check --physics: what is no number, and each figure of each record.
+        # As in lime check --physics: values that are not numbers, and each value of each record.
         for text in b"nan", b"", b"0,123":
-            self.refused(container([[("xlf-info", b"plaquette = " + text)], said[1]]), "plaquette")
+            self.refused(container([[("xlf-info", b"plaquette = " + text)], got[1]]), "plaquette")
         for name, value in (("plaq", 0.5), ("linktr", 0.5), ("linktr", "nan")):
             usqcd = ("scidac-record-xml", f"<usqcdInfo><version>1.0</version><{name}>{value}"
                      f"</{name}></usqcdInfo>".encode())
-            self.refused(container([[("xlf-info", good)], [usqcd, *said[1]]]),
+            self.refused(container([[("xlf-info", good)], [usqcd, *got[1]]]),
                          f"not {value} as in the scidac-record-xml")
-        self.made(container([[("xlf-info", good)], said[1]]), "a.nersc")
+        self.made(container([[("xlf-info", good)], got[1]]), "a.nersc")
 
     def test_wrong_links(self):
-        """The first one is told, and the largest deviation; two rows would lose it."""
+        """The message names the first bad link and the largest deviation; --rows 2 is refused."""
         u = self.u
         u[3, 1, 0, 2, 1] *= 1.01
         u[2, 1, 1, 3, 3] *= 1.02
         data = scidac.gauge((4, 2, 2, 4), gaugelib.reals(u, ">f8").tobytes())
-        made = self.made(data, "a.nersc", words=["warning: 2 links", "site 3 1 1 2, direction t"])
+        made = self.made(data, "a.nersc",
+                         messages=["warning: 2 links", "site 3 1 1 2, direction t"])
         self.same(gaugelib.read_nersc(made)[0], u)
         os.unlink(self.path("a.nersc"))
         self.refused(data, "--rows 3", args=("--to", "nersc", "--rows", "2"))
 
     def test_links_far_from_su3(self):
-        """A format gets them if it can hold them, and lime can read them back."""
+        """lime writes links that a format can hold and lime can read back, with a warning."""
         for factor, holds in ((0.5, "nersc milc openqcd ildg"), (1.7, "nersc milc ildg"),
                               (1e4, "milc ildg")):
             data = scidac.gauge((4, 2, 2, 4), gaugelib.reals(factor * self.u, ">f8").tobytes())
             for to in ("nersc", "milc", "openqcd", "ildg"):
                 with self.subTest(factor=factor, to=to):
                     if to in holds.split():
-                        self.made(data, "a." + to, words=["warning: 256 links deviate"])
+                        self.made(data, "a." + to, messages=["warning: 256 links deviate"])
                         self.convert(self.path("a." + to), self.path("b.ildg"),
-                                     words=["warning: 256 links deviate"])
+                                     messages=["warning: 256 links deviate"])
                         os.unlink(self.path("b.ildg"))
                         os.unlink(self.path("a." + to))
                     else:
@@ -312,7 +317,7 @@ class Damage(ConvertCase):
             for to in ("nersc", "milc", "openqcd", "ildg"):
                 self.refused(data, "1 number is NaN or infinite", args=("--to", to))
 
-    def test_out_is_as_it_was(self):
+    def test_failure_keeps_the_old_file(self):
         out = self.write("conf.lime", b"old")
         bad = self.write("in", self.bit(gaugelib.write_nersc(self.u)))
         self.convert(bad, out, status=1)
@@ -324,7 +329,8 @@ class Damage(ConvertCase):
     def test_limit_of_a_files_size(self):
         source = self.write("in", gaugelib.write_nersc(self.u))
         before = os.listdir(self.dir)
-        self.fails(["bash", "-c", 'ulimit -f 1; exec "$@"', "-", limetest.program("lime"), "convert",
+        self.fails(["bash", "-c", 'ulimit -f 1; exec "$@"', "-", limetest.program("lime"),
+                    "convert",
                     source, self.path("out.lime")], "File too large")
         self.assertEqual(os.listdir(self.dir), before)
 
@@ -340,9 +346,9 @@ class Checked(ConvertCase):
         path = self.write(name, data)
         done = run(["lime", "check", "--json", *options, path])
         self.assertEqual(done.returncode, status, done)
-        words = run(["lime", "check", *options, path])
-        self.assertEqual(words.returncode, status, words)
-        self.words, self.err = words.stdout.decode(), words.stderr.decode()
+        shown = run(["lime", "check", *options, path])
+        self.assertEqual(shown.returncode, status, shown)
+        self.text, self.err = shown.stdout.decode(), shown.stderr.decode()
         return json.loads(done.stdout)
 
     def test_good(self):
@@ -351,25 +357,25 @@ class Checked(ConvertCase):
                  "openqcd": gaugelib.write_openqcd(u)}
         for name, data in files.items():
             with self.subTest(name=name):
-                said = self.check(data, "--physics", "--data")
-                result, = said["physics"]
+                got = self.check(data, "--physics", "--data")
+                result, = got["physics"]
                 within = 1e-6 if name == "milc" else 1e-13
                 self.assertLess(abs(result["plaquette"] - gaugelib.plaquette(u)), within)
                 self.assertLess(abs(result["link_trace"] - gaugelib.link_trace(u)), within)
-                self.assertEqual((said["format"], said["verdict"], result["state"]),
+                self.assertEqual((got["format"], got["verdict"], result["state"]),
                                  (name, "good", "good"))
                 self.assertEqual([s["name"] for s in result["stated"]],
                                  {"nersc": ["link_trace", "plaquette"], "milc": [],
                                   "openqcd": ["plaq"]}[name])
                 self.assertTrue(all(s["agrees"] for s in result["stated"]))
                 self.assertIn(f"good: {name} file, {len(data)} bytes; checksums: 1 right; "
-                              "configurations: 1 good\n", self.words)
+                              "configurations: 1 good\n", self.text)
                 self.assertNotIn("physics", self.check(data, "--data"))
         for rows in (2, 3):
             self.check(gaugelib.write_nersc(u, "<f4", rows), "--physics")
 
     def test_checksums_as_of_containers(self):
-        """What became of them, the plaquette among them; with --strict there must be one."""
+        """lime check reports the header's checksum; with --strict there must be one."""
         raw = gaugelib.reals(self.u, ">f8").tobytes()
         milc = numpy.frombuffer(gaugelib.reals(self.u.astype("complex64"), "<f4").tobytes(), "<u4")
         sums = {"sum29": f"{gaugelib.rotated(milc, 29):08x}",
@@ -387,14 +393,14 @@ class Checked(ConvertCase):
                 (gaugelib.write_milc(single, sums=(0, 0)), {**none, **sums}, 1),
                 (gaugelib.write_openqcd(self.u), {"state": "good"}, 0),
                 (gaugelib.write_openqcd(self.u, 0.5), {"state": "bad"}, 1)):
-            said = self.check(data, "--data",
+            got = self.check(data, "--data",
                               status={"good": 0, "bad": 1, "unverified": 3}[want["state"]])
-            self.assertEqual(said["checksums"], [{"ordinal": 0, **want}])
-            self.assertEqual("unverified: the header has no usable checksum" in self.words,
+            self.assertEqual(got["checksums"], [{"ordinal": 0, **want}])
+            self.assertEqual("unverified: the header has no usable checksum" in self.text,
                              want["state"] == "unverified")
             for option in ("--data", "--physics"):
-                said = self.check(data, option, "--strict", status=strict)
-                self.assertEqual([f["code"] for f in said["findings"]],
+                got = self.check(data, option, "--strict", status=strict)
+                self.assertEqual([f["code"] for f in got["findings"]],
                                  {"good": [],
                                   "bad": ["plaquette" if want == {"state": "bad"} else "checksum"],
                                   "unverified": ["checksum-missing"]}[want["state"]])
@@ -406,7 +412,7 @@ class Checked(ConvertCase):
         self.assertIn(finding["message"], self.err)
 
     def test_which_plaquette(self):
-        """Each configuration has its own xlf-info; few digits are few digits."""
+        """Each configuration has its own xlf-info; the stated digits set the tolerance."""
         v = gaugelib.random_links((4, 2, 2, 4), seed=9)
         items, records = [], []
         for i, (links, form) in enumerate(((self.u, "%.3f"), (v, "%.9f"))):
@@ -424,7 +430,7 @@ class Hostile(ConvertCase):
         u = gaugelib.random_links((2, 2, 2, 2))
         header, length = "no end or is not text", "that its header describes"
         reads = "; lime reads 4D_SU3_GAUGE and 4D_SU3_GAUGE_3x3"
-        for key, value, words in (
+        for key, value, message in (
                 ("DIMENSION_1", "-2", "not a number of sites"),
                 ("DIMENSION_1", "two", "not a number of sites"),
                 ("DIMENSION_4", None, ""), ("DIMENSION_1", "2 2", "not a number of sites"),
@@ -445,23 +451,23 @@ class Hostile(ConvertCase):
                 ("LINK_TRACE", "inf", "not a number")):
             with self.subTest(key=key, value=value):
                 data = gaugelib.write_nersc(u, **{key: value})
-                expected = f"{key} = {value}: {words}" if value else f"the header has no {key}"
+                expected = f"{key} = {value}: {message}" if value else f"the header has no {key}"
                 self.refused(data, expected, status=2)
                 checked = run(["lime", "check", "--data", self.write("in", data)])
                 kind = value and key in ("DATATYPE", "FLOATING_POINT")
                 self.assertEqual(checked.returncode, 3 if kind else 1)
                 self.assertIn(expected, (checked.stdout if kind else checked.stderr).decode())
         lattice = "not a valid lattice"
-        for words, changed in (
+        for message, changed in (
                 (lattice, {"DIMENSION_1": 0}), (lattice, {"DIMENSION_1": 1 << 62}),
                 (lattice, {"DIMENSION_1": 1 << 53}), (length, {"DIMENSION_1": 4}),
                 (length, {"DIMENSION_1": 1}), (length, {"FLOATING_POINT": "IEEE32BIG"}),
                 (length, {"DATATYPE": "4D_SU3_GAUGE"}),
                 ("ENSEMBLE_ID has more than 255 characters", {"ENSEMBLE_ID": "x" * 300})):
             with self.subTest(changed=changed):
-                self.refused(gaugelib.write_nersc(u, **changed), words, status=2)
+                self.refused(gaugelib.write_nersc(u, **changed), message, status=2)
         good = gaugelib.write_nersc(u)
-        for words, data in (
+        for message, data in (
                 ("DIMENSION_1 twice", gaugelib.write_nersc(u, more=["DIMENSION_1 = 2"])),
                 ("CHECKSUM twice", gaugelib.write_nersc(u, more=["CHECKSUM = 0"])),
                 (header, gaugelib.write_nersc(u, more=["no sign"])),
@@ -472,20 +478,20 @@ class Hostile(ConvertCase):
                 (header, b"BEGIN_HEADER\n" + b"x" * 70000), (length, good[:-1]),
                 (header, b"BEGIN_HEADER\nX = " + b"x" * 70000 + good[13:]), (length, good + b"\0")):
             with self.subTest(data=data[:80]):
-                self.refused(data, words, status=2)
+                self.refused(data, message, status=2)
 
     def test_milc(self):
         u = gaugelib.random_links((2, 2, 2, 2), dtype="complex64")
         good = gaugelib.write_milc(u)
-        for words, at, value in (
+        for message, at, value in (
                 ("nx = 0: not a number of sites", 4, 0), ("nx = -2: not a number", 4, -2),
                 ("header describes (4 x 2 x 2 x 2 sites", 4, 4), ("too many sites", 8, 1 << 30),
                 ("header describes", 84, 1), ("checksum", 88, 0), ("checksum", 92, 0)):
             changed = bytearray(good)
             changed[at:at + 4] = struct.pack("<i", value)
-            if value == 1 << 30:  # times 2^30, and more
+            if value == 1 << 30:  # the value is 2^30 or more
                 changed[12:20] = struct.pack("<2i", value, value)
-            self.refused(bytes(changed), words, status=1 if at >= 88 else 2)
+            self.refused(bytes(changed), message, status=1 if at >= 88 else 2)
         for n in (4, 50, 95, 96, len(good) - 1):
             self.refused(good[:n], "", status=2)
         for ranks in ([0] * 16, list(range(15)) + [16], list(range(15)) + [-1]):
@@ -500,9 +506,9 @@ class Hostile(ConvertCase):
                      struct.pack("<4i", -2, -4, 2, 2) + good[16:],
                      struct.pack("<4i", 1 << 30, 1 << 30, 1 << 30, 1 << 30) + good[16:],
                      b"", b"abc", bytes(24), good[:24] + bytes(144) + good[168:-1],
-                     good + bytes(8 + 32 * 32)):  # of openQ*D, with a U(1) field
+                     good + bytes(8 + 32 * 32)):  # an openQ*D file with a U(1) field
             self.refused(data, "not a gauge configuration", status=2)
-        # The first link tells what it was.
+        # The first link identifies the format.
         for data in good[:-1], good + b"\0", good[:168]:
             self.refused(data, "not the 18456 that its header describes", status=2)
         for value in numpy.nan, 1e300, -3.2:
@@ -536,10 +542,10 @@ class Usage(ConvertCase):
                      ("--precision", "32", path, self.path("a.openqcd")),
                      (self.path("none"), self.path("a.milc")), (self.dir, self.path("a.milc"))):
             with self.subTest(args=args):
-                self.convert(*args, status=2, words=["lime: "])
+                self.convert(*args, status=2, messages=["lime: "])
                 self.assertEqual(os.listdir(self.dir), [])
         self.assertIn(b"--to FORMAT", self.run_ok(["lime", "convert", "--help"]))
-        self.convert(path, self.path("no/such.milc"), status=1, words=["create"])
+        self.convert(path, self.path("no/such.milc"), status=1, messages=["create"])
 
 
 if __name__ == "__main__":

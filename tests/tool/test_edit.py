@@ -1,4 +1,4 @@
-"""lime append, rm, replace, set: byte for byte as lime pack makes it; refusals, signals, kills."""
+"""lime append, rm, replace, set: the bytes that lime pack writes; refusals, signals, kills."""
 import filecmp
 import os
 import shutil
@@ -31,7 +31,7 @@ class EditCase(limetest.TestCase):
         return self.write(name, content)
 
     def packed(self, messages):
-        """What lime pack makes of these."""
+        """Returns the bytes that lime pack writes for these messages."""
         args, target = [], os.path.join(limetest.tempdir(), "packed.lime")
         for m, message in enumerate(messages):
             for r, (type, data) in enumerate(message):
@@ -42,10 +42,10 @@ class EditCase(limetest.TestCase):
     def left_over(self):
         return sorted(set(os.listdir(os.path.dirname(self.path))) - {"f.lime", "data"})
 
-    def unchanged(self, *args, status=1, words="", **kw):
+    def unchanged(self, *args, status=1, message="", **kw):
         before = limetest.read(self.path)
         self.assertEqual(self.lime(*args, status=status, **kw), before)
-        self.assertIn(words, self.err)
+        self.assertIn(message, self.err)
 
 
 class Append(EditCase):
@@ -77,16 +77,16 @@ class Append(EditCase):
             self.assertEqual(self.lime("append", self.path, "-t", "new", source, input=data),
                              self.packed([RECORDS[0], RECORDS[1] + [("new", data)]]))
         self.unchanged("append", self.path, "-t", "a", "-", "-t", "b", "-", status=2,
-                       words="given only once")
+                       message="given only once")
 
     def test_all_or_none(self):
         good = self.data(b"x" * 1000)
         self.unchanged("append", self.path, "-t", "a", good, "-m", "-t", "b", good, "-t", "c",
-                       "/nonexistent", words="/nonexistent: open: No such file")
+                       "/nonexistent", message="/nonexistent: open: No such file")
         self.unchanged("append", self.path, "-t", "a", good, "-t", "b", self.path,
-                       words="the container itself")
+                       message="the container itself")
         self.unchanged("append", self.path, "-t", "a", good, "-t", "b", limetest.tempdir(),
-                       words="Is a directory")
+                       message="Is a directory")
 
     def test_no_room(self):
         small, big = self.data(b"small", "small"), self.data(bytes(3 << 20), "big")
@@ -104,7 +104,7 @@ class Append(EditCase):
 
 class Killed(EditCase):
     def start(self):
-        """A large append that has written something."""
+        """Starts a large append and waits until it has written data."""
         child = subprocess.Popen([program("lime"), "append", self.path, "-t", "large", "-"],
                                  stdin=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(lambda: (child.stdin.close(), child.stderr.close(), child.wait()))
@@ -128,10 +128,10 @@ class Killed(EditCase):
         for command in (["append", self.path, "-t", "t", "/dev/null"], ["rm", self.path, "1"],
                         ["replace", self.path, "1", "/dev/null"],
                         ["set", self.path, "1", "--type", "t"]):
-            self.unchanged(*command, words="'lime repair -n'")
+            self.unchanged(*command, message="'lime repair -n'")
         self.lime("repair", "-n", self.path, status=1)
         self.assertEqual(limetest.read(self.path), left)
-        self.assertEqual(self.lime("repair", self.path, status=1), GOOD)  # as lime check says
+        self.assertEqual(self.lime("repair", self.path, status=1), GOOD)  # as lime check reports
         self.assertIn("an unfinished record of type 'large'", self.out)
         self.assertEqual(self.left_over(), [])
 
@@ -144,7 +144,7 @@ class Killed(EditCase):
         child.kill()
         child.wait()
         child.stdin.close()
-        self.unchanged("append", self.path, "-t", "t", "/dev/null", words="'lime repair -n'")
+        self.unchanged("append", self.path, "-t", "t", "/dev/null", message="'lime repair -n'")
         self.assertEqual(self.lime("repair", self.path, status=1), b"")
         self.assertIn("the file is empty", self.err)
 
@@ -165,7 +165,7 @@ class Remove(EditCase):
         self.lime("rm", self.path, "2")
         self.assertEqual(self.lime("rm", self.path, "1"), b"")
         self.assertEqual(os.stat(self.path).st_ino, inode)
-        self.unchanged("rm", self.path, "1", words="no such record")
+        self.unchanged("rm", self.path, "1", message="no such record")
 
     def test_inner(self):
         self.assertEqual(self.lime("rm", self.path, "xlf-info"),
@@ -199,7 +199,7 @@ class Remove(EditCase):
         self.assertEqual(limetest.read(self.path), self.packed([RECORDS[0][1:], RECORDS[1]]))
 
     def test_long_names_that_begin_alike(self):
-        """Two containers in one directory, written again at the same time."""
+        """Two containers in one directory are rewritten at the same time."""
         paths = [os.path.join(os.path.dirname(self.path), "n" * 254 + end) for end in "ab"]
         for path in paths:
             shutil.copy(self.path, path)
@@ -247,7 +247,7 @@ class Replace(EditCase):
             self.assertEqual(self.left_over(), [])
 
     def interrupted(self, ordinal, data, action):
-        """The exit status where a signal waits from the beginning."""
+        """Returns the exit status of lime replace if a signal is pending from the start."""
         def hold():
             signal.signal(signal.SIGINT, action)
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
@@ -256,7 +256,7 @@ class Replace(EditCase):
                    preexec_fn=hold).returncode
 
     def test_signal(self):
-        """What was begun is put right; what is ignored (nohup) does not count."""
+        """A signal makes lime restore the container; an ignored signal (nohup) has no effect."""
         for ordinal, data in (("2", b"d" * 16), ("4", b"x" * 10_001)):
             self.assertEqual(self.interrupted(ordinal, data, signal.SIG_DFL), 1)
             self.assertEqual(limetest.read(self.path), GOOD)
@@ -265,27 +265,27 @@ class Replace(EditCase):
             self.path = self.write("f.lime", GOOD)
 
     def test_refused(self):
-        self.unchanged("replace", self.path, "1", self.path, words="the container itself")
-        self.unchanged("replace", self.path, "1", "/nonexistent", words="No such file")
-        self.unchanged("replace", self.path, "7", self.data(b""), words="no such record")
+        self.unchanged("replace", self.path, "1", self.path, message="the container itself")
+        self.unchanged("replace", self.path, "1", "/nonexistent", message="No such file")
+        self.unchanged("replace", self.path, "7", self.data(b""), message="no such record")
 
 
 class ReplaceKilled(EditCase):
-    """Whatever kills lime replace: the old container or the new one, after lime repair at most;
-    and what lime check calls good is one of them already."""
+    """After any kill of lime replace, and lime repair if lime check reports a finding, the file is
+    the old or the new container."""
 
     FIRST, INNER, LAST = (bytes([c]) * n for c, n in ((0x61, 600_000), (0x62, 90_001),
                                                       (0x63, 200_005)))
     SHAPES = [(3, 200_005), (3, 200_000), (3, 200_007), (3, 300_000), (3, 5), (3, 0),  # in place
               (2, 90_001),
-              (3, 1_000_000), (2, 90_000)]  # written again
+              (3, 1_000_000), (2, 90_000)]  # rewritten
 
     def setUp(self):
         super().setUp()
         self.rounds = 0
 
     def containers(self, ordinal, n):
-        """The old container, the new one, and the file of the new data."""
+        """Returns the old container, the new one, and the path of the new data."""
         data = bytes(range(1, 252)) * (n // 251 + 1)
         data = data[:n]
         old = [self.FIRST, self.INNER, self.LAST]
@@ -296,8 +296,8 @@ class ReplaceKilled(EditCase):
     def put(self, content):
         limetest.put(self.path, content)
 
-    def settled(self, old, new):
-        """True: it is the new one; after a repair, where lime check finds something."""
+    def repaired(self, old, new):
+        """Repairs the container if lime check finds something; True if it is the new one."""
         self.rounds += 1
         if run(["lime", "check", "-q", self.path]).returncode:
             self.lime("repair", self.path)
@@ -310,7 +310,7 @@ class ReplaceKilled(EditCase):
 
     def kill_at(self, faults, call, nth, ordinal, data):
         faults.arm(LIME, call, nth, 0, HANG)
-        # A kill while leaks are looked for is a report.
+        # LeakSanitizer reports a kill during its search.
         env = faults.environment()
         env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
         with subprocess.Popen([program("lime"), "replace", self.path, str(ordinal), data],
@@ -322,8 +322,9 @@ class ReplaceKilled(EditCase):
         faults.disarm()
 
     def test_at_every_call(self):
-        """Before each call that changes the container or a name."""
-        changing = {"pwrite", "write", "ftruncate", "fsync", "copy_file_range", "linkat", "renameat"}
+        """lime replace is killed before each call that changes the container or a name."""
+        changing = {"pwrite", "write", "ftruncate", "fsync", "copy_file_range", "linkat",
+                    "renameat"}
         for ordinal, n in self.SHAPES:
             outcomes = set()
             old, new, data = self.containers(ordinal, n)
@@ -363,7 +364,7 @@ class Set(EditCase):
             self.lime("set", self.path, str(ordinal), "--join-message")
         self.assertEqual(limetest.read(self.path), container([flat]))
         self.unchanged("set", self.path, "1", "--begin-message", status=0)
-        self.unchanged("set", self.path, "1", "--join-message", words="always begins")
+        self.unchanged("set", self.path, "1", "--join-message", message="always begins")
         self.unchanged("set", self.path, "1", "--type", "t", "--join-message")
 
     def test_both(self):
@@ -381,10 +382,10 @@ COMMANDS = (["append", "FILE", "-t", "t", "/dev/null"], ["rm", "FILE", "1"],
 
 
 class Refused(EditCase):
-    def all_refuse(self, words, status=1):
+    def all_refuse(self, message, status=1):
         for command in COMMANDS:
             self.unchanged(*[self.path if word == "FILE" else word for word in command],
-                           status=status, words=words)
+                           status=status, message=message)
         self.assertEqual(self.left_over(), [])
 
     def test_tails(self):
@@ -405,7 +406,7 @@ class Refused(EditCase):
                          record("a", b"1", 1, 0, padding=b"x" * 7) +
                          record("b\xff", b"1", 0, 0) + record("c", b"", 0, 1))
 
-    def test_no_container(self):
+    def test_not_a_container(self):
         self.path = self.write("f.lime", b"text" * 100)
         self.all_refuse("not a LIME container", 2)
 

@@ -1,5 +1,5 @@
-"""The examples for Python in docs/examples: plaquettes, topological charge, the pion; of containers
-and mounts, against what is known of the fields, and their plots."""
+"""The Python examples in docs/examples: plaquettes, topological charge, the pion; from containers
+and mounts, against known values, and their plots."""
 
 import importlib.util
 import math
@@ -33,7 +33,7 @@ if numpython.has("numpy"):
 
 
 def example(name):
-    """The script as a module."""
+    """Returns the script as a module."""
     spec = importlib.util.spec_from_file_location(name, os.path.join(EXAMPLES, name + ".py"))
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -51,7 +51,7 @@ class Case(limetest.TestCase):
         return done.stdout.decode()
 
     def figures(self, name, *args):
-        """The plot in both forms; the same arguments give the same picture."""
+        """Makes the plot in both formats; the same arguments give the same picture."""
         if not numpython.has("matplotlib"):
             self.skipTest("needs matplotlib")
         there = os.path.join(limetest.tempdir(), "figure")
@@ -67,7 +67,7 @@ class Case(limetest.TestCase):
 
 
 def transformed(links, seed):
-    """A random gauge transformation of (T, Z, Y, X, mu, 3, 3)."""
+    """Returns a random gauge transformation of (T, Z, Y, X, mu, 3, 3)."""
     g = gaugelib.random_links(gaugelib.extent(links), seed)[..., 0, :, :]
     out = numpy.empty_like(links)
     for mu in range(4):
@@ -77,7 +77,7 @@ def transformed(links, seed):
 
 
 def reflected(links, mu):
-    """The configuration at x_mu -> -x_mu: the links in that direction go the other way."""
+    """Returns the configuration at x_mu -> -x_mu; links in that direction are inverted."""
     axis = 3 - mu
     out = numpy.roll(numpy.flip(links, axis), 1, axis)
     back = numpy.roll(out[..., mu, :, :], -1, axis)  # U_mu at -x-mu
@@ -157,7 +157,7 @@ class TopologicalCharge(Case):
         self.assertLess(abs(self.module.charge_density(pure)).max(), 1e-14)
 
     def test_symmetries(self):
-        """q is gauge invariant, and odd under the reflection of any axis."""
+        """q is gauge invariant and changes sign under the reflection of any axis."""
         links = gaugelib.random_links((5, 3, 4, 3), 3, spread=2)
         q = self.module.charge_density(links)
         self.assertGreater(abs(q).max(), 1e-3)
@@ -170,14 +170,14 @@ class TopologicalCharge(Case):
                                            -mirror, atol=1e-13), mu)
 
     def test_constant_field(self):
-        """Of the U(1) subgroup diag(1, -1, 0), flux 1 through x-y and through z-t: what the
-        definition gives on a lattice is known exactly; in the continuum it is Q = 2."""
+        """U(1) subgroup diag(1, -1, 0), flux 1 through x-y and through z-t: the definition gives an
+        exact value on the lattice, and Q = 2 in the continuum."""
         size = 8
         flux = 2 * math.pi / size ** 2
         at = numpy.arange(size)
         t, z, y, x = numpy.meshgrid(at, at, at, at, indexing="ij")
         angle = numpy.zeros((size,) * 4 + (4,))
-        # The field strength in a plane (a, b) is `flux` everywhere, the last link closes it.
+        # The field strength in a plane (a, b) is `flux` everywhere; the last link closes it.
         for a, b, mu, nu in ((x, y, 0, 1), (z, t, 2, 3)):
             angle[..., nu] += flux * a
             angle[..., mu] -= numpy.where(a == size - 1, flux * size * b, 0)
@@ -190,7 +190,7 @@ class TopologicalCharge(Case):
         self.assertAlmostEqual(total, 2, delta=0.01)
 
     def test_instanton(self):
-        """Nearer to 1 the larger it is against the lattice spacing; the same from a mount."""
+        """Q approaches 1 as the instanton grows; a mount gives the same value."""
         path = os.path.join(limetest.tempdir(), "instanton")
         self.script("sample", "instanton", path, "--size", "12", "--radius", "3")
         self.run_ok(["lime", "check", "--data", "--strict", path])
@@ -228,7 +228,7 @@ class Pion(Case):
                 self.assertEqual(self.script("pion", mount.path), self.script("pion", path))
 
     def test_single_spinor(self):
-        """tmLQCD's: |psi|^2 per time slice, added up here by struct; what it is, is said."""
+        """tmLQCD's: |psi|^2 per time slice, added up by struct; the output states what it is."""
         record = limefs.open(SPINOR)["scidac-binary-data"]
         with open(SPINOR, "rb") as file:
             file.seek(record.offset)

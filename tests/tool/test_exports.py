@@ -1,5 +1,5 @@
-"""Faces of a record and references to many, through lime cat and lime refs: numpy, h5py, netCDF4,
-zarr, xarray and fsspec get the numbers that an independent reader gets."""
+"""Export formats of a record and references to many, by lime cat and lime refs: numpy, h5py,
+netCDF4, zarr, xarray and fsspec read the numbers that an independent reader finds."""
 import array
 import functools
 import itertools
@@ -26,14 +26,14 @@ FIELDS = [
     ("tm_clime_prop_4444_p32_n1.lime", 6, (4, 4, 4, 4, 4, 3), 4, True),
     ("tm_lemon_prop_4444_p64_n1.lime", 6, (4, 4, 4, 4, 4, 3), 8, True),
 ]
-# The box of record 9 begins there (x, y, z, t).
+# First site (x, y, z, t) of the box of record 9.
 BOX = {("qio_test1_scidac_n1.lime", 9): (1, 0, 0, 2)}
 GAUGE = os.path.join(CORPUS, "tm_clime_gauge_4444_p64_n1.lime")
 ILDG = "ildg-binary-data"
 
 
 def numbers(path, ordinal, size):
-    """The record's real numbers as doubles."""
+    """Returns the record's real numbers as doubles."""
     data = limetest.records_of(path, strict=False)[ordinal - 1].data
     return array.array("d", struct.unpack(f">{len(data) // size}{'d' if size == 8 else 'f'}", data))
 
@@ -44,7 +44,7 @@ def single(values):
 
 
 def even_odd(values, shape, origin=0):
-    """By counting coordinates: shape is that of the lattice, t first."""
+    """Sorts sites by counting coordinates; shape is the lattice's, t first."""
     sites = list(itertools.product(*map(range, shape)))
     per = len(values) // len(sites)
     order = [i for parity in (0, 1) for i, site in enumerate(sites)
@@ -74,7 +74,7 @@ def put(a):
 
 class TestCase(limetest.TestCase):
     def python(self, modules, script, *args, **kw):
-        """What the script prints with put(): shape, type, numbers."""
+        """Returns what the script prints by put(): shape, type, numbers."""
         done = run([python_with(*modules), "-c", PUT + script, *args], timeout=120, **kw)
         self.assertEqual(done.returncode, 0, done.stderr.decode())
         line, data = done.stdout.split(b"\n", 1)
@@ -83,11 +83,11 @@ class TestCase(limetest.TestCase):
         values.frombytes(data)
         return tuple(int(n) for n in shape.strip("()").split(",") if n), dtype, values
 
-    def face(self, path, word):
+    def export(self, path, word):
         return self.run_ok(["lime", "cat", path, word])
 
     def saved(self, path, word, name):
-        return self.write(name, self.face(path, word))
+        return self.write(name, self.export(path, word))
 
     def each(self):
         for name, ordinal, shape, size, is_complex in FIELDS:
@@ -96,18 +96,18 @@ class TestCase(limetest.TestCase):
             yield path, ordinal, shape, letter, numbers(path, ordinal, size)
 
     def zarr_of(self, path, ordinal):
-        """The directory as a mount would show it."""
+        """Creates the directory as a mount shows it."""
         directory = os.path.join(self.tempdir(), "X.zarr")
         os.makedirs(os.path.join(directory, "field"))
-        array_words = json.loads(self.face(path, f"{ordinal}.zarr/field/.zarray"))
-        slices = array_words["shape"][0] // array_words["chunks"][0]
-        chunks = [".".join([str(t)] + ["0"] * (len(array_words["shape"]) - 1))
+        array_info = json.loads(self.export(path, f"{ordinal}.zarr/field/.zarray"))
+        slices = array_info["shape"][0] // array_info["chunks"][0]
+        chunks = [".".join([str(t)] + ["0"] * (len(array_info["shape"]) - 1))
                   for t in range(slices)]
         names = [".zgroup", ".zattrs", ".zmetadata"] + \
             ["field/" + name for name in [".zarray", ".zattrs", *chunks]]
         for name in names:
             with open(os.path.join(directory, name), "wb") as file:
-                file.write(self.face(path, f"{ordinal}.zarr/{name}"))
+                file.write(self.export(path, f"{ordinal}.zarr/{name}"))
         return directory
 
 
@@ -121,7 +121,7 @@ class Numpy(TestCase):
             file = self.saved(path, f"{ordinal}.npy", "x.npy")
             got = self.python(["numpy"], "put(np.load(sys.argv[1], mmap_mode='r'))", file)
             self.assertEqual(got, (shape, ">" + letter, values))
-            with open(file, "rb") as whole:  # as numpy wants its own files
+            with open(file, "rb") as whole:  # numpy aligns its own files in this way
                 start = whole.read(128)
             self.assertEqual(struct.unpack("<H", start[8:10])[0], 118)
 
@@ -157,7 +157,7 @@ class Numpy(TestCase):
                 continue
             per = len(values) // shape[0]
             for t in range(shape[0]):
-                data = self.face(path, f"{ordinal}.t/{t:03}")
+                data = self.export(path, f"{ordinal}.t/{t:03}")
                 count = len(data) // per
                 self.assertEqual(array.array("d", struct.unpack(
                     f">{per}{'d' if count == 8 else 'f'}", data)), values[t * per:(t + 1) * per])
@@ -210,7 +210,7 @@ with h5py.File(sys.argv[1], "r") as file:
 
     @needs("numpy", "netCDF4")
     def test_netcdf4(self):
-        """Complex numbers are compounds to it."""
+        """netCDF4 reads complex numbers as compounds."""
         for path, ordinal, shape, letter, values in self.each():
             file = self.saved(path, f"{ordinal}.h5", "x.h5")
             got = self.python(["numpy", "netCDF4"], """
@@ -222,10 +222,10 @@ with netCDF4.Dataset(sys.argv[1]) as file:
             self.assertEqual((got[0], got[2]), (shape, values))
 
     def test_same_bytes_each_time(self):
-        self.assertEqual(self.face(GAUGE, ILDG + ".h5"), self.face(GAUGE, ILDG + ".h5"))
+        self.assertEqual(self.export(GAUGE, ILDG + ".h5"), self.export(GAUGE, ILDG + ".h5"))
 
     def test_of_a_large_record(self):
-        """Sparse: 8 GB of which nothing is read but what is asked for."""
+        """A sparse file of 8 GB: lime reads only the requested bytes."""
         extent = (128, 128, 64, 14)
         nbytes = 128 * 128 * 64 * 14 * 576
         start = container([("ildg-format", scidac.ildg_format(extent), True, False)]) + \
@@ -275,7 +275,7 @@ put(data.values)
             self.assertEqual((got[0], got[2]), (shape, values))
 
 
-# The references as zarr 2 and zarr 3 take them; OPTIONS are fsspec's.
+# The references as zarr 2 and zarr 3 read them; OPTIONS are fsspec's.
 OPEN = """
 import fsspec, json, zarr
 def opened(**options):
@@ -299,7 +299,7 @@ class Refs(TestCase):
             return self.write(name, file.read())
 
     def changed(self, ordinal, name="b.lime"):
-        """The configuration, but for its first number."""
+        """Returns a copy of the configuration with another first number."""
         path = self.copy(GAUGE, name)
         with open(path, "r+b") as file:
             file.seek(limetest.records_of(GAUGE)[ordinal - 1].at)
@@ -309,7 +309,8 @@ class Refs(TestCase):
     @needs("numpy", "zarr", "fsspec")
     def test_configurations(self):
         other = self.changed(3)
-        got = self.python(["numpy", "zarr", "fsspec"], OPEN.replace("OPTIONS", ""), self.refs(GAUGE, other, GAUGE))
+        got = self.python(["numpy", "zarr", "fsspec"], OPEN.replace("OPTIONS", ""),
+                          self.refs(GAUGE, other, GAUGE))
         first, second = numbers(GAUGE, 3, 8), numbers(other, 3, 8)
         self.assertEqual(second[0], 42)
         self.assertEqual(got, ((3, 4, 4, 4, 4, 4, 3, 3), ">c16", first + second + first))
@@ -335,7 +336,7 @@ put(data.isel(config=1, t=2).values)
 
     @needs("numpy", "zarr", "fsspec", "jinja2")
     def test_braces_in_a_name(self):
-        """To kerchunk they are templates; to us parts of a name."""
+        """kerchunk treats braces in a name as a template; lime refs escapes them."""
         for name in ("{{x}}.lime", "a{{b", "}}{{{", "{%if%}{{", "{{b}}"):
             path = self.changed(3, name)
             for options in ("", "simple_templates=False"):
@@ -372,8 +373,8 @@ put(data.isel(config=1, t=2).values)
 
     def test_what_does_not_fit(self):
         other = os.path.join(CORPUS, "tm_clime_gauge_4448_p32_n1.lime")
-        said = self.refused(1, GAUGE, other)
-        self.assertIn(f"{other}: its array is (8, 4, 4, 4, 4, 3, 3) of single complex", said)
+        errors = self.refused(1, GAUGE, other)
+        self.assertIn(f"{other}: its array is (8, 4, 4, 4, 4, 3, 3) of single complex", errors)
         several = os.path.join(CORPUS, "qio_test1_scidac_n1.lime")
         self.assertIn("4 records are fields; choose one with --record: 5, 9, 13, 17",
                       self.refused(1, several))
@@ -389,8 +390,6 @@ put(data.isel(config=1, t=2).values)
 
 
 class Cat(TestCase):
-    """Names and ranges."""
-
     def refused(self, word, status=1, *args):
         done = run(["lime", "cat", *args, GAUGE, word])
         self.assertEqual((done.returncode, done.stdout), (status, b""), word)
@@ -398,7 +397,7 @@ class Cat(TestCase):
 
     def test_ranges(self):
         for word in (".npy", ".eo.f4.le.npy", ".t/002", ".zarr/.zmetadata"):
-            whole = self.face(GAUGE, ILDG + word)
+            whole = self.export(GAUGE, ILDG + word)
             self.assertTrue(whole)
             for offset, n in ((0, 1), (0, 129), (127, 2), (len(whole) - 1, 1), (77, 200)):
                 part = self.run_ok(["lime", "cat", "--range", f"{offset}:{n}", GAUGE,
@@ -410,13 +409,13 @@ class Cat(TestCase):
                           self.refused(ILDG + word, 1, "--range", f"{len(whole)}:1"))
 
     def test_ways_to_name_the_record(self):
-        whole = self.face(GAUGE, ILDG + ".npy")
+        whole = self.export(GAUGE, ILDG + ".npy")
         for word in ("3.npy", "2.2.npy", "003-ildg-binary-data.npy"):
-            self.assertEqual(self.face(GAUGE, word), whole)
+            self.assertEqual(self.export(GAUGE, word), whole)
         self.assertEqual(self.run_ok(["lime", "cat", GAUGE, "3.npy", "1", "3.npy"]),
-                         whole + self.face(GAUGE, "1") + whole)
+                         whole + self.export(GAUGE, "1") + whole)
 
-    def test_names_of_nothing(self):
+    def test_invalid_names(self):
         self.assertIn("is a directory: name a file in it", self.refused("3.zarr"))
         self.assertIn("is a directory", self.refused("3.t"))
         self.assertIn("is a directory", self.refused("3.zarr/field"))
@@ -432,24 +431,24 @@ class Cat(TestCase):
     def test_a_record_comes_first(self):
         path = self.write("c.lime", container([("x", b"it"), ("x.npy", b"mine"),
                                                ("x.t/000", b"mine, too")]))
-        self.assertEqual(self.face(path, "x.npy"), b"mine")
-        self.assertEqual(self.face(path, "x.t/000"), b"mine, too")
+        self.assertEqual(self.export(path, "x.npy"), b"mine")
+        self.assertEqual(self.export(path, "x.t/000"), b"mine, too")
         self.assertEqual(self.run_ok(["lime", "cat", path, "-t", "x.npy"]), b"mine")
 
     def test_outputs(self):
-        whole = self.face(GAUGE, "3.f4.npy")
+        whole = self.export(GAUGE, "3.f4.npy")
         path = os.path.join(self.tempdir(), "out")
         with open(path, "wb") as out:
             run(["lime", "cat", GAUGE, "3.f4.npy"], stdout=out, check=True)
         with open(path, "rb") as file:
             self.assertEqual(file.read(), whole)
 
-    def test_container_that_is_cut(self):
+    def test_truncated_container(self):
         with open(GAUGE, "rb") as file:
             data = file.read()
         path = self.write("c.lime", data[:-400])
         done = run(["lime", "cat", path, "3.le.npy"])
-        self.assertEqual(done.returncode, 1)  # its record is not whole: there is no such one
+        self.assertEqual(done.returncode, 1)  # there is no such record, as it is truncated
         self.assertEqual(done.stdout, b"")
 
 

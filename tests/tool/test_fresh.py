@@ -1,5 +1,5 @@
-"""The README's two commands, on a Debian of which nothing but the base system is installed; and
-the daemon's sources with the headers of other Debians."""
+"""The README's two commands on a minimal Debian, and the daemon's sources with the headers of
+other Debian releases."""
 
 import glob
 import os
@@ -17,13 +17,13 @@ PROXIES = {name: value for name, value in os.environ.items() if name.lower().end
 
 
 def mirror():
-    """That this machine uses; None if it has none."""
+    """Returns the package mirror that this machine uses, or None."""
     listed = limetest.run(["apt-get", "indextargets", "--format", "$(REPO_URI)"]).stdout.decode()
     return next((uri for uri in listed.split() if uri.rstrip("/").endswith("/debian")), None)
 
 
 class Headers(limetest.TestCase):
-    """The daemon is compiled with headers that this machine does not have."""
+    """The daemon compiles with headers of other releases."""
 
     CC = os.environ.get("CC", "cc")
     PACKAGES = ("libc6-dev", "libfuse3-dev", "linux-libc-dev")
@@ -32,29 +32,29 @@ class Headers(limetest.TestCase):
     def compile(self, *options):
         sources = glob.glob(os.path.join(limetest.REPO, "src/fuse/*/*.c"))
         self.assertTrue(sources)
-        rooms = [directory for room in ("lime", "fuse", "mpi/wire")
-                 for directory, _, _ in os.walk(os.path.join(limetest.REPO, "src", room))
-                 if os.path.basename(directory) == "include"]
+        layers = [directory for layer in ("lime", "fuse", "mpi/wire")
+                          for directory, _, _ in os.walk(os.path.join(limetest.REPO, "src", layer))
+                          if os.path.basename(directory) == "include"]
         fuse = limetest.run(["pkg-config", "--cflags", "fuse3"]).stdout.decode().split()
         done = limetest.run([self.CC, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
                              "-D_FILE_OFFSET_BITS=64", "-DLIMEFS_VERSION=\"0\"",
-                             "-DFUSE_USE_VERSION=312", *("-I" + room for room in rooms), *options,
-                             *(word.replace("-I", "-isystem", 1) for word in fuse),
+                             "-DFUSE_USE_VERSION=312", *("-I" + layer for layer in layers),
+                             *options, *(word.replace("-I", "-isystem", 1) for word in fuse),
                              *sources], timeout=300)
         self.assertEqual((done.returncode, done.stderr.decode()), (0, ""), options)
 
-    def apt_get(self, root, *words):
+    def apt_get(self, root, *args):
         setting = {"Dir::State": root, "Dir::State::Status": root + "/status", "Dir::Cache": root,
                    "Dir::Etc::SourceList": root + "/sources.list", "APT::Sandbox::User": "root",
                    "Dir::Etc::SourceParts": "/dev/null", "Acquire::Languages": "none",
                    "Acquire::http::Timeout": "20"}
         options = [f"-o{name}={value}" for name, value in setting.items()]
         try:
-            done = limetest.run(["apt-get", "-q", *options, *words], cwd=root, timeout=300)
+            done = limetest.run(["apt-get", "-q", *options, *args], cwd=root, timeout=300)
         except subprocess.TimeoutExpired:
             self.skipTest("the mirror of Debian does not answer")
         if done.returncode != 0:
-            self.skipTest(f"apt-get {words[0]}: {done.stderr.decode().splitlines()[-1:]}")
+            self.skipTest(f"apt-get {args[0]}: {done.stderr.decode().splitlines()[-1:]}")
 
     @limetest.check_all
     def test_the_next_debian(self):
@@ -84,7 +84,7 @@ class Fresh(limetest.TestCase):
             self.skipTest("the same with sanitizers")
 
     def debian(self, suite):
-        """A base system, with a copy of this tree in /src."""
+        """Installs a base system, with a copy of this tree in /src."""
         root, uri = os.path.join(self.tempdir(), suite), mirror()
         if not uri:
             self.skipTest("no mirror of Debian is configured")
@@ -94,14 +94,14 @@ class Fresh(limetest.TestCase):
         acquire = limetest.run(["apt-config", "dump", "Acquire"], check=True).stdout
         with open(os.path.join(root, "etc/apt/apt.conf.d/90-here"), "wb") as file:
             file.write(acquire)
-        for name in ("resolv.conf", "hosts"):  # without its own name a host waits for name servers
+        for name in ("resolv.conf", "hosts"):  # a host waits to resolve its own name
             shutil.copy("/etc/" + name, os.path.join(root, "etc", name))
         os.mkdir(os.path.join(root, "src"))
         with subprocess.Popen(["tar", "-C", limetest.REPO, "--exclude=./build*", "--exclude=./.git",
                                "-c", "."], stdout=subprocess.PIPE) as tar:
             limetest.run(["tar", "-C", os.path.join(root, "src"), "-x"], stdin=tar.stdout,
                          check=True)
-        limetest.run(["mount", "--bind", root, root], check=True)  # for tests that unshare mounts
+        limetest.run(["mount", "--bind", root, root], check=True)  # some tests unshare mounts
         self.addCleanup(limetest.run, ["umount", "-l", root])
         limetest.run(["mount", "-t", "proc", "proc", root + "/proc"], check=True)
         self.addCleanup(limetest.run, ["umount", "-l", root + "/proc"])
@@ -111,7 +111,7 @@ class Fresh(limetest.TestCase):
         self.addCleanup(limetest.run, ["umount", "-R", "-l", root + "/dev"])
         return root
 
-    def in_it(self, root, command, timeout):
+    def run_inside(self, root, command, timeout):
         done = limetest.run(["chroot", root, "/bin/sh", "-c", f"cd /src && {command}"],
                             env={"PATH": PATH, "HOME": "/root", **PROXIES}, timeout=timeout)
         self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-3000:])
@@ -122,10 +122,10 @@ class Fresh(limetest.TestCase):
     def demo(self, suite):
         root = self.debian(suite)
         self.assertFalse(os.path.exists(os.path.join(root, "usr/bin/make")))
-        shown = self.in_it(root, "scripts/demo", 900)
+        shown = self.run_inside(root, "scripts/demo", 900)
         self.assertIn("same bytes as in the container", shown)
         self.assertIn("conf.0001: good: 5 records", shown)
-        again = self.in_it(root, "scripts/demo", 900)
+        again = self.run_inside(root, "scripts/demo", 900)
         self.assertNotIn("installing", again)
 
     def test_demo(self):
@@ -139,7 +139,7 @@ class Fresh(limetest.TestCase):
     def test_check(self):
         for suite in SUITES:
             with self.subTest(suite=suite):
-                shown = self.in_it(self.debian(suite), "scripts/check", 5400)
+                shown = self.run_inside(self.debian(suite), "scripts/check", 5400)
                 self.assertIn("Result: PASS", shown)
                 print(f"# {suite}:", *shown.splitlines()[-2:])
 

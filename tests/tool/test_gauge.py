@@ -1,6 +1,5 @@
-"""One notion of a gauge configuration: each command and each export format takes the same fields for
-one, whatever program wrote them, and gives the same numbers; check --physics names what it did not
-examine."""
+"""All commands and export formats agree on what is a gauge configuration, for files of any
+program, and give the same numbers; check --physics names what it did not examine."""
 import io
 import json
 import os
@@ -26,7 +25,7 @@ DIMS = (2, 4, 6, 2)
 
 
 def private(datatype, precision, typesize, datacount, more="<colors>3</colors>", box=None):
-    """A private record; precision, typesize or datatype None: it has none."""
+    """Returns a private record; an element that is None is left out."""
     values = [("datatype", datatype), ("precision", precision), ("typesize", typesize),
               ("datacount", datacount), ("recordtype", 2 if box else 0)]
     if box:
@@ -38,12 +37,12 @@ def private(datatype, precision, typesize, datacount, more="<colors>3</colors>",
 
 
 def field(record, raw, site):
-    """The message of a field, with the right checksum."""
+    """Returns the message of a field, with the correct checksum."""
     return [record, ("scidac-binary-data", raw),
             ("scidac-checksum", scidac.checksum_xml(scidac.checksum(raw, site)))]
 
 
-# A configuration as programs write it: datatype, precision, typesize, datacount, other elements.
+# Configurations of several programs: datatype, precision, typesize, datacount, other elements.
 WRITERS = (
     ("USQCD_F3_ColorMatrix", "F", 72, 4, "<colors>3</colors><spins>4</spins>"),
     ("USQCD_D3_ColorMatrix", "D", 144, 4, "<colors>3</colors>"),
@@ -63,7 +62,7 @@ WRITERS = (
     ("D3_ColorMatrix", "D", 144, 4, ""),
     ("", "D", 144, 4, ""),
     (None, "F", 72, 4, "<colors>3</colors>"),
-    # prefixes that nothing here knows
+    # prefixes that lime does not know
     ("ABC_F3_ColorMatrix", "F", 72, 4, "<colors>3</colors>"),
     ("ABC_D_Links", "D", 576, 1, "<colors>3</colors>"),
 )
@@ -79,7 +78,7 @@ class GaugeCase(limetest.TestCase):
         return gaugelib.reals(self.links, ">f8" if double else ">f4").tobytes()
 
     def check(self, path, *options, status=None):
-        """The JSON of check --physics."""
+        """Returns the JSON of check --physics."""
         done = run(["lime", "check", "--physics", "--json", *options, path])
         if status is not None:
             self.assertEqual(done.returncode, status, done.stdout + done.stderr)
@@ -102,7 +101,7 @@ class GaugeCase(limetest.TestCase):
             return file.read()
 
     def assert_converted(self, path, double, *options):
-        """Each format, read by another reader; bits are those of the record."""
+        """Other readers find the record's bits in each format that lime convert writes."""
         single = self.links.astype("complex64").astype("complex128")
         stored = self.links if double else single
         for kind, reader, links in (("nersc", lambda data: gaugelib.read_nersc(data)[0], stored),
@@ -121,11 +120,12 @@ class Writers(GaugeCase):
                 double = writer[2] * writer[3] == 576
                 raw = self.raw(double)
                 path = self.write("c", container([
-                    [scidac.private_file(DIMS)], field(private(*writer), raw, 576 if double else 288)]))
-                said = json.loads(self.run_ok(["lime", "info", "--json", path]))["fields"][0]
-                self.assertEqual((said["kind"], said["precision"]),
+                    [scidac.private_file(DIMS)],
+                    field(private(*writer), raw, 576 if double else 288)]))
+                info = json.loads(self.run_ok(["lime", "info", "--json", path]))["fields"][0]
+                self.assertEqual((info["kind"], info["precision"]),
                                  ("gauge", 64 if double else 32))
-                self.assertEqual(tuple(said["array"]["shape"]), self.links.shape)
+                self.assertEqual(tuple(info["array"]["shape"]), self.links.shape)
                 self.assertIn(b"gauge configuration", self.run_ok(["lime", "info", path]))
                 told = self.check(path, "--data", status=0)
                 unknown = str(writer[0]).startswith("ABC")
@@ -166,7 +166,7 @@ class Writers(GaugeCase):
 
 
 class NotExamined(GaugeCase):
-    """What can be a configuration and cannot be examined is named, with the reason."""
+    """lime check names data that may be a configuration but can't be examined, with the reason."""
 
     def told(self, *messages, status=3):
         path = self.write("c", container([*messages]))
@@ -198,14 +198,15 @@ class NotExamined(GaugeCase):
                 (links + "its length does not match the lattice", 1,
                  [whole], field(private(*usqcd), raw + bytes(288), 288)),
                 (links + "only of a part of the lattice", 3, [whole],
-                 field(private(*usqcd, box=((0, 0, 0, 0), (1, 3, 5, 0))), raw[:len(raw) // 2], 288)),
+                 field(private(*usqcd, box=((0, 0, 0, 0), (1, 3, 5, 0))), raw[:len(raw) // 2],
+                       288)),
                 ("a gauge field, but not of SU(3)", 3, [whole],
                  field(private("USQCD_F2_ColorMatrix", "F", 32, 4, "<colors>2</colors>"),
                        raw[:len(raw) // 288 * 128], 128)),
                 ("a gauge field, but not of SU(3)", 3, [whole],
                  field(private("Lattice", "F", 32, 4, "<colors>2</colors>"),
                        raw[:len(raw) // 288 * 128], 128)),
-                # metadata that contradict each other, or have no precision
+                # metadata that contradict each other or lack the precision
                 ("it has the bytes of 4 colour matrices a site, but", 3, [whole],
                  field(private("QDP_D3_ColorMatrix", "F", 144, 4), self.raw(True), 576)),
                 ("it has the bytes of 4 colour matrices a site, but", 3, [whole],
@@ -223,7 +224,7 @@ class NotExamined(GaugeCase):
                 ("one volume of a partitioned set; use 'lime join'", 3,
                  [(whole[0], whole[1].replace(b"<volfmt>0", b"<volfmt>1"))],
                  field(private(*usqcd), raw, 288)),
-                # a field that ILDG does not know
+                # a field type that ILDG does not define
                 ("it has the bytes of 4 colour matrices a site, but", 3,
                  [("ildg-format", scidac.ildg_format(DIMS, 32).replace(b"su3gauge", b"links")),
                   ("ildg-binary-data", raw)]),
@@ -233,21 +234,23 @@ class NotExamined(GaugeCase):
                 *(("a gauge field, but not of SU(3)", 3,
                    [("ildg-format", scidac.ildg_format(DIMS, 32).replace(b"su3gauge", name)),
                     ("ildg-binary-data", raw)]) for name in (
-                        b"su3gauge#a1", b"su3gauge_b", b"so3gauge", b"u3gauge", b"u1phase", b"sp4gauge")),
+                        b"su3gauge#a1", b"su3gauge_b", b"so3gauge", b"u3gauge", b"u1phase",
+                        b"sp4gauge")),
                 ("no metadata describe it", 3, [("scidac-binary-data", raw)]),
                 ("no metadata describe it", 1, [("ildg-binary-data", raw)]),
                 ("the metadata that describe it cannot be read", 1, [whole],
                  field(("scidac-private-record-xml", b"<scidacRecord>"), raw, 288))):
             with self.subTest(reason=reason):
-                reasons = self.told(*messages, status=status)
+                reasons = self.reasons(*messages, status=status)
                 self.assertEqual(len(reasons), 1)
                 self.assertTrue(reasons[0].startswith(reason), reasons[0])
 
-    def test_surely_something_else(self):
+    def test_other_fields(self):
         sites = self.links[..., 0, 0, 0].size
         for datatype, precision, typesize, datacount in (
                 ("USQCD_F3_DiracFermion", "F", 96, 1), ("USQCD_F3_DiracFermion", "F", 96, 3),
-                ("USQCD_F3_DiracPropagator", "F", 1152, 1), ("QUDA_FNs4Nc3_ColorSpinorField", "F", 96, 12),
+                ("USQCD_F3_DiracPropagator", "F", 1152, 1),
+                ("QUDA_FNs4Nc3_ColorSpinorField", "F", 96, 12),
                 ("USQCD_F3_ColorVector", "F", 24, 12), ("USQCD_F3_ColorMatrix", "F", 72, 1),
                 ("USQCD_F3_ColorMatrix", "F", 72, 3), ("USQCD_F3_ColorMatrix", "F", 72, 8),
                 ("Lattice", "F", 24, 12), ("QDP_F_Real", "F", 4, 72), ("QDP_Int", "I", 4, 1)):
@@ -255,18 +258,21 @@ class NotExamined(GaugeCase):
                 site = typesize * datacount
                 path = self.write("c", container([
                     [scidac.private_file(DIMS)],
-                    field(private(datatype, precision, typesize, datacount), bytes(sites * site), site)]))
+                    field(private(datatype, precision, typesize, datacount), bytes(sites * site),
+                          site)]))
                 self.assertEqual(self.check(path, status=0)["physics"], [])
                 self.assertIn(b"; configurations: none\n",
                               self.run_ok(["lime", "check", "--physics", path]))
-                done = run(["lime", "convert", "--to", "nersc", path, os.path.join(self.dir, "never")])
+                done = run(["lime", "convert", "--to", "nersc", path,
+                            os.path.join(self.dir, "never")])
                 self.assertEqual(done.returncode, 2)
 
         for name in ("tm_clime_prop_4444_p32_n1.lime", "tm_lemon_prop_4444_p64_n1.lime"):
-            self.assertEqual(self.check(os.path.join(limetest.CORPUS, name), status=0)["physics"], [])
+            path = os.path.join(limetest.CORPUS, name)
+            self.assertEqual(self.check(path, status=0)["physics"], [])
 
     def test_counted(self):
-        """With -r, too, and never good."""
+        """lime check -r counts such a file as unverified."""
         good = field(private("USQCD_F3_ColorMatrix", "F", 72, 4), self.raw(False), 288)
         directory = self.tempdir()
         for name, messages in ("good", [[scidac.private_file(DIMS)], good]), ("none", [good]):

@@ -1,4 +1,4 @@
-"""Programs and libraries are built so that a fault is hard to make use of."""
+"""Programs and libraries are built with hardening options."""
 
 import os
 import shutil
@@ -35,7 +35,7 @@ class Hardening(limetest.TestCase):
             with self.subTest(path):
                 self.assertRegex(self.read(path, "-l"), r"GNU_STACK.*RW ")
 
-    def test_overflows_are_noticed(self):
+    def test_overflows_are_detected(self):
         for path in built():
             with self.subTest(path):
                 symbols = self.read(path, "--dyn-syms")

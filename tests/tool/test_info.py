@@ -1,4 +1,4 @@
-"""lime info: what is in containers, by all writers; --json; faults; hostile text."""
+"""lime info: containers of all writers; --json; faults; hostile text."""
 import json
 import os
 import sys
@@ -37,7 +37,7 @@ class InfoCase(limetest.TestCase):
         return json.loads(out)
 
     def of(self, *items, status=0):
-        """The JSON of a container of these records."""
+        """Returns the JSON for a container of these records."""
         return self.json(self.write("f.lime", container(items)), status=status)
 
 
@@ -69,7 +69,7 @@ gauge configuration su3gauge (record 3)
         self.assertEqual(self.err, "")
 
     def test_several_configurations(self):
-        """ILDG 2.0: each with its own format, checksum and LFN, and one of two fields."""
+        """ILDG 2.0: each has its own format, checksum and LFN, and one has two fields."""
         lattice = 16 * 288
         path = self.write("several.lime", container(
             [[ilfn("lfn://a/b/1"), ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(lattice)),
@@ -77,13 +77,13 @@ gauge configuration su3gauge (record 3)
             [ildg(2, 2, 2, 2, 64), ("ildg-binary-data", bytes(2 * lattice)), checksum("3", "4"),
              ildg(2, 2, 2, 2, 32, "u1phase"), ("ildg-binary-data", bytes(256)),
              ilfn("lfn://a/b/2")]]))
-        told = self.info(path)
+        output = self.info(path)
         for text in (f"{path}\n  LFN               lfn://a/b/1\n",
                      "gauge configuration su3gauge (record 3)\n",
                      "gauge configuration su3gauge (record 6)\n",
                      "gauge configuration u1phase (record 9)\n",
                      "  LFN               lfn://a/b/2\n", "double, 64 bits"):
-            self.assertIn(text, told)
+            self.assertIn(text, output)
         fields = self.json(path)["fields"]
         self.assertEqual([(f["name"], f["precision"], f["site_bytes"], f["lfn"],
                            f["checksum"] and f["checksum"]["suma"]) for f in fields],
@@ -122,7 +122,7 @@ gauge configuration su3gauge (record 3)
             out = self.info(path, status=1)
             self.assertIn(f"  lattice           {text}\n", out)
 
-    def test_what_is_wrong(self):
+    def test_deviations_in_text(self):
         data = container([ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)), checksum("x", 1)])
         out = self.info(self.write("f", data), status=1)
         self.assertIn("  size              100 bytes, but should be 4.5K (4608 bytes)\n", out)
@@ -133,7 +133,7 @@ gauge configuration su3gauge (record 3)
                       wrong[0])
         self.assertIn("record 3: the metadata cannot be understood", wrong[1])
 
-    def test_much_is_wrong(self):
+    def test_many_deviations(self):
         data = container([[checksum(1, 2)]] * 50)
         out = self.info(self.write("f", data), status=1)
         self.assertIn("record 20: ", out)
@@ -224,7 +224,7 @@ class Json(InfoCase):
         self.assertEqual(got["info"][1]["facts"]["ENSEMBLE_ID"], "test")
 
     def test_arrays(self):
-        """Of what is no array, or not known."""
+        """The array is null if the data are no array or if their shape is unknown."""
         cut = self.of(ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)), status=1)["fields"][0]
         self.assertIsNone(cut["array"])
         plain = self.of(("ildg-binary-data", bytes(100)))["fields"][0]
@@ -271,7 +271,7 @@ class Failures(InfoCase):
                          ("data-cut", 1, "bad"))
 
     def test_structure(self):
-        """Its deviations are counted; a warning changes nothing."""
+        """lime info counts structural deviations; a warning does not change the verdict."""
         for broken, status in ({"reserved": 1}, 1), ({"flags": 0xc1}, 0):
             path = self.write("f", record("t", b"", 1, 1, **broken))
             out = self.info(path, status=status)
@@ -280,9 +280,9 @@ class Failures(InfoCase):
             self.assertEqual(self.json(path, status=status)["verdict"], ["good", "bad"][status])
 
     def test_damaged_beginnings(self):
-        """A file that was a container is bad, an empty one, too; others are not containers."""
+        """A damaged or empty container is bad; another file is unreadable."""
         good = container([ildg(1, 1, 1, 1), ("ildg-binary-data", bytes(288))])
-        for data, words, verdict in (
+        for data, message, verdict in (
                 (b"", "the file is empty", "bad"),
                 (bytes(1000), "the file begins with zeros instead of a record header", "bad"),
                 (b"XX" + good[2:], "the first record header is damaged", "bad"),
@@ -291,13 +291,13 @@ class Failures(InfoCase):
             path = self.write("f", data)
             status = 1 if verdict == "bad" else 2
             self.info(path, status=status)
-            self.assertIn(f"lime: {path}: {words}", self.err)
+            self.assertIn(f"lime: {path}: {message}", self.err)
             self.assertEqual(self.json(path, status=status)["verdict"], verdict)
             got = self.json("-r", os.path.dirname(path), status=1 if status == 1 else 0)
             self.assertEqual([one["verdict"] for one in got], ["bad"] * (status == 1))
 
     def test_many_records(self):
-        """A long file takes as long as it is long."""
+        """The time is proportional to the number of records."""
         one = b"".join(record(*item) for item in (
             (*ildg(1, 1, 1, 1), 1, 0), ("ildg-binary-data", bytes(288), 0, 0),
             (*checksum(1, 2), 0, 1)))

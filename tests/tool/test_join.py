@@ -1,4 +1,4 @@
-"""lime join: sets of volumes that an independent writer has made, whole and damaged."""
+"""lime join: volume sets by an independent writer, intact and damaged."""
 import os
 import random
 import sys
@@ -23,13 +23,13 @@ class JoinCase(limetest.TestCase):
         self.dir = self.tempdir()
         self.out = os.path.join(self.tempdir(), "out.lime")
 
-    def join(self, *args, status=0, words=()):
+    def join(self, *args, status=0, messages=()):
         done = run(["lime", "join", "-f", *args])
         self.err = done.stderr.decode()
         self.assertEqual(done.returncode, status, self.err)
-        for word in words:
+        for word in messages:
             self.assertIn(word, self.err)
-        if status == 0 and not words:
+        if status == 0 and not messages:
             self.assertEqual(self.err, "")
         return done.stdout.decode()
 
@@ -40,12 +40,12 @@ class JoinCase(limetest.TestCase):
         self.run_ok(["lime", "check", "-q", "--data", self.out])
         return first
 
-    def refused(self, made, *words, status=1, volume=None, before=None):
+    def refused(self, made, *messages, status=1, volume=None, before=None):
         first = made.write(self.dir)
         if before:
             before()
         for args in ((first, self.out), ("--info", first)):
-            self.join(*args, status=status, words=words)
+            self.join(*args, status=status, messages=messages)
             if volume is not None:
                 self.assertIn(os.path.basename(made.path(self.dir, volume)), self.err)
         self.assertFalse(os.path.exists(self.out))
@@ -63,7 +63,7 @@ class Whole(JoinCase):
                                    + "".join(map(str, grid)))
 
     def test_numbers_with_gaps(self):
-        """The number is that of an I/O node; any volume will do."""
+        """The number in a name is that of an I/O node; lime join accepts any volume of the set."""
         made = Set(DIMS, fields(), blocks(DIMS, (1, 1, 2, 2)), numbers=[0, 8, 512, 12345])
         self.joins(made)
         os.unlink(self.out)
@@ -76,7 +76,7 @@ class Whole(JoinCase):
         self.joins(made)
 
     def test_any_order(self):
-        """MULTIFILE has them as they were stored."""
+        """MULTIFILE volumes have sites in the order in which they were stored."""
         ranks = list(range(4 * 2 * 4 * 6))
         random.Random(4).shuffle(ranks)
         self.joins(Set(DIMS, fields(), [ranks[:7], ranks[7:100], [], ranks[100:]], 1))
@@ -88,8 +88,8 @@ class Whole(JoinCase):
             self.run_ok(["lime", "join", "-f", volume, self.out], cwd=self.dir)
             self.assertEqual(read(self.out), made.joined())
 
-    def test_neighbours_are_left_alone(self):
-        """Other sets, and names that are not volumes'."""
+    def test_other_files_are_ignored(self):
+        """lime join ignores other sets, and names that only look like a volume's."""
         Set(DIMS, fields()[:1], blocks(DIMS, (1, 1, 1, 2))).write(self.dir, "other")
         for name in ("prop.vol0", "prop.vol00x1", "prop.volume0001", "xprop.vol0001", "vol0001"):
             with open(os.path.join(self.dir, name), "wb") as file:
@@ -99,11 +99,11 @@ class Whole(JoinCase):
     def test_info(self):
         made = Set(DIMS, fields(), blocks(DIMS, (1, 1, 1, 2)), numbers=[0, 4])
         made.write(self.dir)
-        told = self.join("--info", made.path(self.dir, 1))
+        output = self.join("--info", made.path(self.dir, 1))
         for word in ("PARTFILE\n", "lattice   4 2 4 6", "volumes   2, complete", "fields    3",
                      "prop.vol0000: 96 sites, with the metadata", "prop.vol0004: 96 sites\n",
                      "scidac-binary-data                  18432 bytes"):
-            self.assertIn(word, told)
+            self.assertIn(word, output)
 
 class Parts(JoinCase):
     """Sets with a record of a part of the lattice, as QIO writes hypercubes."""
@@ -117,16 +117,16 @@ class Parts(JoinCase):
 
     def test_info(self):
         first = self.made(parts=(2,)).write(self.dir)
-        told = self.join("--info", first)
+        output = self.join("--info", first)
         for word in ("fields    2", "prop.vol0000: record 14: not joined: a part of the lattice "
                      "(QDP_F3_DiracFermion, sites 1 0 0 2 to 2 1 3 2)"):
-            self.assertIn(word, told)
+            self.assertIn(word, output)
         self.run_ok(["lime", "info", first])
 
     def test_refused(self):
         first = self.made().write(self.dir)
         self.join(first, self.out, status=1,
-                  words=["prop.vol0000: record 6: not joined: a part of the lattice",
+                  messages=["prop.vol0000: record 6: not joined: a part of the lattice",
                          "--skip-parts", "--record", "not written"])
         self.assertEqual(os.listdir(os.path.dirname(self.out)), [])
 
@@ -136,7 +136,7 @@ class Parts(JoinCase):
                 with self.subTest(volfmt=volfmt, parts=parts):
                     made = self.made(parts, volfmt=volfmt)
                     first = made.write(self.tempdir())
-                    self.join("--skip-parts", first, self.out, words=["warning: record"])
+                    self.join("--skip-parts", first, self.out, messages=["warning: record"])
                     self.assertEqual(self.err.count("not joined"), len(parts))
                     self.assertEqual(read(self.out), made.joined(
                         [i for i in range(4) if i not in parts]))
@@ -144,18 +144,18 @@ class Parts(JoinCase):
                     os.unlink(self.out)
 
     def test_volumes_without_a_site_of_the_part(self):
-        """They have no record of it, in files of some writers."""
+        """Some writers omit the part's record from volumes without its sites."""
         made = self.made()
         first = made.write(self.dir)
         other = self.made()
         other.fields, other.boxes = other.fields[1:], {}
         with open(made.path(self.dir, 3), "wb") as file:
             file.write(other.volume(3))
-        self.join("--skip-parts", first, self.out, words=["warning: record"])
+        self.join("--skip-parts", first, self.out, messages=["warning: record"])
         self.assertEqual(read(self.out), made.joined([1, 2, 3]))
 
     def test_records(self):
-        """Numbers are those of --info: here two of the file, four of each field."""
+        """--record takes the numbers that --info shows: two of the file, four of each field."""
         for parts in (), (0,):
             made = self.made(parts)
             first = made.write(self.tempdir())
@@ -170,7 +170,7 @@ class Parts(JoinCase):
             os.unlink(self.out)
             for number in 100, 4 * len(left) + 3:
                 self.join("--record", "5", "--record", str(number), first, self.out, status=1,
-                          words=["no such record"])
+                          messages=["no such record"])
             for number in "0", "-1", "x", "1.2":
                 self.join("--record", number, first, self.out, status=2)
 
@@ -178,7 +178,7 @@ class Parts(JoinCase):
         made = self.made(parts=(0, 2, 3))
         first = made.write(self.dir)
         for args in (first, self.out), ("--skip-parts", first, self.out), ("--info", first):
-            self.join(*args, status=1, words=["prop.vol0000", "cannot be joined"])
+            self.join(*args, status=1, messages=["prop.vol0000", "cannot be joined"])
 
     def test_convert(self):
         made = Set(DIMS, [(24, scidac.field(DIMS, 24, 2)), (288, bytes(288 * 192))],
@@ -201,10 +201,10 @@ class Broken(JoinCase):
         made = self.made()
         first = made.write(self.dir)
         os.unlink(first)
-        self.join(made.path(self.dir, 1), self.out, status=1, words=["must have its metadata"])
+        self.join(made.path(self.dir, 1), self.out, status=1, messages=["must have its metadata"])
         made.write(self.dir)
         os.link(first, os.path.join(self.dir, "prop.vol0009"))
-        self.join(first, self.out, status=1, words=["must have its metadata"])
+        self.join(first, self.out, status=1, messages=["must have its metadata"])
 
     def test_sites_twice(self):
         made = self.made()
@@ -245,7 +245,7 @@ class Broken(JoinCase):
             first = made.write(self.dir)
             with open(made.path(self.dir, 3), "wb") as file:
                 file.write(other.volume(3))
-            self.join(first, self.out, status=1, words=["prop.vol0003", "records"])
+            self.join(first, self.out, status=1, messages=["prop.vol0003", "records"])
 
     def test_part_of_the_lattice(self):
         made = self.made()
@@ -262,7 +262,7 @@ class Broken(JoinCase):
         made.sums[3] = (1, 2)
         first = made.write(self.dir)
         self.join(first, self.out, status=1,
-                  words=["all volumes have the checksum", "00000001 00000002", "not written"])
+                  messages=["all volumes have the checksum", "00000001 00000002", "not written"])
         self.assertEqual(os.listdir(os.path.dirname(self.out)), [])
 
     def test_a_byte(self):
@@ -273,21 +273,22 @@ class Broken(JoinCase):
         data[-9] ^= 4
         with open(path, "wb") as file:
             file.write(data)
-        self.join(first, self.out, status=1, words=["checksum"])
+        self.join(first, self.out, status=1, messages=["checksum"])
 
     def test_cut(self):
         made = self.made()
         first = made.write(self.dir)
         path = made.path(self.dir, 2)
         os.truncate(path, os.path.getsize(path) - 100)
-        self.join(first, self.out, status=1, words=["prop.vol0002", "the file ends"])
+        self.join(first, self.out, status=1, messages=["prop.vol0002", "the file ends"])
 
-    def test_no_volume(self):
+    def test_not_a_volume(self):
         one = self.write("conf.vol0000", scidac.gauge((2, 2, 2, 2), bytes(576 * 16)))
-        self.join(one, self.out, status=1, words=["list of sites"])
-        self.join(self.write("conf", b"x"), self.out, status=2, words=["not named as a volume"])
-        self.join(os.path.join(self.dir, "none.vol0000"), self.out, status=2, words=["no such"])
-        self.join(os.path.join(self.dir, "none", "a.vol0000"), self.out, status=2, words=["open"])
+        self.join(one, self.out, status=1, messages=["list of sites"])
+        self.join(self.write("conf", b"x"), self.out, status=2, messages=["not named as a volume"])
+        self.join(os.path.join(self.dir, "none.vol0000"), self.out, status=2, messages=["no such"])
+        none = os.path.join(self.dir, "none", "a.vol0000")
+        self.join(none, self.out, status=2, messages=["open"])
         self.join(self.write("text.vol0000", b"text"), self.out, status=1)
         single = self.made(volfmt=0)
         self.refused(single, "not a volume of a set", status=2)
