@@ -44,7 +44,7 @@ pkg_libs   = $(shell $(PKG) --libs $(1))
 
 # Layers: a directory; its headers in include/ are for the layers above it, all others are
 # private. A layer sees the include paths in its list, and no list leads upwards
-# (docs/architecture.md has the picture, tests/tool/test_rooms.py compares).
+# (docs/architecture.md has the picture, tests/tool/test_layers.py compares).
 INC_lime := -Isrc/lime/include
 INC_cells := -Isrc/lime/cells/include $(INC_lime)
 INC_checkpoint := -Isrc/lime/checkpoint/include $(INC_cells)

@@ -116,7 +116,7 @@ class Index(CellsCase):
             report = self.check(c.container(), "--data")
             self.assertEqual((report["verdict"], report["findings"]), ("good", []))
             self.assertEqual(report["checkpoints"], [{"ordinal": 3, "state": "good", "bad": 0,
-                                                    "cells": len(c.members)}])
+                                                      "cells": len(c.members)}])
             report = self.check(c.container())
             self.assertEqual(report["verdict"], "good")
             self.assertNotIn("checkpoints", report)
@@ -271,7 +271,7 @@ class Particles(CellsCase):
             self.assertIn("checksums: 1 wrong", summary)
             report = self.check(data, "--data", status=1)
             self.assertEqual(report["checkpoints"], [{"ordinal": 3, "state": "bad", "cells": 120,
-                                                    "bad": 3, "first_bad": [0, 2, 5]}])
+                                                      "bad": 3, "first_bad": [0, 2, 5]}])
             self.assertEqual([f["code"] for f in report["findings"]], ["cells"])
             self.assertEqual(self.check(data)["verdict"], "good")
 

@@ -101,7 +101,7 @@ class Print(SumCase):
         wrong = ("scidac-checksum", scidac.checksum_xml((1, 0xabc)))
         path = self.write("f.lime", container([[FORMAT, DATA, wrong]]))
         self.assertEqual(self.lime(path, status=1), [f"{SUMS} bad        2 ildg-binary-data  "
-                                                     "(record 3 says 00000001 00000abc)"])
+                         "(record 3 says 00000001 00000abc)"])
         path = self.write("f.lime", container([[FORMAT, DATA, ("scidac-checksum", b"?")]]))
         self.assertEqual(self.lime(path, status=1),
                          [f"{SUMS} bad        2 ildg-binary-data  (record 3 cannot be understood)"])

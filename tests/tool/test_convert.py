@@ -145,14 +145,15 @@ class Formats(ConvertCase):
         for kind, rows in itertools.product((">f8", "<f8", ">f4", "<f4"), (2, 3)):
             with self.subTest(kind=kind, rows=rows):
                 stored = u.astype("complex64" if kind[2] == "4" else "complex128")
-                got, got = gaugelib.read_ildg(self.made(gaugelib.write_nersc(stored, kind, rows),
-                                                         "a.lime"))
+                nersc = gaugelib.write_nersc(stored, kind, rows)
+                got, contents = gaugelib.read_ildg(self.made(nersc,
+                                                             "a.lime"))
                 if rows == 3:
                     self.same(got, stored)
                 else:
                     self.same(got[..., :2, :], stored[..., :2, :])
                     self.assertLess(abs(got - stored).max(), 1e-6 if kind[2] == "4" else 1e-14)
-                self.assertIn(b"ENSEMBLE_LABEL = a label\n", got["nersc-header"])
+                self.assertIn(b"ENSEMBLE_LABEL = a label\n", contents["nersc-header"])
 
     def test_nersc_without_byte_order(self):
         u = gaugelib.random_links((4, 2, 2, 2), seed=3)
@@ -187,7 +188,7 @@ class Formats(ConvertCase):
         _, values = gaugelib.read_nersc(self.made(
             data, "a.nersc", "--ensemble", "e" * 300, "--label", "two\nlines\033[m", "--sequence",
             "4", messages=["warning: ENSEMBLE_ID truncated to 96 characters\n",
-                        "warning: ENSEMBLE_LABEL has '?' for"]))
+                           "warning: ENSEMBLE_LABEL has '?' for"]))
         self.assertEqual((values["ENSEMBLE_ID"], values["ENSEMBLE_LABEL"],
                           values["SEQUENCE_NUMBER"]), ("e" * 96, "two?lines?[m", "4"))
 
@@ -197,17 +198,17 @@ class Formats(ConvertCase):
         random.Random(5).shuffle(ranks)
         for order, listed in itertools.product("<>", (None, range(96), ranks)):
             with self.subTest(order=order, listed=listed):
-                got, got = gaugelib.read_ildg(self.made(gaugelib.write_milc(u, order, listed),
-                                                         "a.lime"))
+                got, contents = gaugelib.read_ildg(self.made(gaugelib.write_milc(u, order, listed),
+                                                             "a.lime"))
                 self.same(got, u)
-                self.assertIn(b"time_stamp = Thu Jan  1 00:00:00 1970\n", got["milc-header"])
+                self.assertIn(b"time_stamp = Thu Jan  1 00:00:00 1970\n", contents["milc-header"])
 
     def test_openqcd(self):
         for extents in ((2, 2, 2, 2), (4, 2, 6, 8), (2, 8, 4, 2), (6, 6, 2, 4)):
             u = gaugelib.random_links(extents, seed=sum(extents))
-            got, got = gaugelib.read_ildg(self.made(gaugelib.write_openqcd(u), "a.lime"))
+            got, contents = gaugelib.read_ildg(self.made(gaugelib.write_openqcd(u), "a.lime"))
             self.same(got, u)
-            self.assertIn(f"N0 = {extents[3]}\n".encode(), got["openqcd-header"])
+            self.assertIn(f"N0 = {extents[3]}\n".encode(), contents["openqcd-header"])
             self.same(gaugelib.read_openqcd(self.made(self.path("a.lime"), "a.openqcd")), u)
             self.same(gaugelib.read_openqcd(self.made(self.path("a.openqcd"), "b.openqcd")), u)
 
@@ -229,12 +230,12 @@ class Formats(ConvertCase):
         data = container([*parts])
         self.refused(data, "--record", status=2)
         for record, which in (("2", 0), ("6", 1), ("2.2", 1)):
-            _, got = gaugelib.read_ildg(self.made(data, "a.lime", "--record", record))
-            self.assertEqual(got["ildg-binary-data"], raws[which])
-            self.assertEqual(got["ildg-data-lfn"], b"lfn://x/%d" % (which + 1))
-        _, got = gaugelib.read_ildg(self.made(data, "a.lime", "--record", "2",
+            _, contents = gaugelib.read_ildg(self.made(data, "a.lime", "--record", record))
+            self.assertEqual(contents["ildg-binary-data"], raws[which])
+            self.assertEqual(contents["ildg-data-lfn"], b"lfn://x/%d" % (which + 1))
+        _, contents = gaugelib.read_ildg(self.made(data, "a.lime", "--record", "2",
                                               "--lfn", "lfn://mine"))
-        self.assertEqual(got["ildg-data-lfn"], b"lfn://mine")
+        self.assertEqual(contents["ildg-data-lfn"], b"lfn://mine")
         self.refused(data, "no SU(3)", status=2, args=("--to", "milc", "--record", "1"))
         self.refused(data, "no such record", args=("--to", "milc", "--record", "77"))
 
@@ -268,19 +269,19 @@ class Damage(ConvertCase):
             self.refused(gaugelib.write_nersc(u, PLAQUETTE=text), "plaquette")
         self.refused(gaugelib.write_nersc(u, LINK_TRACE="-0.5"), "link trace")
         raw = gaugelib.reals(u, ">f8").tobytes()
-        got = [[("xlf-info", b"plaquette = 0.123\n trajectory nr = 1\n")],
-                scidac.records((4, 2, 2, 4), raw)]
-        self.refused(container(got), "plaquette")
+        items = [[("xlf-info", b"plaquette = 0.123\n trajectory nr = 1\n")],
+                 scidac.records((4, 2, 2, 4), raw)]
+        self.refused(container(items), "plaquette")
         good = b"plaquette = %.9f\n" % gaugelib.plaquette(u)
         # As in lime check --physics: values that are not numbers, and each value of each record.
         for text in b"nan", b"", b"0,123":
-            self.refused(container([[("xlf-info", b"plaquette = " + text)], got[1]]), "plaquette")
+            self.refused(container([[("xlf-info", b"plaquette = " + text)], items[1]]), "plaquette")
         for name, value in (("plaq", 0.5), ("linktr", 0.5), ("linktr", "nan")):
             usqcd = ("scidac-record-xml", f"<usqcdInfo><version>1.0</version><{name}>{value}"
                      f"</{name}></usqcdInfo>".encode())
-            self.refused(container([[("xlf-info", good)], [usqcd, *got[1]]]),
+            self.refused(container([[("xlf-info", good)], [usqcd, *items[1]]]),
                          f"not {value} as in the scidac-record-xml")
-        self.made(container([[("xlf-info", good)], got[1]]), "a.nersc")
+        self.made(container([[("xlf-info", good)], items[1]]), "a.nersc")
 
     def test_wrong_links(self):
         """The message names the first bad link and the largest deviation; --rows 2 is refused."""
@@ -357,12 +358,12 @@ class Checked(ConvertCase):
                  "openqcd": gaugelib.write_openqcd(u)}
         for name, data in files.items():
             with self.subTest(name=name):
-                got = self.check(data, "--physics", "--data")
-                result, = got["physics"]
+                report = self.check(data, "--physics", "--data")
+                result, = report["physics"]
                 within = 1e-6 if name == "milc" else 1e-13
                 self.assertLess(abs(result["plaquette"] - gaugelib.plaquette(u)), within)
                 self.assertLess(abs(result["link_trace"] - gaugelib.link_trace(u)), within)
-                self.assertEqual((got["format"], got["verdict"], result["state"]),
+                self.assertEqual((report["format"], report["verdict"], result["state"]),
                                  (name, "good", "good"))
                 self.assertEqual([s["name"] for s in result["stated"]],
                                  {"nersc": ["link_trace", "plaquette"], "milc": [],
@@ -393,14 +394,14 @@ class Checked(ConvertCase):
                 (gaugelib.write_milc(single, sums=(0, 0)), {**none, **sums}, 1),
                 (gaugelib.write_openqcd(self.u), {"state": "good"}, 0),
                 (gaugelib.write_openqcd(self.u, 0.5), {"state": "bad"}, 1)):
-            got = self.check(data, "--data",
-                              status={"good": 0, "bad": 1, "unverified": 3}[want["state"]])
-            self.assertEqual(got["checksums"], [{"ordinal": 0, **want}])
+            report = self.check(data, "--data",
+                                status={"good": 0, "bad": 1, "unverified": 3}[want["state"]])
+            self.assertEqual(report["checksums"], [{"ordinal": 0, **want}])
             self.assertEqual("unverified: the header has no usable checksum" in self.text,
                              want["state"] == "unverified")
             for option in ("--data", "--physics"):
-                got = self.check(data, option, "--strict", status=strict)
-                self.assertEqual([f["code"] for f in got["findings"]],
+                report = self.check(data, option, "--strict", status=strict)
+                self.assertEqual([f["code"] for f in report["findings"]],
                                  {"good": [],
                                   "bad": ["plaquette" if want == {"state": "bad"} else "checksum"],
                                   "unverified": ["checksum-missing"]}[want["state"]])

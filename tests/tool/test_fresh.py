@@ -33,8 +33,8 @@ class Headers(limetest.TestCase):
         sources = glob.glob(os.path.join(limetest.REPO, "src/fuse/*/*.c"))
         self.assertTrue(sources)
         layers = [directory for layer in ("lime", "fuse", "mpi/wire")
-                          for directory, _, _ in os.walk(os.path.join(limetest.REPO, "src", layer))
-                          if os.path.basename(directory) == "include"]
+                  for directory, _, _ in os.walk(os.path.join(limetest.REPO, "src", layer))
+                  if os.path.basename(directory) == "include"]
         fuse = limetest.run(["pkg-config", "--cflags", "fuse3"]).stdout.decode().split()
         done = limetest.run([self.CC, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
                              "-D_FILE_OFFSET_BITS=64", "-DLIMEFS_VERSION=\"0\"",

@@ -127,7 +127,7 @@ class Parts(JoinCase):
         first = self.made().write(self.dir)
         self.join(first, self.out, status=1,
                   messages=["prop.vol0000: record 6: not joined: a part of the lattice",
-                         "--skip-parts", "--record", "not written"])
+                            "--skip-parts", "--record", "not written"])
         self.assertEqual(os.listdir(os.path.dirname(self.out)), [])
 
     def test_without_parts(self):

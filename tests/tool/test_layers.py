@@ -1,5 +1,5 @@
-"""The rooms of the source: directories of which each includes only what lower ones offer. No command opens
-an output by itself: what opens files for writing in src/lime and src/mpi is listed with a reason."""
+"""The layers of the source: a directory includes only headers that lower layers offer. No command
+opens an output itself: each file that opens files for writing is listed with a reason."""
 
 import os
 import re
@@ -11,12 +11,12 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest
 
 SRC = os.path.join(limetest.REPO, "src")
-NAME = re.compile(r"^(?!static)[^\W\d][^\n;{}]*?\b((?:limefs|limefile|limejob|lemon|bench|stage|job|checkpoint)_"
-                  r"[a-z0-9]+)\w*\([^;{}]*\)\n\{", re.M)
+NAME = re.compile(r"^(?!static)[^\W\d][^\n;{}]*?\b((?:limefs|limefile|limejob|lemon|bench|stage|"
+                  r"job|checkpoint)_[a-z0-9]+)\w*\([^;{}]*\)\n\{", re.M)
 FUNCTION = re.compile(r"^[^\W\d][^\n;{}]*?\b(\w+)\([^;{}]*\)\n\{\n(.*?)^\}$", re.M | re.S)
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 
-# A header that is a room's own, or of one above, and a file that must not see it.
+# A file and a header that it must not see: private to another layer, or of a higher layer.
 WRONG = [("fuse/names/snapshot.c", "writer_internal.h"), ("fuse/names/tree.c", "file.h"),
          ("fuse/process/main.c", "checksum.h"), ("lime/tool/cmd/cmd_ls.c", "cut.h"),
          ("lime/tool/shared/edit.c", "check.h"), ("lime/tool/cmd/cmd_info.c", "cell_entries.h"),
@@ -35,16 +35,16 @@ WRONG = [("fuse/names/snapshot.c", "writer_internal.h"), ("fuse/names/tree.c", "
          ("mpi/job/extent.c", "lemon.h"), ("mpi/job/extent.c", "internal.h"),
          ("mpi/checkpoint/output.c", "lattice_plan.h"), ("fuse/ops/xattr.c", "run.h")]
 
-# Calls that open a file for writing or rename one, and the reason why the file that makes them is
-# not an output of a command.
-CALLS = re.compile(r"\b(O_CREAT|O_WRONLY|O_RDWR|O_TMPFILE)\b|\b(fopen|freopen|mkostemp|mkstemp|mkdtemp|tmpfile|"
-                   r"rename|renameat|renameat2|link|linkat|creat|MPI_File_open)\(")
+# Calls that open a file for writing or rename one, and the reason why a file that makes them writes
+# no output of a command.
+CALLS = re.compile(r"\b(O_CREAT|O_WRONLY|O_RDWR|O_TMPFILE)\b|\b(fopen|freopen|mkostemp|mkstemp|"
+                   r"mkdtemp|tmpfile|rename|renameat|renameat2|link|linkat|creat|MPI_File_open)\(")
 READS = re.compile(r'fopen\([^;]*"re?"\)|MPI_MODE_RDONLY')
 REASONS = {
     "src/lime/output": "outputs",
-    "src/lime/edit/rewrite.c": "a container that is locked, written again beside itself",
-    "src/lime/edit/recover.c": "lime repair: a new file with what is cut, never over another",
-    "src/lime/tool/shared/edit.c": "a container that is changed in its place, locked",
+    "src/lime/edit/rewrite.c": "a locked container, rewritten as a temporary file in its directory",
+    "src/lime/edit/recover.c": "lime repair: a new file for the removed bytes, never over another",
+    "src/lime/tool/shared/edit.c": "a container that is changed in place, locked",
     "src/lime/tool/cmd/cmd_repair.c": "the same",
     "src/lime/tool/cmd/cmd_pack.c": "lime new in a mount: a directory",
     "src/lime/tool/shared/record_input.c": "a file without a name",
@@ -55,8 +55,8 @@ REASONS = {
     "src/mpi/series/series.c": "lemon_series: parts of a series",
     "src/mpi/series/writeback.c": "the same",
     "src/mpi/series/directory.c": "the same",
-    "src/mpi/lemon/writer.c": "Lemon: a file that the program has opened",
-    "src/mpi/programs/lemon_benchmark.c": "a file that is read and written for its time",
+    "src/mpi/lemon/writer.c": "Lemon: a file that the program opens",
+    "src/mpi/programs/lemon_benchmark.c": "a file for timing",
     "src/mpi/examples/canonical.c": "an example",
     "src/mpi/examples/sample.h": "an example",
     "src/mpi/job/open_check.c": "a job: what the mount has open",
@@ -72,8 +72,8 @@ REASONS = {
 }
 
 
-def room_of(path):
-    """Its directory in src; the headers in include/ are the same room's."""
+def layer_of(path):
+    """Returns the path's directory in src; headers in include/ belong to its parent."""
     directory = os.path.relpath(os.path.dirname(path), SRC)
     return os.path.dirname(directory) if os.path.basename(directory) == "include" else directory
 
@@ -84,7 +84,7 @@ def files():
 
 
 def command(path):
-    """As make compiles it: the compiler and what matters to it."""
+    """Returns the compiler and the relevant options with which make compiles the file."""
     made = limetest.run(["make", "-C", limetest.REPO, "--no-print-directory", "-n", "-W",
                          f"src/{path}", "V=1", "B=build-none",
                          f"build-none/obj/src/{path[:-2]}.o"], check=True).stdout.decode()
@@ -94,14 +94,14 @@ def command(path):
 
 
 def nm(path):
-    """The symbols that an object offers to others, and those that it wants of others."""
+    """Returns the symbols that an object defines, and those that it uses."""
     lines = limetest.run(["nm", "-P", path], check=True).stdout.decode().splitlines()
     symbols = [line.split()[:2] for line in lines]
     return ({name for name, kind in symbols if kind in "TDBRVWC"},
             {name for name, kind in symbols if kind == "U"})
 
 
-class Rooms(limetest.TestCase):
+class Layers(limetest.TestCase):
     def arrows(self):
         offered = {}
         for path in files():
@@ -112,20 +112,20 @@ class Rooms(limetest.TestCase):
             with open(path, encoding="utf-8") as file:
                 names = INCLUDE.findall(file.read())
             for name in names:
-                beside = os.path.join(os.path.dirname(path), name)
+                neighbour = os.path.join(os.path.dirname(path), name)
                 others = [other for other in offered.get(os.path.basename(name), [])
                           if other.endswith("/" + name) and
                           os.path.basename(os.path.dirname(other)) == "include"]
-                if os.path.exists(beside):
+                if os.path.exists(neighbour):
                     continue
-                own = [other for other in others if room_of(other) == room_of(path)]
+                own = [other for other in others if layer_of(other) == layer_of(path)]
                 self.assertTrue(others or own, f"{path}: {name}")
                 if not own:
-                    found.setdefault((room_of(path), room_of(others[0])), []).append(
+                    found.setdefault((layer_of(path), layer_of(others[0])), []).append(
                         os.path.basename(path))
         return found
 
-    def test_no_circle(self):
+    def test_no_cycle(self):
         arrows = self.arrows()
         below = {}
         for (upper, lower), _ in arrows.items():
@@ -134,9 +134,9 @@ class Rooms(limetest.TestCase):
         for upper in sorted(below):
             print(f"# {upper} -> {', '.join(sorted(below[upper])) or '-'}")
         while below:
-            lowest = {room for room, lower in below.items() if not lower & set(below)}
-            self.assertTrue(lowest, f"a circle: {below}")
-            below = {room: lower for room, lower in below.items() if room not in lowest}
+            lowest = {layer for layer, lower in below.items() if not lower & set(below)}
+            self.assertTrue(lowest, f"a cycle: {below}")
+            below = {layer: lower for layer, lower in below.items() if layer not in lowest}
 
     def test_wrong_includes_do_not_compile(self):
         for path, header in WRONG:
@@ -145,12 +145,12 @@ class Rooms(limetest.TestCase):
                 if not shutil.which(compiler):
                     continue  # without MPI
                 for name, fine in ((None, True), (header, False)):
-                    given = f'#include "{name}"\n' if name else ""
+                    include = f'#include "{name}"\n' if name else ""
                     source = os.path.join(self.tempdir(), os.path.basename(path))
                     with open(os.path.join(SRC, path), encoding="utf-8") as file:
                         text = file.read()
                     with open(source, "w", encoding="utf-8") as file:
-                        file.write(given + text)
+                        file.write(include + text)
                     done = limetest.run([compiler, *options, "-iquote",
                                          os.path.join(SRC, os.path.dirname(path)),
                                          "-fsyntax-only", source], cwd=limetest.REPO)
@@ -158,25 +158,25 @@ class Rooms(limetest.TestCase):
                     if not fine:
                         self.assertIn(f"{header}: No such file", done.stderr.decode())
 
-    def test_no_circle_of_files(self):
-        """Inside a directory: files of which each uses functions of the other are one."""
-        uses = {}  # directory: file: files of which it uses something
+    def test_no_cycle_of_files(self):
+        """No two files of a directory call each other's functions, directly or through others."""
+        uses = {}  # {directory: {file: files whose functions it uses}}
         for directory, objects in self.objects().items():
             symbols = {name: nm(path) for name, path in objects.items()}
             offers = {symbol: name for name, (offered, _) in symbols.items()
                       for symbol in offered}
-            uses[directory] = {name: {offers[symbol] for symbol in wanted if symbol in offers} - {name}
-                            for name, (_, wanted) in symbols.items()}
+            uses[directory] = {name: {offers[one] for one in used if one in offers} - {name}
+                            for name, (_, used) in symbols.items()}
         self.assertGreater(len(uses), 20)
         for directory, below in uses.items():
             while lowest := {name for name, lower in below.items() if not lower & set(below)}:
                 below = {name: lower for name, lower in below.items() if name not in lowest}
             while highest := set(below) - set().union(*below.values()):
                 below = {name: lower for name, lower in below.items() if name not in highest}
-            self.assertFalse(below, f"{directory}: a circle of {sorted(below)}")
+            self.assertFalse(below, f"{directory}: a cycle of {sorted(below)}")
 
     def objects(self):
-        """By directory and file, of what was built."""
+        """Returns the object files that were built, by directory and file."""
         found = {}
         top = os.path.join(limetest.B, "obj", "src")
         for path in files():
@@ -187,14 +187,14 @@ class Rooms(limetest.TestCase):
         return found
 
     def test_prefixes(self):
-        """The first two words of a function's name lead to its room."""
+        """The first two words of a function's name determine its layer."""
         found = {}
         for path in files():
             with open(path, encoding="utf-8") as file:
                 for prefix in NAME.findall(file.read()):
-                    found.setdefault(prefix, set()).add(room_of(path))
-        for prefix, rooms in found.items():
-            self.assertEqual(len(rooms), 1, (prefix, rooms))
+                    found.setdefault(prefix, set()).add(layer_of(path))
+        for prefix, layers in found.items():
+            self.assertEqual(len(layers), 1, (prefix, layers))
         self.assertGreater(len(found), 50)
 
     def test_every_open_has_a_reason(self):
@@ -212,7 +212,7 @@ class Rooms(limetest.TestCase):
         self.assertEqual(unknown, [], "use limeoutput.h, or give a reason here")
 
     def test_functions(self):
-        """Of at most 70 lines between their braces, which clang-format puts at the margin."""
+        """A function has at most 70 lines between its braces (clang-format: in column 1)."""
         for path in files():
             with open(path, encoding="utf-8") as file:
                 text = file.read()

@@ -1,4 +1,4 @@
-"""lime lfn: logical file names told, set and added, in all shapes of containers; kills."""
+"""lime lfn: logical file names shown, set and added, in containers of all shapes; kills."""
 import os
 import random
 import subprocess
@@ -25,17 +25,17 @@ class LfnCase(limetest.TestCase):
         return super().lime("lfn", *args, status=status)
 
     def becomes(self, before, name, after, *record):
-        """Set in a container `before`, it is byte for byte `after`."""
+        """Sets the name in the container `before`; the result is `after`, byte for byte."""
         path = self.write("f.lime", container(before))
         self.assertEqual(self.lime("--set", name, path, *record), "")
         self.assertEqual(read(path), container(after))
         self.run_ok(["lime", "check", "-q", path])
         self.assertEqual(os.listdir(os.path.dirname(path)), ["f.lime"])
 
-    def refused(self, before, name, *words, record=(), status=1):
+    def refused(self, before, name, *messages, record=(), status=1):
         path = self.write("f.lime", container(before))
         self.lime("--set", name, path, *record, status=status)
-        for word in words:
+        for word in messages:
             self.assertIn(word, self.err)
         self.assertEqual(read(path), container(before))
 
@@ -53,7 +53,7 @@ class Tell(LfnCase):
         self.assertEqual(self.lime(path), "lfn://one\nlfn://two\n")
 
     def test_capital_letters(self):
-        """As qcdutils writes it; it stays as it is."""
+        """lime lfn finds and keeps the upper-case name that qcdutils writes."""
         capital = "ildg-data-LFN"
         path = self.write("f", container([FORMAT, DATA, (capital, b"lfn://one")]))
         self.assertEqual(self.lime(path), "lfn://one\n")
@@ -67,7 +67,7 @@ class Tell(LfnCase):
         self.lime("--set", "lfn://x", path, "3")
         self.assertEqual(self.lime(path), "lfn://x\nlfn://two\n")
 
-    def test_senseless(self):
+    def test_no_name(self):
         path = self.write("f", container([lfn("\n"), lfn("a\x1b[2J"), lfn("x" * 2000),
                                           lfn("lfn://four")]))
         self.assertEqual(self.lime(path, status=1), "lfn://four\n")
@@ -114,7 +114,7 @@ class Replace(LfnCase):
             self.assertEqual(read(path), container([FORMAT, DATA, lfn(new)]))
             self.assertEqual(os.stat(path).st_ino, inode)
 
-    def test_empty_and_senseless_ones(self):
+    def test_empty_and_invalid_names(self):
         self.becomes([lfn(""), FORMAT, DATA], "lfn://new", [lfn("lfn://new"), FORMAT, DATA])
         self.becomes([lfn("\x1b" * 20), FORMAT, DATA], "lfn://new",
                      [lfn(b"lfn://new".ljust(20, b"\0")), FORMAT, DATA])
@@ -124,7 +124,7 @@ class Replace(LfnCase):
         self.refused(before, "lfn://new", "2 records are of type ildg-data-lfn")
         after = [[FORMAT, DATA, lfn("lfn://one")], [FORMAT, DATA, lfn("lfn://new")], [OTHER]]
         self.becomes(before, "lfn://new", after, "6")
-        self.becomes(before, "lfn://new", after, "5")  # its data
+        self.becomes(before, "lfn://new", after, "5")  # the ordinal of its data
         self.becomes(before, "lfn://new", after, "2.3")
         self.refused(before, "lfn://new", record=["9"])
 
@@ -175,7 +175,7 @@ class Refusals(LfnCase):
         self.becomes([FORMAT, DATA], "lfn://" + "x" * 1017,
                      [FORMAT, DATA, lfn("lfn://" + "x" * 1017)])
 
-    def test_other_scheme_is_warned_of(self):
+    def test_warning_about_another_scheme(self):
         path = self.write("f", container([FORMAT, DATA]))
         self.lime("--set", "http://x", path)
         self.assertIn("warning", self.err)
@@ -190,14 +190,14 @@ class Refusals(LfnCase):
 
 
 class Kills(LfnCase):
-    """Whenever it is killed, the container has the old name or the new one, after a repair at
-    most."""
+    """After a kill at any time, the container has the old or the new name, possibly after a
+    repair."""
 
     def test_kills(self):
         seed = time.time_ns()
         print(f"# seed {seed}")
         dice = random.Random(seed)
-        # A kill while leaks are looked for is a report.
+        # LeakSanitizer reports a kill during its search.
         env = {**os.environ, "ASAN_OPTIONS": os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"}
         old = "lfn://old/name"
         shapes = [([FORMAT, DATA, lfn(old)], "lfn://" + "new" * 40, {old}),

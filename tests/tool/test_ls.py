@@ -44,7 +44,7 @@ class Text(limetest.TestCase):
         self.assertIn(f"\n\n{two}:\n", out)
 
     def test_a_missing_file_prints_nothing(self):
-        """On standard output, so that there is no blank line either."""
+        """lime prints nothing on standard output, not even an empty line."""
         one, two = self.write("a.lime", TWO), self.write("b.lime", TWO)
         no = one + ".no"
         for command in (["ls"], ["ls", "-l"], ["info"], ["lfn"]):
@@ -88,7 +88,7 @@ class Json(limetest.TestCase):
                     (row["message"], row["record"], row["type"], row["MB"], row["ME"],
                      row["bytes"], row["ordinal"]))
 
-    def test_type_that_is_no_utf8(self):
+    def test_type_that_is_not_utf8(self):
         types = [b"caf\xc3\xa9", b"\xc3", b"a\xff\xed\xa0\x80b", b"\xf4\x90\x80\x80", b"\x01\"\\"]
         path = self.write("odd.lime", container([(t, b"") for t in types]))
         out = self.run_ok(["lime", "ls", "--json", path])
@@ -112,10 +112,10 @@ class Json(limetest.TestCase):
 
 
 class Failures(limetest.TestCase):
-    def check(self, path, status, *words):
+    def check(self, path, status, *messages):
         done = run(["lime", "ls", path])
         self.assertEqual(done.returncode, status, done.stderr)
-        for word in ("lime: ", path, *words):
+        for word in ("lime: ", path, *messages):
             self.assertIn(word, done.stderr.decode())
         return done.stdout
 
@@ -124,7 +124,7 @@ class Failures(limetest.TestCase):
             path = self.write("cut", TWO + header("cut", 8, 1, 1)[:n])
             self.assertIn(b"second", self.check(path, 1, f"offset {len(TWO)}: record 3: "))
 
-    def test_no_container(self):
+    def test_not_a_container(self):
         self.check(self.write("text", b"hello, world\n" * 20), 2, "not a LIME container")
         self.check(self.write("v2", header("x", 0, 1, 1, version=2)), 1, "version 2")
         self.check(self.write("zeros", bytes(1000)), 1, "zeros instead of a record header")
@@ -197,7 +197,7 @@ class Mounted(limetest.TestCase):
 
 class Errors(limetest.TestCase):
     def test_which(self):
-        """A script can tell what is not a container from what cannot be read."""
+        """The exit status distinguishes a file that is not a container from an unreadable one."""
         junk = self.write("junk", b"junk" * 100)
         for command in ("ls", "info"):
             done = run(["lime", command, "--json", junk, junk + "-none"])

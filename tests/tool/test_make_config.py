@@ -1,4 +1,4 @@
-"""make-config: the sample configuration is what it says it is, seen without our library."""
+"""make-config: the sample configuration has the stated contents, read without our library."""
 import os
 import re
 import sys
@@ -26,7 +26,7 @@ class MakeConfig(limetest.TestCase):
         return limetest.read(path)
 
     def test_lattices(self):
-        """gaugelib compares the checksum and what ildg-format says."""
+        """gaugelib compares the checksum and the values that ildg-format states."""
         for edge, precision, *more in (((4, 4, 4, 4), 64), ((2, 3, 4, 5), 32), ((3, 2, 2, 1), 64),
                                        ((2, 2, 2, 2), 32, "--lfn", "lfn://there/it is")):
             with self.subTest(edge=edge):
@@ -40,9 +40,9 @@ class MakeConfig(limetest.TestCase):
                 square = u @ u.conj().swapaxes(-1, -2)
                 self.assertLess(abs(square - numpy.eye(3)).max(), error)
                 self.assertLess(abs(numpy.linalg.det(u) - 1).max(), error)
-                said = re.match(rb"plaquette = (0\.\d{12})\n trajectory nr = 1\n",
+                info = re.match(rb"plaquette = (0\.\d{12})\n trajectory nr = 1\n",
                                 data["xlf-info"])
-                self.assertAlmostEqual(float(said[1]), gaugelib.plaquette(u), delta=1e-12)
+                self.assertAlmostEqual(float(info[1]), gaugelib.plaquette(u), delta=1e-12)
                 self.assertIn(b"there/it is" if more else b"sample", data["ildg-data-lfn"])
 
     def test_same_bytes(self):

@@ -1,4 +1,4 @@
-"""The man pages and --help name the same options, of each program and sub-command."""
+"""The man page and --help of each program and sub-command name the same options."""
 
 import os
 import re
@@ -12,7 +12,7 @@ OF_LIBFUSE = {"-d", "-f", "-s", "-o", "-o writable", "-o max_threads", "-o max_i
 
 
 def options_of_help(text):
-    """The options that begin a line of the lists: "  -r, --recursive", "    -o rw"."""
+    """Returns the options that begin a line of the lists: "  -r, --recursive", "    -o rw"."""
     found = set()
     for line in text.splitlines():
         if not re.match(r"  +-", line):
@@ -24,7 +24,7 @@ def options_of_help(text):
 
 
 def options_of_page(lines, with_o):
-    """Those of its lists: .It Fl r , Fl -recursive; .It Cm ranks Ns = Ns Ar n"""
+    """Returns the options of its lists: .It Fl r , Fl -recursive; .It Cm ranks Ns = Ns Ar n"""
     found = set()
     for line in lines:
         for part in line[4:].split(" , ") if re.match(r"\.It (Fl|Cm)", line) else []:
@@ -56,11 +56,11 @@ class Manual(limetest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.decode()
 
-    def assertSame(self, shown, documented, apart=frozenset()):
-        """What the lists of --help name is documented, and what is documented is mentioned."""
+    def assertSame(self, shown, documented, exceptions=frozenset()):
+        """The page documents each option that --help lists, and mentions no other one."""
         mentioned = set(re.findall(r"(?<![\w-])--?[\w-]*\w", shown)) | options_of_help(shown)
         self.assertEqual(options_of_help(shown) - documented - EVERYWHERE, set())
-        self.assertEqual(documented - mentioned - EVERYWHERE - apart, set())
+        self.assertEqual(documented - mentioned - EVERYWHERE - exceptions, set())
 
     def test_lime(self):
         names = re.findall(r"^  lime (\w+)", self.help_of("lime", "--help"), re.M)

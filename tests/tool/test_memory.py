@@ -1,6 +1,6 @@
-"""The memory of every command on hostile containers: very many tiny records.
+"""The memory that each command needs for hostile containers with very many tiny records.
 
-A million records may take LIMIT_MB; fewer, a proportional share above what any program takes.
+A million records may take LIMIT_MB; fewer take a proportional share above BASE_MB.
 """
 
 import os
@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest  # noqa: E402
 
 MILLION = 10 ** 6
-SHARE = 1 if limetest.STRESS else 50 if limetest.SANITIZED else 5  # of the records of a sample
+SHARE = 1 if limetest.STRESS else 50 if limetest.SANITIZED else 5  # fraction of a sample
 LIMIT_MB, BASE_MB = 200, 30
 STAGE_MB = 16  # the blocks of a file that lime stage copies
 TIMEOUT = 600 * limetest.SLOWNESS
@@ -23,7 +23,7 @@ CHUNK = 1000  # cycles of records that are written at once: see Measured
 FORMAT = (b"<ildgFormat><version>1.0</version><field>su3gauge</field><precision>64</precision>"
           b"<lx>%d</lx><ly>4</ly><lz>4</lz><lt>4</lt></ildgFormat>")
 CHECKSUM = b"<scidacChecksum><suma>1</suma><sumb>2</sumb></scidacChecksum>"
-# As long a description as there is, and another one for each record.
+# The longest possible description, and a different one for each record.
 BOX = (b"<scidacRecord><recordtype>2</recordtype><datatype>" + b"x" * 63 + b"</datatype>"
        b"<typesize>1</typesize><datacount>%d</datacount>"
        b"<hyperlower>0 0 0 0 0 0 0 0</hyperlower><hyperupper>9 9 9 9 9 9 9 9</hyperupper>"
@@ -31,7 +31,7 @@ BOX = (b"<scidacRecord><recordtype>2</recordtype><datatype>" + b"x" * 63 + b"</d
 SITE = (b"<scidacRecord><recordtype>0</recordtype><typesize>8</typesize>"
         b"<datacount>1</datacount></scidacRecord>")
 
-# A cycle of records, as often as there is room; "%d" in a type or in data is the cycle's number.
+# A cycle of records that repeats; "%d" in a type or in data is the number of the cycle.
 KINDS = {
     "data": [("ildg-binary-data", b"")],
     "other data": [("scidac-binary-data", b"")],
@@ -77,7 +77,7 @@ CHANGING = [
     (["repair", "C"], True),
 ]
 
-# What makes commands differ most is seen in every run: kind, records, and commands.
+# The most different cases are part of every run: kind, records, and commands.
 SAMPLE = [
     ("data", MILLION, [["info", "C"], ["checksum", "C"], ["checksum", "--cksum", "C"],
                        ["check", "--qcdml", DOCUMENT, "C"],
@@ -105,7 +105,7 @@ def cycle(kind, i, begins, ends):
 
 
 def make(path, kind, records, one_message=False):
-    """A container of so many records, in messages of a cycle each, or all in one."""
+    """Writes a container with this many records, one message a cycle, or all in one."""
     inner, last = not one_message, records // len(kind) - 1
     with open(path, "wb", buffering=1 << 20) as file:
         file.writelines(cycle(kind, 0, True, inner))
@@ -120,8 +120,8 @@ def make(path, kind, records, one_message=False):
 
 
 class Measured(limetest.TestCase):
-    """What is measured of a program begins with the size of the one that starts it, so that no
-    container is ever held here."""
+    """ru_maxrss starts at the size of the parent process, so this process never holds a whole
+    container in memory."""
 
     def peak_mb(self, args, may_fail):
         child = subprocess.Popen([limetest.program(args[0]), *args[1:]],
@@ -190,7 +190,7 @@ class Several(Measured):
     FILES, RECORDS = 8, 200 * 1000
 
     def test_stage(self):
-        """Several at once take 200 bytes for a record of each (docs/staging.md), and blocks."""
+        """Several records at once take 200 bytes each (docs/staging.md), plus blocks."""
         directory = self.tempdir()
         sources, target = os.path.join(directory, "sources"), os.path.join(directory, "target")
         os.mkdir(sources)

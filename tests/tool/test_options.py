@@ -1,4 +1,4 @@
-"""What all programs say of options that they do not take."""
+"""Messages of all programs about options that they do not accept."""
 
 import os
 import re
@@ -9,7 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import limetest
 import mpitest
 
-# What is wrong in an option of a sub-command of lime.
+# Options of lime's sub-commands, and the message.
 OF_LIME = (
     (("cat", "a", "-t"), "option '-t' requires a value"),
     (("cat", "a", "--type"), "option '--type' requires a value"),
@@ -43,14 +43,14 @@ OF_LIME = (
      "--checkpoint: invalid value '-1' (bytes, as in 64M)"),
 )
 
-# Programs with one line of message: their arguments, and what is wrong.
-OF_OTHERS = (
+# Programs with a one-line message: their arguments, exit status and message.
+OTHER_PROGRAMS = (
     (("lime", "--foo"), 2, "unknown option '--foo'; see lime --help"),
     (("limefs-run", "--foo", "true"), 125, "unknown option '--foo'; see limefs-run --help"),
     (("limefs-run", "-x", "true"), 125, "unknown option '-x'; see limefs-run --help"),
 )
 
-OF_MPI = (
+MPI_PROGRAMS = (
     (("lime-bench", "--nosuch", "f"), 2, "unknown option '--nosuch'; try lime-bench --help"),
     (("lime-bench", "-z", "f"), 2, "unknown option '-z'; try lime-bench --help"),
     (("lime-bench", "--size"), 2, "option '--size' requires a value; try lime-bench --help"),
@@ -74,7 +74,7 @@ class Options(limetest.TestCase):
                     2, b"", f"lime: {command}: unknown option '{option}'\n"
                             f"Try 'lime {command} --help'.\n"))
 
-    def test_of_lime(self):
+    def test_lime(self):
         for args, message in OF_LIME:
             done = limetest.run(["lime", *args])
             self.assertEqual(done.returncode, 2, args)
@@ -91,13 +91,13 @@ class Options(limetest.TestCase):
             self.assertTrue(done.stderr.decode().startswith(f"{args[0]}: {message}"), done.stderr)
             self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
 
-    def test_of_others(self):
-        self.check(OF_OTHERS)
+    def test_other_programs(self):
+        self.check(OTHER_PROGRAMS)
 
-    def test_of_programs_of_mpi(self):
+    def test_mpi_programs(self):
         if not shutil.which("lime-bench", path=limetest.BIN):
             self.skipTest("built without MPI")
-        self.check(OF_MPI, mpitest.environment())
+        self.check(MPI_PROGRAMS, mpitest.environment())
 
 
 if __name__ == "__main__":

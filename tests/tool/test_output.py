@@ -1,5 +1,5 @@
-"""Outputs of lime: an input is never replaced, an existing file only with -f, a locked one never;
-a command that is killed leaves the old file or the new one, and the next run removes its temporary
+"""Outputs of lime: it never replaces an input or a locked file, and an existing file only with -f;
+a killed command leaves the old file or the new one, and the next run removes its temporary
 file."""
 import contextlib
 import errno
@@ -21,18 +21,19 @@ import volumelib
 from limetest import container, program, run
 
 SPACE = "http://www.lqcd.org/ildg/QCDml/config2.0"
-DOCUMENT = (f'<gaugeConfiguration xmlns="{SPACE}"><dataLFN/><precision/><markovSequence><markovStep>'
-            "<update>1</update><record><field/><crcCheckSum/><avePlaquette/></record></markovStep>"
-            "</markovSequence></gaugeConfiguration>\n")
+DOCUMENT = (f'<gaugeConfiguration xmlns="{SPACE}"><dataLFN/><precision/><markovSequence>'
+            "<markovStep><update>1</update><record><field/><crcCheckSum/><avePlaquette/></record>"
+            "</markovStep></markovSequence></gaugeConfiguration>\n")
 SCHEMA = (f'<s:schema xmlns:s="http://www.w3.org/2001/XMLSchema" targetNamespace="{SPACE}">'
           '<s:element name="gaugeConfiguration"/></s:schema>\n')
 INPUT = re.compile(r"\{(?!out\})([^}]+)\}")
-EXISTS, LOCKED = "exists already; use -f to replace it", "another process has this container open for writing"
+EXISTS = "exists already; use -f to replace it"
+LOCKED = "another process has this container open for writing"
 IS_INPUT = "is also the input"
 OLD = container([("old", b"what was there before")])
 
-# Each command and option that writes a file, what a mount shows of its inputs if that is another
-# file, and inputs that are not named in it.
+# For each command and option that writes a file: the paths of its inputs in a mount if they
+# differ, and inputs that the command line does not name.
 COMMANDS = {
     "convert to nersc": ("lime convert -f --to nersc {conf.lime} {out}",
                          {"conf.lime": "conf.lime/conf.nersc"}, ()),
@@ -56,7 +57,7 @@ UNFORCED = [name for name in COMMANDS if name != "lime_pack"]
 
 
 def make_inputs(directory, lattice="4,4,4,4", fill=1000):
-    """All that the commands read."""
+    """Creates the inputs of all commands."""
     def put(name, data):
         limetest.put(os.path.join(directory, name), data)
 
@@ -74,7 +75,7 @@ def make_inputs(directory, lattice="4,4,4,4", fill=1000):
 
 
 def listing(directory):
-    """What is in the tree, and which inodes."""
+    """Returns the inode and size of each file in the tree."""
     return {os.path.relpath(os.path.join(at, name), directory):
             (os.lstat(os.path.join(at, name)).st_ino, os.lstat(os.path.join(at, name)).st_size)
             for at, directories, names in os.walk(directory) for name in directories + names}
@@ -86,7 +87,7 @@ def leftovers(directory):
 
 @contextlib.contextmanager
 def locked(path):
-    """As a writer of this project holds it."""
+    """Holds the lock of a writer of this project."""
     with open(path, "r+b") as file:
         limetest.lock(file)
         yield
@@ -100,16 +101,16 @@ class OutputCase(limetest.TestCase):
         return os.path.join(self.dir, *names)
 
     def start(self, name, out, force=True, instead=(), **kw):
-        """The command; `instead`: other names of inputs."""
-        words = [word for word in COMMANDS[name][0].split()
-                 if force or word not in ("-f", "--force")]
+        """Runs the command; `instead`: other names of inputs."""
+        args = [word for word in COMMANDS[name][0].split()
+                if force or word not in ("-f", "--force")]
         names = {"out": out, **dict(instead)}
-        words = [re.sub(r"\{([^}]+)\}", lambda m: names.get(m[1], m[1]), word) for word in words]
-        return run(words, cwd=self.dir, **kw)
+        args = [re.sub(r"\{([^}]+)\}", lambda m: names.get(m[1], m[1]), word) for word in args]
+        return run(args, cwd=self.dir, **kw)
 
-    def refused(self, done, *words):
+    def refused(self, done, *errors):
         self.assertEqual(done.returncode, 1, done)
-        for word in words:
+        for word in errors:
             self.assertIn(word, done.stderr.decode())
 
 
@@ -130,7 +131,7 @@ class IsInput(OutputCase):
             self.assertEqual(listing(self.dir), before)
 
     def test_names(self):
-        """The same path, links, a detour, and a descriptor; with -f and without."""
+        """The output is an input by the same path, by links, `..`, or a descriptor."""
         for name in COMMANDS:
             for at in self.inputs(name):
                 symlink, hard = (os.path.join(self.links, f"{name} {way} {at}".replace("/", "-"))
@@ -152,7 +153,7 @@ class IsInput(OutputCase):
 
     @limetest.needs_fuse
     def test_mount(self):
-        """The input is what a mount shows of the output, or the other way round, or both."""
+        """The output is an input through a mount, or the input is, or both are."""
         with limetest.Mount(self.dir) as mount, limetest.Mount(self.dir, opts="rw") as other:
             for name, (_, views, _) in COMMANDS.items():
                 for at in self.inputs(name) if views is not None else ():
@@ -193,7 +194,7 @@ class IsInput(OutputCase):
         self.assertEqual(os.stat(self.path("inner.lime")).st_nlink, 2)
 
     def test_changes(self):
-        """Commands that read a file into a container."""
+        """A command does not read its container as the new data."""
         before = listing(self.dir), limetest.read(self.path("inner.lime"))
         os.symlink(self.path("inner.lime"), os.path.join(self.links, "link"))
         for data in ("inner.lime", os.path.join(self.links, "link")):
@@ -204,8 +205,6 @@ class IsInput(OutputCase):
 
 
 class Existing(OutputCase):
-    """Outputs that are there already."""
-
     def setUp(self):
         super().setUp()
         make_inputs(self.dir)
@@ -215,13 +214,13 @@ class Existing(OutputCase):
         limetest.put(self.out, OLD)
         os.chmod(self.out, mode)
 
-    def untouched(self, done, *words):
-        self.refused(done, *words)
+    def untouched(self, done, *errors):
+        self.refused(done, *errors)
         self.assertEqual(limetest.read(self.out), OLD)
         self.assertEqual(leftovers(self.dir), [])
 
     def test_force(self):
-        """Without it the file stays; with it, it has the old one's mode and may be a link's."""
+        """lime replaces a file only with -f, keeps its mode, and follows a symbolic link."""
         os.symlink("out", self.path("link"))
         for name in COMMANDS:
             with self.subTest(name):
@@ -239,8 +238,8 @@ class Existing(OutputCase):
                 self.assertEqual(stat.S_IMODE(os.stat(self.out).st_mode), 0o640)
                 self.assertEqual(leftovers(self.dir), [])
 
-    def test_no_file(self):
-        """A FIFO, a device, a directory, a link that leads nowhere, a directory that is missing."""
+    def test_not_a_file(self):
+        """The output is a FIFO, device, directory or dangling link, or its directory is missing."""
         os.mkfifo(self.path("fifo"))
         os.symlink("nowhere", self.path("dangling"))
         before = listing(self.dir)
@@ -253,15 +252,15 @@ class Existing(OutputCase):
         self.assertEqual(listing(self.dir), before)
 
     def test_locked(self):
-        """By another process, as a program of this project holds it; commands that change a
-        container in its place, too."""
+        """lime replaces or changes no container that another program of this project has locked."""
         self.old()
         with locked(self.out):
             for name in COMMANDS:
                 with self.subTest(name):
                     self.untouched(self.start(name, "out"), f"out: lock: {LOCKED}")
             for command in ("append out -t x a.txt", "replace out 1 a.txt", "rm out 1",
-                            "set out 1 --type y", "lfn --set lfn://a out", "checksum --add --site-bytes 4 out 1",
+                            "set out 1 --type y", "lfn --set lfn://a out",
+                            "checksum --add --site-bytes 4 out 1",
                             "repair out"):
                 with self.subTest(command):
                     self.untouched(run(["lime", *command.split()], cwd=self.dir), LOCKED)
@@ -273,7 +272,7 @@ class Existing(OutputCase):
         self.assertEqual(limetest.read(self.path("into", "001-first")), OLD)
 
     def test_read_only_target_is_locked(self):
-        """A file that this process may not open for writing."""
+        """The process can't open the file for writing."""
         users.reach(self, self.dir)
         if os.geteuid() != 0:
             self.skipTest("needs root")
@@ -322,16 +321,16 @@ class Existing(OutputCase):
                 else:
                     os.unlink(self.out)
                 harm.disarm()
-                words = child.communicate(timeout=60 * limetest.SLOWNESS)[1]
+                errors = child.communicate(timeout=60 * limetest.SLOWNESS)[1]
             self.assertEqual(child.returncode, 1)
-            self.assertIn(b"out: not written: another process has", words)
+            self.assertIn(b"out: not written: another process has", errors)
             self.assertEqual(os.path.exists(self.out), then)
             self.assertTrue(not then or limetest.read(self.out) == other)
             self.assertEqual(leftovers(self.dir), [])
 
     def test_replaced_before_it_is_locked(self):
-        """What is changed in its place is the file that has the name, not one that another command
-        has replaced in the meantime."""
+        """A command that waits for the lock changes the file that has the name afterwards, not the
+        one that another command has replaced."""
         conf = limetest.read(self.path("conf.lime"))
         for command in ("append out -t x a.txt", "replace out 1 a.txt", "rm out 2", "repair out",
                         "set out 1 --type y", "lfn --set lfn://a out"):
@@ -352,7 +351,7 @@ class Existing(OutputCase):
                 self.assertEqual(limetest.read(self.out), limetest.read(self.path("expected")))
 
     def test_access_control_list(self):
-        """It is kept; nobody may do more than before, in a directory with a default list, too."""
+        """lime keeps the list and grants no new access, even under a default list."""
         def lists(path):
             return {name: os.getxattr(path, name) for name in os.listxattr(path)
                     if name == users.ACL}
@@ -374,7 +373,7 @@ class Existing(OutputCase):
         self.assertEqual(lists(self.out), {})
 
     def test_no_modes(self):
-        """A file system that refuses each change of a mode and gives all files the same."""
+        """A file system that refuses every change of a mode and gives all files the same mode."""
         harm = faults.Faults(self.dir)
         for name, mode in (("new", None), ("out", 0o600)):
             with self.subTest(name):
@@ -397,7 +396,7 @@ class Existing(OutputCase):
         self.assertEqual(self.run_ok(["lime", "cat", self.out, "2"]), b"data")
 
     def test_other_users(self):
-        """A directory that may not be written to, another user's file, a sticky directory."""
+        """A read-only directory, another user's file, a sticky directory."""
         users.reach(self, self.dir)
         if os.geteuid() != 0:
             self.skipTest("needs root")
@@ -411,14 +410,14 @@ class Existing(OutputCase):
                     with self.subTest(name, mode=oct(mode)):
                         before = listing(self.dir)
                         self.refused(self.start(name, out, **who), f"{out}: ",
-                                     "ermi")  # "Permission denied", "not permitted"
+                                     "ermi")  # "Permission denied" or "not permitted"
                         self.assertEqual(listing(self.dir), before)
                         self.assertEqual(limetest.read(self.out), OLD)
 
 
 class FullDisk(OutputCase):
     def test_full(self):
-        """The old file stays, or there is none."""
+        """On a full disk an old file is unchanged, and no new one is created."""
         if os.geteuid() != 0:
             self.skipTest("needs root")
         make_inputs(self.dir, fill=20000)
@@ -443,7 +442,7 @@ class FullDisk(OutputCase):
 
 class FullOutput(limetest.TestCase):
     def test_full(self):
-        """Whatever a command writes to its standard output, it says that this fails, and why."""
+        """Every command reports a failed write to standard output with the reason."""
         qio, gauge = (os.path.join(limetest.CORPUS, name + ".lime")
                       for name in ("qio_nersc_ildg", "tm_clime_gauge_4444_p64_n1"))
         target = self.tempdir()
@@ -458,7 +457,7 @@ class FullOutput(limetest.TestCase):
 
 
 class Killed(OutputCase):
-    """By SIGKILL while it writes."""
+    """SIGKILL during a write."""
 
     def setUp(self):
         super().setUp()
@@ -466,20 +465,20 @@ class Killed(OutputCase):
         self.out = self.path("out")
 
     def test_in_the_middle(self):
-        """Each while it writes: the input is a hole that takes longer to copy than the test waits."""
+        """The input is a hole whose copy takes longer than the test."""
         with open(self.path("hole"), "wb") as file:
             file.truncate(40 << 30)
         with open(self.path("hole.lime"), "wb") as file:
             file.write(limetest.header("hole", 40 << 30, 1, 1))
             file.truncate(144 + (40 << 30))
         os.mkdir(self.path("into"))
-        for directory, words in ((self.dir, ["pack", "-f", "-o", "out", "-t", "x", "hole"]),
+        for directory, args in ((self.dir, ["pack", "-f", "-o", "out", "-t", "x", "hole"]),
                               (self.path("into"), ["unpack", "hole.lime", "into"])):
             limetest.put(self.out, OLD)
-            with subprocess.Popen([program("lime"), *words], cwd=self.dir,
+            with subprocess.Popen([program("lime"), *args], cwd=self.dir,
                                   stderr=subprocess.DEVNULL) as child:
                 self.assertTrue(limetest._wait(lambda: leftovers(directory), 60))
-                # The temporary file of a process that runs stays.
+                # lime keeps the temporary file of a running process.
                 self.start("new", os.path.join(directory, "another.lime"), check=True)
                 self.assertEqual(len(leftovers(directory)), 1)
                 os.unlink(os.path.join(directory, "another.lime"))
@@ -495,7 +494,7 @@ class Killed(OutputCase):
 
     @limetest.not_with_thread_sanitizer
     def test_signals(self):
-        """A process that a signal ends removes its temporary file itself; the old file stays."""
+        """On a signal a process removes its temporary file; the old file is unchanged."""
         with open(self.path("hole"), "wb") as file:
             file.truncate(40 << 30)
         limetest.put(self.out, OLD)
@@ -510,8 +509,8 @@ class Killed(OutputCase):
                 self.assertEqual(listing(self.dir), before)
         self.assertEqual(limetest.read(self.out), OLD)
 
-    def test_others_files_stay(self):
-        """Files that are not temporary files of a process of this host that has ended."""
+    def test_other_files_are_kept(self):
+        """lime removes only temporary files of processes of this host that have ended."""
         mark = re.compile(r"\.lime-tmp-([0-9a-f]{8})-(\d+)-([0-9a-f]+)-(\d+)$")
         name = self.stale()
         host, pid, start, count = mark.search(name).groups()
@@ -528,7 +527,7 @@ class Killed(OutputCase):
         if os.geteuid() == 0:
             keep.append(f".i.lime-tmp-{host}-{pid}-{start}-{count}")
             users.put(self.path(keep[-1]), b"precious", 54321)
-        # Another process has the PID by now.
+        # Another process has this PID now.
         with open(self.path(f".j.lime-tmp-{host}-{os.getpid()}-1-{count}"), "wb"):
             pass
         self.start("new", "new.lime", check=True)
@@ -536,7 +535,7 @@ class Killed(OutputCase):
         self.assertEqual([other for other in leftovers(self.dir) if other not in keep], [])
 
     def stale(self):
-        """The name of a temporary file that a killed process has left."""
+        """Kills a command; returns the name of its temporary file."""
         with open(self.path("hole"), "wb") as file:
             file.truncate(40 << 30)
         with subprocess.Popen([program("lime"), "pack", "-o", "stale", "-t", "x", "hole"],

@@ -1,4 +1,4 @@
-"""lime unpack and lime pack: there and back again, lists, all or nothing."""
+"""lime unpack and lime pack: round trips, lists, all or nothing."""
 import hashlib
 import os
 import signal
@@ -28,9 +28,9 @@ class Directories(limetest.TestCase):
 
 
 class RoundTrip(Directories):
-    def there_and_back(self, data):
-        got, words = self.pack(self.unpack(self.write("f.lime", data)))
-        self.assertEqual(words, "")
+    def round_trip(self, data):
+        got, errors = self.pack(self.unpack(self.write("f.lime", data)))
+        self.assertEqual(errors, "")
         self.assertEqual(hashlib.sha256(got).digest(), hashlib.sha256(data).digest())
 
     def test_corpus(self):
@@ -40,27 +40,28 @@ class RoundTrip(Directories):
             directory = self.unpack(path)
             for row in (row for row in rows if row["path"] == path):
                 name = f"{row['ordinal']:03}-{row['type']}"
-                self.assertEqual(hashlib.sha256(limetest.read(os.path.join(directory, name))).hexdigest(),
+                data = limetest.read(os.path.join(directory, name))
+                self.assertEqual(hashlib.sha256(data).hexdigest(),
                                  row["sha256"])
             original = limetest.read(path)
             self.assertEqual(self.pack(directory)[0], original + bytes(-len(original) % 8))
 
     def test_odd_types(self):
-        self.there_and_back(container([
+        self.round_trip(container([
             [(t, bytes(i)) for i, t in enumerate(
                 [b"a/b", b"..", b".", b" lead", b"trail ", b"a;b$(c)`d`", b"\t\n\r\x01\x7f",
                  b"\xff\xfe" * 63, b"x" * 127, b"/" * 127, b"%2F", b"manifest.tsv", b"#", b""])]]))
 
     def test_sizes(self):
-        self.there_and_back(container([[("t", BIG[:n])] for n in
-                                       (*range(17), 65535, 65536, 65537, 262144, len(BIG))]))
+        self.round_trip(container([[("t", BIG[:n])] for n in
+                                   (*range(17), 65535, 65536, 65537, 262144, len(BIG))]))
 
     def test_messages(self):
-        self.there_and_back(container([[("a", b"1"), ("b", b"2")], [("c", b"3")],
-                                       [("d", b""), ("e", b""), ("f", b"")]]))
+        self.round_trip(container([[("a", b"1"), ("b", b"2")], [("c", b"3")],
+                                   [("d", b""), ("e", b""), ("f", b"")]]))
 
     def test_empty(self):
-        self.there_and_back(b"")
+        self.round_trip(b"")
 
     def test_ten_thousand_of_a_type(self):
         data = container([[("same", str(i).encode())] for i in range(10000)])
@@ -71,10 +72,10 @@ class RoundTrip(Directories):
 
     def test_malformed_comes_back_well_formed(self):
         bad = record("a", b"1", 0, 0) + record("b", b"2", 0, 0) + record("c", b"3", 1, 0)
-        got, words = self.pack(self.unpack(self.write("f.lime", bad)))
+        got, errors = self.pack(self.unpack(self.write("f.lime", bad)))
         self.assertEqual(got, container([[("a", b"1"), ("b", b"2")], [("c", b"3")]]))
-        self.assertIn("warning", words)
-        self.assertIn("3 records", words)
+        self.assertIn("warning", errors)
+        self.assertIn("3 records", errors)
 
 
 class Unpack(Directories):
@@ -143,12 +144,13 @@ class Unpack(Directories):
             with subprocess.Popen([program("lime"), "unpack", path, directory],
                                   stderr=subprocess.DEVNULL) as child:
                 self.assertTrue(limetest._wait(
-                    lambda: any(name.startswith(".002-hole") for name in os.listdir(directory)), 30))
+                    lambda: any(name.startswith(".002-hole")
+                                for name in os.listdir(directory)), 30))
                 child.send_signal(number)
                 self.assertEqual(child.wait(60), -number)
             self.assertEqual(os.listdir(directory), ["001-first"])
 
-    def test_no_container(self):
+    def test_not_a_container(self):
         directory = os.path.join(limetest.tempdir(), "parts")
         self.assertEqual(run(["lime", "unpack", self.write("f", b"text"), directory]).returncode, 2)
         self.assertFalse(os.path.exists(directory))
@@ -162,15 +164,16 @@ class PackDirectory(Directories):
     def manifest(self, *lines):
         directory = limetest.tempdir()
         limetest.put(os.path.join(directory, "file"), b"data")
-        limetest.put(os.path.join(directory, "manifest.tsv"), b"".join(line + b"\n" for line in lines))
+        limetest.put(os.path.join(directory, "manifest.tsv"),
+                     b"".join(line + b"\n" for line in lines))
         return directory
 
-    def refused(self, directory, *words):
+    def refused(self, directory, *errors):
         target = os.path.join(limetest.tempdir(), "target")
         done = run(["lime", "pack", directory, target])
         self.assertEqual(done.returncode, 1)
         self.assertEqual(os.listdir(os.path.dirname(target)), [])
-        for word in words:
+        for word in errors:
             self.assertIn(word, done.stderr.decode())
 
     def test_edited_file_counts(self):
@@ -186,7 +189,8 @@ class PackDirectory(Directories):
 
     def test_names_stay_inside(self):
         for name in (b"../file", b"/etc/passwd", b"..", b".", b"", b"a/b"):
-            self.refused(self.manifest(b"1\t1\t1\t1\t1\t4\tt\t" + name), "line 1", "not a file name")
+            self.refused(self.manifest(b"1\t1\t1\t1\t1\t4\tt\t" + name), "line 1",
+                         "not a file name")
 
     def test_link_is_refused(self):
         directory = self.manifest(b"1\t1\t1\t1\t1\t4\tt\tlink")
@@ -227,7 +231,7 @@ class PackFiles(limetest.TestCase):
     def pack(self, *args, status=0):
         done = run(["lime", "pack", "-o", "out", *args], cwd=self.directory)
         self.assertEqual(done.returncode, status, done.stderr)
-        self.words = done.stderr.decode()
+        self.errors = done.stderr.decode()
         return limetest.read(os.path.join(self.directory, "out")) if status == 0 else None
 
     def list(self, text):
@@ -251,20 +255,20 @@ class PackFiles(limetest.TestCase):
                              ("\n\na " + "x" * 128, 3)):
             self.pack(*self.list(text), status=1)
             if "x" not in text:
-                self.assertIn(f"list: line {number}: ", self.words)
+                self.assertIn(f"list: line {number}: ", self.errors)
             self.assertFalse(os.path.exists(os.path.join(self.directory, "out")))
 
     def test_type_that_readers_may_refuse(self):
         self.assertEqual(self.pack("-t", "é", "a"), container([("é", b"aaa")]))
-        self.assertIn("warning", self.words)
+        self.assertIn("warning", self.errors)
 
     def test_length_must_be_known(self):
         os.mkfifo(os.path.join(self.directory, "fifo"))
         for path in ("fifo", "/dev/zero"):
             self.pack("-t", "t", path, status=1)
-            self.assertIn("not a regular file", self.words)
+            self.assertIn("not a regular file", self.errors)
         self.pack("-t", "t", ".", status=1)
-        self.assertIn("Is a directory", self.words)
+        self.assertIn("Is a directory", self.errors)
 
     def test_names_that_look_like_options(self):
         os.rename(os.path.join(self.directory, "a"), os.path.join(self.directory, "-a"))
@@ -289,7 +293,7 @@ class AllOrNothing(limetest.TestCase):
         self.assertEqual(os.listdir(self.directory), ["target"])
 
     def test_data_that_change(self):
-        """An input that is written to in place, of the same length as before, while it is copied."""
+        """lime pack fails if a program writes to an input while it is copied."""
         directory = self.tempdir()
         path = os.path.join(directory, "c")
         limetest.put(path, container([("t", b"old")]))
@@ -305,9 +309,9 @@ class AllOrNothing(limetest.TestCase):
                 with open(self.data, "r+b") as file:
                     file.write(b"changed")
                 harm.disarm()
-                words = child.communicate(timeout=60)[1]
+                errors = child.communicate(timeout=60)[1]
             self.assertEqual(child.returncode, 1)
-            self.assertIn(b"read: the file changed while it was read", words)
+            self.assertIn(b"read: the file changed while it was read", errors)
             self.assertEqual(limetest.read(path), before)
 
     def test_limit_on_size(self):

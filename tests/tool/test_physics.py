@@ -1,5 +1,5 @@
-"""lime check --physics: plaquette, link trace and SU(3) of configurations, against numpy, and
-against what their metadata say."""
+"""lime check --physics: plaquette, link trace and SU(3) of configurations, against numpy and
+against the values in their metadata."""
 import json
 import math
 import os
@@ -41,9 +41,9 @@ def message(dims, links, precision=64, before=()):
             ("ildg-binary-data", encode(links, precision))]
 
 
-def usqcd(words):
+def usqcd(elements):
     return [("scidac-record-xml", f'<?xml version="1.0"?><usqcdInfo><version>1.0</version>'
-             f'{words}</usqcdInfo>'.encode() + b"\0")]
+             f'{elements}</usqcdInfo>'.encode() + b"\0")]
 
 
 def json_of(path, *options, status=0):
@@ -64,7 +64,7 @@ class Physics(limetest.TestCase):
         for dims in ((1, 1, 1, 1), (2, 2, 2, 2), (5, 3, 1, 2), (4, 2, 3, 3), (33, 1, 2, 1)):
             for precision in (32, 64):
                 with self.subTest(dims=dims, precision=precision):
-                    links = links_of(dims, 7).astype("complex64" if precision == 32 else "complex128")
+                    links = links_of(dims, 7).astype(f"complex{2 * precision}")
                     path = self.write("c", container([message(dims, links, precision)]))
                     result, = json_of(path)["physics"]
                     space, time = gaugelib.plaquettes(links)
@@ -84,7 +84,7 @@ class Physics(limetest.TestCase):
         seen = 0
         for row in limetest.manifest():
             if row["type"] != "ildg-binary-data" or row["file"] == "clime_pack_multi.lime":
-                continue  # that one's are no field
+                continue  # its data are not a field
             result, = json_of(row["path"])["physics"]
             self.assertEqual(result["state"], "good", row["path"])
             with open(row["path"], "rb") as file:
@@ -96,7 +96,7 @@ class Physics(limetest.TestCase):
             seen += 1
         self.assertGreaterEqual(seen, 3)
 
-    def test_words(self):
+    def test_text(self):
         path = self.write("c", container([xlf(f"plaquette = {PLAQUETTE:.12f}\n"),
                                           message(DIMS, LINKS)]))
         done = run(["lime", "check", "--physics", path])
@@ -187,13 +187,14 @@ class Physics(limetest.TestCase):
             self.assertEqual(result["physics"][0]["bad_links"], 64)
             self.assertEqual(result["physics"][0]["first_bad"]["site"], [0, 0, 0, 0])
             self.assertTrue(result["findings"][0]["message"].endswith(
-                "; none of the links is SU(3): it may be fat links or momenta, not a configuration"))
+                "; none of the links is SU(3): it may be fat links or momenta, not a "
+                "configuration"))
             self.assertEqual(run(["lime", "check", "--physics", path]).returncode, 1)
 
     # ---- metadata ----
 
     def stated(self, before, *, precision=64, status):
-        """The findings, by their word, and what is stated."""
+        """Returns the codes of the findings, and the stated values."""
         path = self.write("c", container([message(DIMS, LINKS, precision, before)]))
         result = json_of(path, status=status)
         done = run(["lime", "check", "--physics", path])
@@ -222,17 +223,17 @@ class Physics(limetest.TestCase):
         good = f"<plaq>{PLAQUETTE:e}</plaq><linktr>{TRACE:e}</linktr>"
         codes, stated = self.stated(usqcd(good), status=0)
         self.assertEqual((codes, [s["name"] for s in stated]), ([], ["plaq", "linktr"]))
-        for words, want in ((f"<plaq>0.9</plaq><linktr>{TRACE:e}</linktr>", ["plaquette"]),
-                            (f"<plaq>{PLAQUETTE:e}</plaq><linktr>0.9</linktr>", ["link-trace"]),
-                            ("<plaq>0.9</plaq><linktr>x</linktr>", ["plaquette", "link-trace"]),
-                            (good + f"<info>gauge.ssplaq = {3 * SPACE:e}\n"
-                             f"gauge.stplaq = {3 * TIME:e}</info>", []),
-                            (good + f"<info>gauge.ssplaq = {3 * SPACE:e}\n"
-                             f"gauge.stplaq = {TIME:e}</info>", ["plaquette"]),
-                            (good + f"<info>PLAQUETTE = {PLAQUETTE:.10f}\n"
-                             f"LINK_TRACE = {-TRACE:.10f}</info>", ["link-trace"])):
-            with self.subTest(words):
-                self.assertEqual(self.stated(usqcd(words), status=1 if want else 0)[0], want)
+        for xml, want in ((f"<plaq>0.9</plaq><linktr>{TRACE:e}</linktr>", ["plaquette"]),
+                          (f"<plaq>{PLAQUETTE:e}</plaq><linktr>0.9</linktr>", ["link-trace"]),
+                          ("<plaq>0.9</plaq><linktr>x</linktr>", ["plaquette", "link-trace"]),
+                          (good + f"<info>gauge.ssplaq = {3 * SPACE:e}\n"
+                           f"gauge.stplaq = {3 * TIME:e}</info>", []),
+                          (good + f"<info>gauge.ssplaq = {3 * SPACE:e}\n"
+                           f"gauge.stplaq = {TIME:e}</info>", ["plaquette"]),
+                          (good + f"<info>PLAQUETTE = {PLAQUETTE:.10f}\n"
+                           f"LINK_TRACE = {-TRACE:.10f}</info>", ["link-trace"])):
+            with self.subTest(xml):
+                self.assertEqual(self.stated(usqcd(xml), status=1 if want else 0)[0], want)
 
     def test_hostile_values(self):
         for value in ("nan", "inf", "-inf", "1e999", "0x1", "", "none", "0,59", "9" * 400,
@@ -247,19 +248,20 @@ class Physics(limetest.TestCase):
                 codes, _ = self.stated(usqcd(f"<linktr>{value.replace(chr(27), '')}</linktr>"),
                                        status=1)
                 self.assertEqual(codes, ["link-trace"])
-        for words in (b"plaquette", b"=" * 5000, b"\xff\xfe\0", b"plaquette : 0.1", b"", b",,,\n"):
-            self.assertEqual(self.stated(xlf(words), status=0), ([], []))
+        for text in (b"plaquette", b"=" * 5000, b"\xff\xfe\0", b"plaquette : 0.1", b"", b",,,\n"):
+            self.assertEqual(self.stated(xlf(text), status=0), ([], []))
         self.assertEqual(self.stated([("scidac-record-xml", b"<usqcdInfo><plaq>0.1")],
                                      status=0), ([], []))
 
     def all_stated(self, items):
-        """Of each configuration: who states what."""
+        """Returns the stated values of each configuration, with their records."""
         path = self.write("c", container(items))
-        return [[(s["ordinal"], s["where"], s["name"], s["text"], s["value"] and round(s["value"], 15))
+        return [[(s["ordinal"], s["where"], s["name"], s["text"],
+                  s["value"] and round(s["value"], 15))
                  for s in one["stated"]] for one in json_of(path, status=1)["physics"]]
 
-    def test_whose_it_is(self):
-        """What stands before the data, in a message of its own or in theirs; the first number."""
+    def test_metadata_before_the_data(self):
+        """Metadata count if they precede the data, in any message; the first number counts."""
         data = message(DIMS, LINKS)
         every = usqcd("<plaq>5.9e-01</plaq><linktr>nonsense</linktr><info>gauge.ssplaq = 1.8\n"
                       "PLAQUETTE = 0.6\nLINK_TRACE =  0.01</info>")
@@ -272,17 +274,18 @@ class Physics(limetest.TestCase):
             xlf("plaquette: none"), [("scidac-record-xml", b"<plaq>0.5</"), *data]]),
             [[(1, "xlf-info", "plaquette", "0.5", 0.5)], [], xml, []])
 
-    def test_beside(self):
-        """A QCDml document in the message; an xlf-info behind the data, for their message only."""
+    def test_metadata_in_the_message(self):
+        """A QCDml document and a later xlf-info count only for data of their own message."""
         qcdml = ("QCDml", b"<gaugeConfiguration><markovSequence><markovStep><record><avePlaquette>"
                  b"0.61</avePlaquette></record></markovStep></markovSequence></gaugeConfiguration>")
         data = message(DIMS, LINKS)
         self.assertEqual(
-            self.all_stated([[qcdml, *data, *xlf("plaquette = 0.6")], data, xlf("plaquette = 0.7")]),
+            self.all_stated([[qcdml, *data, *xlf("plaquette = 0.6")], data,
+                             xlf("plaquette = 0.7")]),
             [[(4, "xlf-info", "plaquette", "0.6", 0.6), (1, "qcdml", "avePlaquette", "0.61", 0.61)],
              []])
 
-    def test_the_one_who_says_it(self):
+    def test_finding_names_the_metadata_record(self):
         path = self.write("c", container([xlf("plaquette = 0.9"), message(DIMS, LINKS)]))
         finding, = json_of(path, status=1)["findings"]
         self.assertEqual((finding["ordinal"], finding["offset"]), (1, 144))

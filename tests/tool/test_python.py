@@ -1,5 +1,5 @@
-"""limefs for Python: the same numbers as an independent reader has, from containers and mounts;
-errors; many containers as one array that is read where it is looked at; the installed package."""
+"""limefs for Python: numbers as an independent reader finds them, in containers and mounts;
+errors; many containers as one array that is read on access; the installed package."""
 
 import contextlib
 import json
@@ -35,11 +35,11 @@ def needs_numpy(test):
     return unittest.skipUnless(numpython.has("numpy"), "needs numpy")(test)
 
 
-# ---- what an independent reader finds ----
+# ---- the independent reader ----
 
 
 def records_of(path):
-    """(type, data offset, length) of each record, and the file's bytes."""
+    """Returns (type, data offset, length) of each record, and the file's bytes."""
     data = limetest.read(path)
     return [(r.name, r.at, len(r.data)) for r in limetest.records(data, strict=False)], data
 
@@ -49,8 +49,8 @@ def number(xml, element):
 
 
 def fields_of(path):
-    """(ordinal, shape, letter of struct, numbers in the order of the file) of each field whose
-    meaning the records before it tell."""
+    """Returns (ordinal, shape, letter of struct, numbers in file order) of each field that the
+    records before it describe."""
     records, data = records_of(path)
     out, dims, site, box = [], None, None, None
     for ordinal, (kind, offset, length) in enumerate(records, 1):
@@ -84,7 +84,7 @@ def fields_of(path):
 
 
 def random_key(draw, shape):
-    """Subscripts for some of the axes: of all kinds, and arrays that mostly fit together."""
+    """Returns subscripts of all kinds for some axes, with arrays that usually broadcast."""
     key, axis, length = [], 0, draw.randint(1, 3)
 
     def array(extent):
@@ -127,14 +127,14 @@ QIO = os.path.join(limetest.CORPUS, "qio_test1_scidac_n1.lime")
 
 
 class Case(limetest.TestCase):
-    def assertRaisesWith(self, words, call, *args, error=None, **kw):
+    def assertRaisesWith(self, messages, call, *args, error=None, **kw):
         with self.assertRaises(error or limefs.Error) as caught:
             call(*args, **kw)
-        for word in [words] if isinstance(words, str) else words:
+        for word in [messages] if isinstance(messages, str) else messages:
             self.assertIn(word, str(caught.exception))
 
     def check_numbers(self, path, opened):
-        """Of one container: all that the independent reader has. How many fields."""
+        """Compares the fields of a container with the independent reader; returns their number."""
         expected = fields_of(path)
         for ordinal, shape, letter, pair, numbers in expected:
             array = opened.array(ordinal)
@@ -179,7 +179,7 @@ class Containers(Case):
         with limetest.Mount(GAUGE, opts="rw") as mount:
             self.assertEqual(self.check_numbers(GAUGE, limefs.open(mount.path)), 1)
 
-    def test_what_is_told(self):
+    def test_metadata(self):
         opened = limefs.open(GAUGE)
         field, = opened.fields
         self.assertEqual((field.name, field.kind, field.lattice, field.precision,
@@ -205,13 +205,13 @@ class Containers(Case):
         with limetest.Mount(GAUGE) as mount:
             opened = limefs.open(mount.path)
             self.assertEqual(opened.attributes, {"records": "4", "messages": "2"})
-            told = opened["ildg-binary-data"].attributes
-            self.assertEqual((told["type"], told["offset"], told["checksum"]),
+            attributes = opened["ildg-binary-data"].attributes
+            self.assertEqual((attributes["type"], attributes["offset"], attributes["checksum"]),
                              ("ildg-binary-data", str(limefs.open(GAUGE)[3].offset), "unverified"))
             self.assertEqual(limefs.attributes(mount.join("xlf-info"))["mb"], "1")
 
     @limetest.needs_fuse
-    def test_faces(self):
+    def test_exports(self):
         with limetest.Mount(GAUGE) as mount:
             if not os.path.exists(mount.join("ildg-binary-data.le.npy")):
                 self.skipTest("this limefs has no faces")
@@ -224,11 +224,11 @@ class Containers(Case):
                                               stored.astype("<c8")))
             self.assertRaisesWith("no such file", opened.array, face="nonsense",
                                   error=limefs.NotFound)
-            del stored, little  # what is mapped keeps the mount busy
+            del stored, little  # a mapping keeps the mount busy
 
     @limetest.needs_fuse
     def test_direct_io(self):
-        """Large records cannot be mapped in a mount that is written to: it is said what to do."""
+        """With direct_io a large record in a writable mount can't be mapped; the error names it."""
         path = os.path.join(limetest.tempdir(), "conf")
         self.run_ok(["make-config", "--lattice", "8,8,8,16", path])
         with limetest.Mount(path, opts="rw,direct_io,forward_from=1M") as mount:
@@ -240,10 +240,10 @@ class Containers(Case):
         with limetest.Mount(path, opts="direct_io,forward_from=1M") as mount:
             array = limefs.open(mount.path).array()
             self.assertEqual(array.tobytes(), data)
-            del array  # what is mapped keeps the mount busy
+            del array  # a mapping keeps the mount busy
 
     def test_arrays(self):
-        """All fields of one container: they are mapped where they are, one by one."""
+        """arrays() maps each field of a container on its own."""
         columns = [(("scidac-binary-data"), struct.pack(">8d", *range(8 * i, 8 * i + 8)) * 6)
                    for i in range(3)]
         form = ("etmc-propagator-format", b"<etmcFormat><field>diracFermion</field><precision>64"
@@ -319,7 +319,7 @@ class Errors(Case):
         self.assertRaisesWith(["record 3", "lime repair"], limefs.tree, os.path.dirname(path))
 
     def test_changed(self):
-        """A container that is replaced or cut is not read as if it were the old one."""
+        """limefs reports a container that was replaced or truncated since it was opened."""
         path = self.write("conf", b"")
         for change in (lambda: os.truncate(path, 70000), lambda: os.utime(path, ns=(1, 1)),
                        lambda: os.replace(shutil.copy(GAUGE, path + "2"), path),
@@ -328,14 +328,14 @@ class Errors(Case):
             opened, stack = limefs.open(path), limefs.tree(path)
             self.assertEqual(opened.array().shape, stack[0].shape)
             change()
-            words = "changed" if os.path.exists(path) else "No such file"
-            self.assertRaisesWith(words, opened.array)
-            self.assertRaisesWith(words, opened.text, "xlf-info")
-            self.assertRaisesWith(words, stack.__getitem__, 0)
+            message = "changed" if os.path.exists(path) else "No such file"
+            self.assertRaisesWith(message, opened.array)
+            self.assertRaisesWith(message, opened.text, "xlf-info")
+            self.assertRaisesWith(message, stack.__getitem__, 0)
 
     @limetest.needs_fuse
     def test_changed_in_a_mount(self):
-        """Nor is the file of a record: one of the same length may be of another lattice."""
+        """limefs reports a record that changed in a mount, even if its length is the same."""
         directory = limetest.tempdir()
         path = os.path.join(directory, "conf.1")
 
@@ -352,8 +352,8 @@ class Errors(Case):
             os.replace(path + ".new", path)
 
         for opts in ("", "attr_timeout=0,entry_timeout=0", "rw"):
-            for change, words in ((rewrite, "changed since"), (replace, "changed since"),
-                                  (lambda: os.truncate(path, 1000), "No such file")):
+            for change, message in ((rewrite, "changed since"), (replace, "changed since"),
+                                    (lambda: os.truncate(path, 1000), "No such file")):
                 put((2, 2, 2, 2), path)
                 with limetest.Mount(directory, opts=opts) as mount:
                     opened, stack = limefs.open(mount.join("conf.1")), limefs.tree(mount.path)
@@ -362,10 +362,10 @@ class Errors(Case):
                     change()
                     for call in (opened.array, lambda: opened.text("log"), lambda: stack[0],
                                  lambda: stack[:, 0], opened.arrays().__array__):
-                        self.assertRaisesWith([mount.path, words], call)
+                        self.assertRaisesWith([mount.path, message], call)
 
     def test_program(self):
-        """Where it is looked for, and what is wrong with it."""
+        """limefs searches lime on the path and in $LIME, and reports an unusable program."""
         here = limetest.tempdir()
         shutil.copytree(os.path.join(PACKAGE, "limefs"), os.path.join(here, "lib", "limefs"))
         code = ("import sys\nsys.path.insert(0, sys.argv[1])\nimport limefs\n"
@@ -395,7 +395,7 @@ class Errors(Case):
 
 @needs_numpy
 class Stacks(Case):
-    """Many containers; what is mapped is counted."""
+    """Many containers; the test counts the mappings."""
 
     def setUp(self):
         super().setUp()
@@ -417,7 +417,7 @@ class Stacks(Case):
         for name, data in (("README", b"not LIME"), ("other", b"PK\3\4")):
             limetest.put(os.path.join(self.directory, name), data)
         os.mkfifo(os.path.join(self.directory, "fifo"))
-        # As sorted: the directory b first.
+        # In sorted order: the directory b first.
         self.all = numpy.array([self.data[i] for i in (3, 0, 1, 2)])
         self.mapped = []
         original = _stack.map_array
@@ -432,7 +432,7 @@ class Stacks(Case):
     def tree(self, **kw):
         return limefs.tree(self.directory, "ildg-binary-data", **kw)
 
-    def test_nothing_is_read_before(self):
+    def test_nothing_is_mapped_at_first(self):
         stack = self.tree()
         self.assertEqual(stack.shape, (4, 2, 2, 2, 2, 4, 3, 3))
         self.assertEqual((stack.dtype.str, stack.ndim, len(stack), stack.size, stack.nbytes),
@@ -478,7 +478,7 @@ class Stacks(Case):
         self.assertAlmostEqual(numpy.mean(stack), whole.mean())
 
     def check_key(self, key):
-        """The same of the stack as of the array in memory, or both refuse: False."""
+        """The stack and the array in memory give the same or both refuse; False if they refuse."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", DeprecationWarning)
@@ -487,7 +487,7 @@ class Stacks(Case):
             with self.assertRaises(IndexError, msg=key):
                 self.stack[key]
             return False
-        if expected.size == 0:  # numpy has not looked at all numbers then
+        if expected.size == 0:  # numpy has not checked all numbers
             with contextlib.suppress(IndexError):
                 self.assertEqual(self.stack[key].shape, expected.shape, key)
             return True
@@ -497,7 +497,7 @@ class Stacks(Case):
         return True
 
     def test_arrays_of_subscripts(self):
-        """Two of them choose pairs; where something is between them, their axes come first."""
+        """Two arrays select pairs; if an axis is between them, their axes come first."""
         self.stack = self.tree()
         some, whole = numpy.array([True, False, True, False]), slice(None)
         for key in (([0, 1], [1, 0]), ([0, 3, 0], whole, [1, 0, 1]), (some, [0, 1]),
@@ -544,7 +544,7 @@ class Stacks(Case):
         self.assertEqual(len(self.tree(pattern="conf.1*0")), 2)
 
     def test_order(self):
-        """That of a tree is that of lime's commands."""
+        """limefs.tree sorts a tree as lime's commands do."""
         directory = limetest.tempdir()
         names = [*self.names, "conf.2", "conf.02", "conf.002", "conf.2a", "conf.2.lime", "conf",
                  "conf.", "conf.x", "conf.010", "0", "00", "000", "1", "01", "-1", ":1", "9a10",
@@ -575,7 +575,7 @@ class Stacks(Case):
         self.assertRaisesWith("no container in it has lattice data of type nonsense",
                               limefs.tree, self.directory, "nonsense", error=limefs.NotFound)
         self.assertRaisesWith("no such file or directory", limefs.tree, "/nowhere")
-        self.assertRaisesWith("shape", limefs.tree, self.directory)  # the propagator is one, too
+        self.assertRaisesWith("shape", limefs.tree, self.directory)  # the propagator matches too
         chosen = [os.path.join(self.directory, name) for name in self.names[::-1]]
         self.assertEqual(limefs.stack(chosen).paths, chosen)
         self.assertRaisesWith("README: not a LIME container", limefs.stack,
@@ -585,16 +585,16 @@ class Stacks(Case):
         self.assertEqual(limefs.tree(chosen[0]).paths, chosen[:1])
 
     def test_damaged(self):
-        """What was a container, or was to become one, is not left out in silence."""
+        """limefs.tree reports a damaged or unfinished container."""
         path = os.path.join(self.directory, "conf.12")
         good = limetest.read(os.path.join(self.directory, "conf.9"))
-        for data, words in ((b"", "conf.12: the file is empty"),
-                            (bytes(500), "conf.12: the file begins with zeros"),
-                            (b"X" + good[1:],
-                             "conf.12: the first record header is damaged")):
+        for data, message in ((b"", "conf.12: the file is empty"),
+                              (bytes(500), "conf.12: the file begins with zeros"),
+                              (b"X" + good[1:],
+                               "conf.12: the first record header is damaged")):
             limetest.put(path, data)
-            self.assertRaisesWith(words, self.tree)
-            self.assertRaisesWith(words, limefs.stack, [path])
+            self.assertRaisesWith(message, self.tree)
+            self.assertRaisesWith(message, limefs.stack, [path])
 
     def test_what_cannot_be_read(self):
         os.symlink("/nowhere", os.path.join(self.directory, "conf.12"))
@@ -614,10 +614,11 @@ class Stacks(Case):
             del stack, one
 
     def test_many(self):
-        """More containers than lime gets at once; all of them open at once would be too many."""
+        """More containers than one call of lime takes, and more than may be open at once."""
         directory = limetest.tempdir()
         for i in range(450):
-            shutil.copy(os.path.join(self.directory, "conf.9"), os.path.join(directory, f"conf.{i}"))
+            shutil.copy(os.path.join(self.directory, "conf.9"),
+                        os.path.join(directory, f"conf.{i}"))
         stack = limefs.tree(directory)
         self.assertEqual([os.path.basename(path) for path in stack.paths],
                          [f"conf.{i}" for i in range(450)])
@@ -637,7 +638,7 @@ class Installed(Case):
             self.assertIn(f'version = "{limefs.__version__}"', file.read())
 
     def test_make_install(self):
-        """With the variables that say where; uninstall leaves nothing."""
+        """make install uses the directory variables; make uninstall removes every file."""
         there = limetest.tempdir()
         make = ["make", "-C", limetest.REPO, f"B={limetest.B}", f"DESTDIR={there}", "MPICC=none",
                 "-o", "all"]
@@ -655,7 +656,7 @@ class Installed(Case):
         self.assertTrue(os.path.exists(os.path.join(there, "x/y/limefs/__init__.py")))
 
     def test_pip(self):
-        """Without a network, and without anything beside the source."""
+        """pip installs without a network and writes nothing to the source directory."""
         if not numpython.has("pip") or not numpython.has("venv"):
             self.skipTest("needs pip")
         there = limetest.tempdir()

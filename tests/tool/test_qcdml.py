@@ -1,4 +1,4 @@
-"""lime qcdml and lime check --qcdml: documents of ILDG's catalogues, also hostile ones."""
+"""lime qcdml and lime check --qcdml: documents of ILDG's catalogues, including hostile ones."""
 import json
 import os
 import random
@@ -16,7 +16,7 @@ from scidac import cksum
 SPACE = "http://www.lqcd.org/ildg/QCDml/config2.0"
 DIMS = (2, 2, 2, 4)
 
-# What QCDml prescribes of the elements that matter here, and nothing else of it.
+# The part of the QCDml schema with the elements that matter here.
 SCHEMA = f"""<?xml version="1.0"?>
 <s:schema xmlns:s="http://www.w3.org/2001/XMLSchema" xmlns="{SPACE}" targetNamespace="{SPACE}"
           elementFormDefault="qualified">
@@ -50,7 +50,7 @@ def record(field="", crc="", plaquette=""):
 
 
 def document(*steps, lfn="", precision="", head='<?xml version="1.0"?>\n', update="400"):
-    """Of each step, its records."""
+    """Returns a document; each step is a list of records."""
     return (head + f'<gaugeConfiguration xmlns="{SPACE}">\n  <dataLFN>{lfn}</dataLFN>\n'
             f"  <precision>{precision}</precision>\n  <markovSequence>\n" +
             "".join(f"    <markovStep>\n      <update>{update}</update>\n{''.join(records)}"
@@ -59,7 +59,7 @@ def document(*steps, lfn="", precision="", head='<?xml version="1.0"?>\n', updat
 
 
 def values(text):
-    """What the document has, by an XML reader that has nothing of ours."""
+    """Returns the document's values, by an independent XML reader."""
     root = ElementTree.fromstring(text)
     get = lambda node, name: node.find(f"{{{SPACE}}}{name}").text
     records = [tuple(get(node, name) for name in ("field", "crcCheckSum", "avePlaquette"))
@@ -108,7 +108,7 @@ class Fill(QcdmlCase):
         self.assertEqual(out.decode(), want)
 
     def test_corpus(self):
-        """Each configuration of real writers; what is filled in is then found to agree."""
+        """Each configuration of real writers agrees with the document that lime has filled in."""
         count = 0
         for row in limetest.manifest():
             if row["type"] != "ildg-binary-data" or row["file"].startswith("clime_pack"):
@@ -119,15 +119,15 @@ class Fill(QcdmlCase):
             self.assertEqual(values(out)[2], [("su3gauge", str(cksum(data)), "0.5")])
             out = self.fill(document([record()]), row["path"], "--lfn", "lfn://a/b")
             if row["file"].startswith("tm_"):
-                said = json.loads(self.run_ok(["lime", "info", "--json", row["path"]]))
+                info = json.loads(self.run_ok(["lime", "info", "--json", row["path"]]))
                 self.assertAlmostEqual(float(values(out)[2][0][2]), delta=1e-7,
-                                       second=float(said["info"][0]["facts"]["plaquette"]))
+                                       second=float(info["info"][0]["facts"]["plaquette"]))
                 self.check(out, row["path"], status=0)
             count += 1
         self.assertGreaterEqual(count, 3)
 
     def test_computed(self):
-        """Of SU(3) links, whatever the metadata say; here all links are 1."""
+        """lime computes the plaquette of SU(3) links (here all 1) and ignores the metadata."""
         for precision, code, want in ((64, "d", "1.000000000000"), (32, "f", "1.00000000")):
             one = struct.pack(f">18{code}", *([1, 0] + [0] * 6) * 2, 1, 0) * 4 * 32
             path = self.write("one.lime", container(
@@ -142,8 +142,8 @@ class Fill(QcdmlCase):
             self.assertEqual(values(self.fill(document([record()]), path, "--plaquette",
                                               "0.25"))[2][0][2], "0.25")
 
-    def test_everything_else_stays(self):
-        """Comments, white space, attributes, other quotes, entities, prefixes, line ends."""
+    def test_other_text_is_kept(self):
+        """lime keeps comments, white space, attributes, quotes, entities, prefixes, line ends."""
         before = (
             "\ufeff<?xml version='1.0' encoding='utf-8' standalone='yes'?>\r\n"
             "<!-- a <dataLFN>x</dataLFN> --><?do not?>\r\n"
@@ -166,7 +166,8 @@ class Fill(QcdmlCase):
         self.assertEqual(out.decode(), want)
 
     def test_latin(self):
-        text = document([record()], head="<?xml version='1.0' encoding='ISO-8859-1'?>\n<!--\u00e4-->")
+        head = "<?xml version='1.0' encoding='ISO-8859-1'?>\n<!--\u00e4-->"
+        text = document([record()], head=head)
         out = self.fill(text.encode("latin-1"), self.conf())
         self.assertIn("<!--\u00e4-->".encode("latin-1"), out)
         self.assertEqual(values(out)[1], "double")
@@ -181,7 +182,7 @@ class Fill(QcdmlCase):
         self.assertIn("/nonexistent/o.xml: create: ", self.err)
 
     def test_several_configurations(self):
-        """Two steps, the first of two fields; each its own sum and plaquette."""
+        """Two steps, the first with two fields; each has its own sum and plaquette."""
         phase = random.Random(3).randbytes(32 * 16)
         single = scidac.field(DIMS, 288, seed=4)
         form = scidac.ildg_format(DIMS, 32)
@@ -195,15 +196,15 @@ class Fill(QcdmlCase):
         self.assertEqual(values(out), ("lfn://ldg/etm/b1/0042", "mixed", [
             ("su3gauge", str(cksum(self.DATA)), "0.1"), ("u1phase", str(cksum(phase)), "2e-1"),
             ("su3gauge", str(cksum(single)), "0.3")]))
-        for given in ("0.1", "0.1,0.2", "0.1,0.2,0.3,0.4", "0.1,,0.3", "0.1,nan,0.3", "x", "",
-                      "0.1,0.2,0.3,"):
-            self.fill(text, path, "--plaquette", given, status=2)
+        for option in ("0.1", "0.1,0.2", "0.1,0.2,0.3,0.4", "0.1,,0.3", "0.1,nan,0.3", "x", "",
+                       "0.1,0.2,0.3,"):
+            self.fill(text, path, "--plaquette", option, status=2)
             self.assertIn("--plaquette", self.err)
         for steps in ([[record()]], [[record()]] * 4):
             self.fill(document(*steps), path, "--plaquette", "0.1,0.2,0.3", status=1)
             self.assertIn("for 3 ildg-binary-data in", self.err)
 
-    def test_where_plaquettes_come_from(self):
+    def test_sources_of_plaquettes(self):
         usqcd = ("scidac-record-xml", b"<usqcdInfo><version>1.0</version><plaq>0.57</plaq>"
                  b"<linktr>0.1</linktr></usqcdInfo>\0")
         message = scidac.records(DIMS, self.DATA)
@@ -213,7 +214,8 @@ class Fill(QcdmlCase):
                 ([[lfn], [xlf("-1.5e-3")], message], "-1.5e-3"),
                 ([[lfn], [xlf("0.1")], [xlf("0.2")], message], "0.2"),
                 ([[lfn], [("xlf-info", b"time = 1, plaquette=0.7, x = 1")], message], "0.7"),
-                ([[lfn], [("xlf-info", b"myplaquette = 1\nrectangle plaquette = 2")], message], None),
+                ([[lfn], [("xlf-info", b"myplaquette = 1\nrectangle plaquette = 2")], message],
+                 None),
                 ([[lfn], [xlf("nan")], message], None), ([[lfn], [xlf("0x1")], message], None),
                 ([[lfn], [xlf("1" * 60)], message], None), ([[lfn], [xlf("")], message], None),
                 ([[lfn], message, [xlf("0.6")]], None),
@@ -235,8 +237,8 @@ class Fill(QcdmlCase):
         self.assertIn("several ildg-data-lfn; give the logical file name", self.err)
         self.fill(text, self.conf(lfn=None), status=1)
         self.assertIn("no ildg-data-lfn; give the logical file name", self.err)
-        kept = document([record()], lfn="lfn://kept")
-        self.assertEqual(values(self.fill(kept, self.conf(lfn=None)))[0], "lfn://kept")
+        named = document([record()], lfn="lfn://kept")
+        self.assertEqual(values(self.fill(named, self.conf(lfn=None)))[0], "lfn://kept")
         for bad in ("", "no", "lfn://a b", "lfn://\u00e4", "lfn://a\n"):
             self.fill(text, self.conf(lfn=None), "--lfn", bad, status=1)
             self.assertIn("is not a logical file name", self.err)
@@ -282,33 +284,34 @@ class Schema(QcdmlCase):
         self.assertEqual(self.err, "")
 
     def test_not_valid(self):
-        for harm, line, words in (
+        for damage, line, element in (
                 (lambda t: t.replace("<update>400", "<update>x"), 7, "update"),
                 (lambda t: t.replace("<markovSequence>", "<note/><markovSequence>"), 5, "note"),
                 (lambda t: t.replace("</record>", "<x xmlns=''/></record>"), 12, "x")):
-            out = self.validate(harm(document([record()])), status=1)
+            out = self.validate(damage(document([record()])), status=1)
             self.assertEqual(out, b"")
-            self.assertRegex(self.err, rf"lime: .*t\.xml: line {line}: .*{words}")
+            self.assertRegex(self.err, rf"lime: .*t\.xml: line {line}: .*{element}")
             self.assertIn("not valid by the schema", self.err)
-        # By what was filled in, and in an output that stays as it was.
+        # Invalid by the filled-in values, with an output that must not change.
         so = self.write("so.lime", container(
             [[xlf("0.5")], [("ildg-data-lfn", b"lfn://a"), ("ildg-format", scidac.ildg_format(
                 DIMS).replace(b"su3", b"so3")), ("ildg-binary-data", b"x" * 320)]]))
         out = self.put("o.xml", "as it was")
         template = self.put("t.xml", document([record()]))
-        self.qcdml("--template", template, "--schema", self.put("x.xsd", SCHEMA), "-f", "--out", out,
+        self.qcdml("--template", template, "--schema", self.put("x.xsd", SCHEMA), "-f",
+                   "--out", out,
                    so, status=1)
         self.assertRegex(self.err, r"o\.xml: line 9: .*so3gauge")
         with open(out, "rb") as file:
             self.assertEqual(file.read(), b"as it was")
 
-    def test_schema_is_none(self):
+    def test_unusable_schema(self):
         for schema in ("", "no XML", "<a/>", SCHEMA[:400], SCHEMA.replace("s:anyURI", "s:none")):
             self.assertEqual(self.validate(document([record()]), schema, status=1), b"")
             self.assertIn("not a usable schema", self.err)
 
     def test_nothing_is_fetched(self):
-        """What a schema includes or a document names: a FIFO, which would hang who opens it."""
+        """lime opens no file that a schema includes or a document names: a FIFO would block it."""
         fifo = os.path.join(self.tempdir(), "fifo")
         os.mkfifo(fifo)
         for place in (f"file://{fifo}", fifo, "http://127.0.0.1:1/x.xsd", "ftp://127.0.0.1:1/x"):
@@ -336,11 +339,11 @@ class Schema(QcdmlCase):
 
 
 class Hostile(QcdmlCase):
-    def refuse(self, text, *words, status=1):
+    def refuse(self, text, *messages, status=1):
         path = self.conf()
         for command in (self.fill, self.check):
             command(text, path, status=status)
-            for word in words:
+            for word in messages:
                 self.assertIn(word, self.err)
 
     def test_document_types(self):
@@ -380,7 +383,7 @@ class Hostile(QcdmlCase):
             self.refuse(bad, "line ")
 
     def test_terminal(self):
-        """What a document says is printed harmlessly."""
+        """lime replaces control characters of a document when it prints them."""
         self.check(document([record("\u009b31m\u202e", "1\u007f2")]), self.conf(), status=1)
         self.assertFalse(re.search("[\u0080-\u009f\u202e\u007f]", self.out + self.err))
         bad = document([record()]).replace("<precision>", "<precision><\u202ex/>")
@@ -388,7 +391,7 @@ class Hostile(QcdmlCase):
         self.assertNotIn("\u202e", self.err)
 
     def test_mutations(self):
-        """Any damage ends in an exit status, within the time of a test."""
+        """Every damaged document ends in an exit status within the test's time limit."""
         dice = random.Random(9)
         good = document([record("su3gauge", "1", "1")], lfn="lfn://a", precision="double").encode()
         path = self.conf()
@@ -405,9 +408,9 @@ class Hostile(QcdmlCase):
 
 
 def nersc(data, rows=3):
-    """The sum of 32-bit words of the first rows of each link, single or double precision."""
+    """Returns the sum of 32-bit messages of the first rows of each link, in either precision."""
     words = struct.unpack(f">{len(data) // 4}I", data)
-    row = len(data) // 32 // 4 // 3 // 4  # of 32 sites of four links
+    row = len(data) // 32 // 4 // 3 // 4  # 32 sites of four links
     return sum(w for i, w in enumerate(words) if i // row % 3 < rows) % 2**32
 
 
@@ -425,14 +428,14 @@ class Check(QcdmlCase):
             self.assertIn(f"{doc}: agrees with {path}: 1 record\n", self.out)
             self.assertEqual(self.err, "")
         self.check(self.good(plaquette="5.880001e-1"), path)
-        self.check(self.good(plaquette="0.59"), path)  # as many digits as it has
+        self.check(self.good(plaquette="0.59"), path)  # compared with its number of digits
         self.check(self.good(), self.conf(plaquette=None))
         self.check(self.good(lfn="lfn://any"), self.conf(lfn=None))
         self.check(self.good(), self.conf([("ildg-data-lfn", b"lfn://other")]))
 
     def test_differs(self):
         path = self.conf()
-        for text, words in (
+        for text, message in (
                 (self.good(lfn="lfn://other"),
                  "line 3: dataLFN lfn://other, not lfn://ldg/etm/b1/0042: the container has"),
                 (self.good(precision="single"), "line 4: precision single, not double: "),
@@ -446,19 +449,19 @@ class Check(QcdmlCase):
                 (document([record()], [record()]), "records 2, not 1: ")):
             doc = self.check(text, path, status=1)
             self.assertIn(f"lime: {doc}: ", self.err)
-            self.assertIn(words, self.err)
+            self.assertIn(message, self.err)
             self.assertRegex(self.out, rf"{doc}: \d difference")
             self.check(text, path, "-q", status=1)
             self.assertEqual(self.out + self.err, "")
 
     def test_other_sums(self):
-        """Warnings where the data are right all the same; damage is none."""
+        """Another checksum is a warning if the data are intact; damage is an error."""
         path = self.conf()
-        for sum, words in ((nersc(self.DATA), "NERSC"), (nersc(self.DATA, 2), "NERSC"),
-                           (f"{nersc(self.DATA):x}", "NERSC"), (12345, "match their SciDAC")):
+        for sum, message in ((nersc(self.DATA), "NERSC"), (nersc(self.DATA, 2), "NERSC"),
+                             (f"{nersc(self.DATA):x}", "NERSC"), (12345, "match their SciDAC")):
             doc = self.check(self.good(sum), path)
             self.assertIn("warning: crcCheckSum", self.err)
-            self.assertIn(words, self.err)
+            self.assertIn(message, self.err)
             self.assertIn(f"{doc}: agrees with {path}: 1 record; 1 warning\n", self.out)
             self.check(self.good(sum), path, "--strict", status=1)
         with open(path, "rb") as file:
@@ -475,14 +478,14 @@ class Check(QcdmlCase):
     def test_json(self):
         path = self.conf()
         doc = self.check(self.good(crc=5, precision="mixed"), path, "--json", status=1)
-        told = json.loads(self.out)
+        report = json.loads(self.out)
         self.assertEqual(self.err, "")
-        self.assertEqual(told["verdict"], "good")
-        said = told["qcdml"]
-        self.assertEqual({k: said[k] for k in said if k != "found"},
+        self.assertEqual(report["verdict"], "good")
+        qcdml = report["qcdml"]
+        self.assertEqual({k: qcdml[k] for k in qcdml if k != "found"},
                          {"file": doc, "records": 1, "differences": 1, "warnings": 1,
                           "verdict": "bad"})
-        self.assertEqual(said["found"], [
+        self.assertEqual(qcdml["found"], [
             {"warning": False, "what": "precision", "document": "mixed", "container": "double",
              "why": "the data have another precision", "line": 4, "ordinal": None},
             {"warning": True, "what": "crcCheckSum", "document": "5",

@@ -1,4 +1,4 @@
-"""README.md: each command that it shows runs, and prints what it shows."""
+"""README.md: each command in it runs and prints the output in it."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""lime repair: tails, flags, padding; what it must not touch; locks."""
+"""lime repair: tails, flags, padding; files that it must not change; locks."""
 import glob
 import os
 import stat
@@ -24,25 +24,26 @@ class RepairCase(limetest.TestCase):
         return limetest.read(self.path)
 
     def copies(self):
-        return {os.path.basename(p): limetest.read(p) for p in glob.glob(glob.escape(self.path) + ".*")}
+        return {os.path.basename(p): limetest.read(p)
+                for p in glob.glob(glob.escape(self.path) + ".*")}
 
     def check(self):
         return run(["lime", "check", self.path]).returncode
 
 
 class Tails(RepairCase):
-    def tail(self, tail, gone=None):
-        """gone: what is said of a record that stood there."""
-        self.assertEqual(self.repair(GOOD + tail, status=int(gone is not None)), GOOD)
+    def tail(self, tail, lost=None):
+        """lost: the message about the lost record, if there is one."""
+        self.assertEqual(self.repair(GOOD + tail, status=int(lost is not None)), GOOD)
         self.assertEqual(self.copies(), {f"f.lime.cut-{len(GOOD)}": tail})
         self.assertIn(f"{self.path}: offset {len(GOOD)}: {len(tail)} bytes cut, kept in "
                       f"{self.path}.cut-{len(GOOD)}\n", self.out)
-        lost = ", 1 record is lost" if gone else ""
-        self.assertIn(f"structure good now{lost}: 3 records in 2 messages", self.out)
+        count = ", 1 record is lost" if lost else ""
+        self.assertIn(f"structure good now{count}: 3 records in 2 messages", self.out)
         self.assertIn("data not examined (lime check --data)", self.out)
         self.assertEqual(self.check(), 0)
-        self.assertEqual("is lost" in self.err, gone is not None, self.err)
-        self.assertIn(f"repair: record 4 is lost: {gone}\n" if gone else "", self.err)
+        self.assertEqual("is lost" in self.err, lost is not None, self.err)
+        self.assertIn(f"repair: record 4 is lost: {lost}\n" if lost else "", self.err)
 
     def test_header_cut_at_any_byte(self):
         whole = header("t", 8, 1, 1)
@@ -55,7 +56,7 @@ class Tails(RepairCase):
                   f"type 'ta', the file had {3 << 20} of its {2**62} bytes")
 
     def test_header_damaged(self):
-        """Its type says that a record stood there."""
+        """The type in the damaged header shows that a record was there."""
         whole = record("ildg-binary-data", b"12345678", 1, 1)
         self.tail(b"x" + whole[1:], "type 'ildg-binary-data', its header is damaged")
 
@@ -92,7 +93,7 @@ class Tails(RepairCase):
         self.again()
         self.assertEqual(stat.S_IMODE(os.stat(f"{self.path}.cut-{len(GOOD)}").st_mode), 0o600)
 
-    def test_without_room_for_the_copy_nothing_is_cut(self):
+    def test_full_disk_cuts_nothing(self):
         self.path = self.write("f.lime", GOOD + bytes(1 << 20))
         done = run(["bash", "-c", 'trap "" XFSZ; ulimit -f 10; exec "$@"', "-",
                     limetest.program("lime"), "repair", self.path])
@@ -110,16 +111,16 @@ class Tails(RepairCase):
 
 
 class Ours(RepairCase):
-    """What limefs -o rw and lime append leave when they are killed."""
+    """Remains of limefs -o rw and lime append after a kill."""
 
     UNFINISHED = bytes(8) + header("new/type", 0, 0, 0)[8:]
 
-    def cut(self, tail, words, before=GOOD, status=0):
-        """status: of lime check on what is left, as an empty *.lime is bad."""
+    def cut(self, tail, message, before=GOOD, status=0):
+        """status: of lime check afterwards, as an empty *.lime is bad."""
         for args in (["-n"], [], ["--force"]):
             got = self.repair(before + tail, *args, status=1 if args == ["-n"] else status)
             self.assertEqual(got, before + tail if args == ["-n"] else GOOD[:len(before)])
-            self.assertIn(words, self.out)
+            self.assertIn(message, self.out)
             self.assertEqual(self.copies(), {})
 
     def test_unfinished(self):
@@ -145,21 +146,21 @@ class Ours(RepairCase):
         self.assertEqual(self.repair(marked), GOOD)
         self.assertIn("record 3 was being resized by a program that was killed", self.err)
         self.assertIn("data not examined", self.out)
-        whole = record("t", b"", 1, 1)  # perhaps of somebody who does not know of the mark
+        whole = record("t", b"", 1, 1)  # may come from a program that does not know the mark
         self.assertEqual(self.repair(marked + whole, status=1), GOOD)
         self.assertEqual(self.copies(), {f"f.lime.cut-{len(GOOD)}": whole})
         self.assertIn("a complete record is cut: type 't', 0 bytes", self.err)
         self.assertIn("1 record is lost", self.out)
 
     def redo(self, old, target, data):
-        """A container whose record at `target` was being replaced, by its marked bytes."""
+        """Returns a container during a replacement of the record at `target`, with a mark."""
         at = len(GOOD) - 144
         marked = old[:at + 7] + b"\x3d" + old[at + 8:]
         return (marked + bytes(8) + data + bytes(-len(data) % 8) + b"limeredo" +
                 struct.pack(">QQ", target, len(data)))
 
     def test_replaced(self):
-        """A lime replace that was killed is completed, whatever it had copied."""
+        """lime repair completes a killed lime replace, however much was copied."""
         last = container([[("first", b"12345"), ("second", b"x" * 16)], [("third", b"new")]])
         inner = GOOD.replace(b"x" * 16, b"y" * 16)
         second = GOOD.index(b"x" * 16)
@@ -178,7 +179,7 @@ class Ours(RepairCase):
             self.assertEqual((self.check(), self.copies()), (0, {}))
 
     def test_replaced_without_its_data(self):
-        """The only mark of a mixture is never cleared."""
+        """lime repair never clears the only mark of a record that is part old, part new."""
         second = GOOD.index(b"x" * 16)
         good = self.redo(GOOD, second, b"y" * 16)
         for left in (good[:len(GOOD)], good[:-8], good + b"x", self.redo(GOOD, 9, b"y" * 16),
@@ -190,7 +191,7 @@ class Ours(RepairCase):
                 self.assertNotIn("good", self.out)
             self.assertEqual(self.check(), 1)
 
-    def test_magic_lost_in_the_middle(self):
+    def test_zeroed_magic_in_the_middle(self):
         second = GOOD.index(header("second", 16, 0, 1))
         bad = GOOD[:second] + bytes(8) + GOOD[second + 8:]
         self.assertEqual(self.repair(bad, status=1), bad)
@@ -198,7 +199,7 @@ class Ours(RepairCase):
 
 
 class Middle(RepairCase):
-    """What is broken with whole records behind it is no unfinished tail."""
+    """Damage with whole records behind it is not an unfinished tail."""
 
     REST = record("ildg-binary-data", b"precious" * 1000, 1, 1)
 
@@ -223,19 +224,19 @@ class Middle(RepairCase):
         self.refused(header("t", 2**63, 1, 1) + bytes(8))
         self.refused(header("t", 1 << 40, 1, 1) + bytes(8))
         self.refused(header("t", 8, 1, 1, version=3) + bytes(8))
-        self.refused(b"lost byte")  # the rest stands at no multiple of 8
-        self.refused(bytes((8 << 20) - 3))  # on the border of two blocks
+        self.refused(b"lost byte")  # the next record is not at a multiple of 8
+        self.refused(bytes((8 << 20) - 3))  # the next record is at a block boundary
 
-    def test_unknown_version_is_no_tail(self):
+    def test_unknown_version_is_not_a_tail(self):
         self.refused(header("t", 8, 1, 1, version=2) + bytes(8), b"", 1)
         self.assertIn("record 4 is lost: type 't', version 2", self.err)
 
-    def test_header_that_promises_too_much_is_no_intact_record(self):
+    def test_truncated_record_is_not_intact(self):
         tail = b"y" * 64 + header("t", 9, 1, 1) + b"12345678"
         self.assertEqual(self.repair(GOOD + tail), GOOD)
 
     def test_configuration_without_its_data(self):
-        """What repair says of a file that was cut is what check says right after."""
+        """lime repair and a later lime check report the same about a truncated file."""
         good = scidac.gauge((2, 2, 2, 4), scidac.field((2, 2, 2, 4), 576, seed=1))
         at = good.index(b"ildg-binary-data") - 16
         self.assertEqual(self.repair(good[:at + 1000], "-n", status=1), good[:at + 1000])
@@ -257,9 +258,9 @@ class Middle(RepairCase):
 
 
 class Mends(RepairCase):
-    def mended(self, bad, good, *words):
+    def mended(self, bad, good, *messages):
         self.assertEqual(self.repair(bad), good)
-        for word in words:
+        for word in messages:
             self.assertIn(word, self.out)
         self.assertEqual(self.copies(), {})
         self.assertEqual(self.check(), 0)
@@ -346,8 +347,8 @@ class Untouched(RepairCase):
             self.assertIn(word, self.out)
         self.assertEqual(self.repair(GOOD, "-n"), GOOD)
 
-    def test_no_container(self):
-        """Or one whose beginning is damaged, which lime check calls bad."""
+    def test_not_a_container(self):
+        """lime repair refuses other files, and ones whose beginning is damaged."""
         for status, data in ((2, b"text"), (2, b"text" * 100), (1, b"\0"), (1, bytes(200)),
                              (1, header("t", 0, 1, 1, version=2)), (1, bytes(4) + GOOD[4:])):
             for options in ("-n",), (), ("--force",):

@@ -1,4 +1,4 @@
-"""lime check, info and stage on many files: several at once, told in the order of the list."""
+"""lime check, info and stage on many files in parallel; results appear in the order of the list."""
 import contextlib
 import errno
 import json
@@ -16,12 +16,12 @@ from limetest import header, record, run
 import scidac
 
 DIMS = (4, 4, 4, 8)
-# Sites of 576 bytes; all of it is a hole in the file, and takes a while to be summed.
+# Sites of 576 bytes, all in a hole, so that the sum takes a while.
 HUGE = (64, 64, 64, 512)
 
 
 def huge(path, dims=HUGE):
-    """A configuration of 72 GiB, or of those dimensions, whose checksum is wrong."""
+    """Writes a configuration of 72 GiB, or of these dimensions, with a wrong checksum."""
     sites = dims[0] * dims[1] * dims[2] * dims[3]
     head = record("ildg-format", scidac.ildg_format(dims), 1, 0)
     head += header("ildg-binary-data", sites * 576, 0, 0)
@@ -89,7 +89,7 @@ class Several(limetest.TestCase):
         return ["sh", "-c", f'ulimit {limit} && exec "$0" "$@"', limetest.program("lime"), *args]
 
     def test_order(self):
-        """What each file says is what it says alone, and stands where it stands in the list."""
+        """lime prints for each file what it prints for that file alone, in list order."""
         paths = self.configurations(40)
         alone = [run(["lime", "check", "--data", path]) for path in paths]
         for threads in "1", "2", "7", "200":
@@ -100,8 +100,8 @@ class Several(limetest.TestCase):
             self.assertEqual(both.returncode, 1)
             self.assertIn(b"40 files: 34 good, 6 bad, 0 unverified", lines[-1])
 
-    def test_much_is_said_of_each(self):
-        """More than a worker may say before its turn comes."""
+    def test_much_output_of_each_file(self):
+        """A file has more output than a worker can buffer before its turn."""
         noise = record("t", b"", 0, 1) * 6000
         paths = [self.put(f"n{i}", noise) for i in range(12)]
         done = run(["lime", "check", "-j", "4", *paths], timeout=300, stderr=subprocess.STDOUT)
@@ -110,7 +110,7 @@ class Several(limetest.TestCase):
         self.assertEqual(whose, [path.encode() for path in paths for _ in range(6000)])
 
     def test_a_worker_that_is_killed(self):
-        """Costs its file alone, which is named in its turn."""
+        """A killed worker affects only its own file, which lime reports in its turn."""
         paths = self.configurations(30)
         bad = os.path.join(self.directory, "b-huge")
         huge(bad)
@@ -128,7 +128,7 @@ class Several(limetest.TestCase):
         self.assertEqual(len(paths), 30)
 
     def lose_a_worker(self, command, *args):
-        """The JSON of a command whose worker is killed while it reads the second file."""
+        """Kills the worker that reads the second file; returns paths and the JSON output."""
         text = b"plaquette = 0.5\n"
         small = record("xlf-info", text, 0, 1)
         paths = [self.put(f"n{i}", small * (300000 if i == 1 else 2000)) for i in range(3)]
@@ -143,7 +143,7 @@ class Several(limetest.TestCase):
         return paths, out
 
     def test_a_lost_worker_in_json(self):
-        """Its file has an object with the reason, whatever it had printed."""
+        """The file of a killed worker has one object with the reason, without partial output."""
         why = "killed by signal 9"
         names = [os.path.join(self.directory, f"n{i}") for i in range(3)]
         for command in "info", "check":
@@ -161,8 +161,8 @@ class Several(limetest.TestCase):
         summary = lines[-1]["summary"]
         self.assertEqual((summary["bad"], summary["unreadable"]), (2, 1))
 
-    def test_none_is_left_behind(self):
-        """Whoever ends the command ends its workers, also those that SIGTERM does not end."""
+    def test_workers_end_with_the_command(self):
+        """Workers end when the command is killed, even if they are stopped."""
         bad = self.put("first", scidac.gauge(DIMS, scidac.field(DIMS, 576)))
         for name in "huge1", "huge2":
             huge(os.path.join(self.directory, name))
@@ -171,15 +171,15 @@ class Several(limetest.TestCase):
             path = os.path.join(self.directory, "huge1")
             found = limetest._wait(
                 lambda: [pid for pid in workers(check) if reads(pid, path)], 60)
-            os.kill(found[0], signal.SIGSTOP)  # so that it does not come to its end by itself
+            os.kill(found[0], signal.SIGSTOP)  # the worker must not finish first
             check.kill()
         self.addCleanup(kill, found[0])
         self.assertTrue(limetest._wait(lambda: not os.path.exists(f"/proc/{found[0]}"), 20))
         self.assertTrue(os.path.exists(bad))
 
     @limetest.not_with_thread_sanitizer
-    def test_no_room_to_hold_it(self):
-        """A file whose output cannot be held is named, and has an object in JSON."""
+    def test_no_memory_for_the_output(self):
+        """lime reports a file whose output does not fit in memory, also as an object in JSON."""
         paths = self.configurations(3)
         for command in "check", "info":
             done = self.limited("-f 0", command, "--json", "-j", "2", *paths)
@@ -190,8 +190,8 @@ class Several(limetest.TestCase):
             self.assertEqual([(one["file"], one["error"]) for one in json.loads(done.stdout)],
                              [(path, why) for path in paths])
 
-    def limited_as_usual(self, limit):
-        """With that limit all is done, and printed, as without it."""
+    def assert_same_with(self, limit):
+        """lime prints the same with the limit as without it."""
         paths = self.configurations(12)
         paths.insert(3, self.put("noise", record("xlf-info", b"plaquette = 0.5\n", 0, 1) * 3000))
         other = self.put("notes.txt", b"no container")
@@ -205,17 +205,17 @@ class Several(limetest.TestCase):
             self.assertTrue(done.stdout == both.stdout, args)
 
     def test_few_descriptors(self):
-        self.limited_as_usual(["prlimit", "--nofile=12"])
+        self.assert_same_with(["prlimit", "--nofile=12"])
 
     @limetest.unittest.skipUnless(os.geteuid() == 0, "needs root")
     @limetest.unittest.skipIf(limetest.SANITIZED, "a sanitizer begins a process")
-    def test_no_right_to_begin_a_process(self):
+    def test_no_right_to_start_a_process(self):
         os.chmod(self.directory, 0o755)
-        self.limited_as_usual(["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups",
+        self.assert_same_with(["setpriv", "--reuid=54321", "--regid=54321", "--clear-groups",
                                "prlimit", "--nproc=1"])
 
-    def test_directory_that_cannot_be_read_to_its_end(self):
-        """It is told, and what was seen is worked on."""
+    def test_error_in_a_directory(self):
+        """lime reports the error and processes the files that it has found."""
         self.configurations(5)
         harm = faults.Faults(self.directory)
         for command, status in ("check", 2), ("info", 2), ("refs", 1):
@@ -227,21 +227,22 @@ class Several(limetest.TestCase):
         harm.arm(faults.LIME, "readdir", 4, errno.EIO)
         done = run(["lime", "stage", "-r", self.directory, self.tempdir()], env=harm.environment())
         self.assertEqual((done.returncode, harm.struck), (1, 1))
-        self.assertIn(f"lime: {self.directory}: not copied: Input/output error", done.stderr.decode())
+        self.assertIn(f"lime: {self.directory}: not copied: Input/output error",
+                      done.stderr.decode())
 
     def test_one_at_a_time(self):
         noise = record("t", b"", 0, 1) * 6000
         paths = [self.put(f"n{i}", noise) for i in range(6)]
         with subprocess.Popen([limetest.program("lime"), "check", "-j", "1", *paths],
                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as check:
-            check.stderr.read(1)  # all have been started
+            check.stderr.read(1)  # all workers have started
             self.assertEqual(len(workers(check)), 1)
             check.communicate(timeout=300)
 
     def threads_at_once(self, paths, processors):
-        """The most that the workers of lime check --data were seen to have."""
+        """Returns the largest number of threads that the workers of lime check --data had."""
         most = 0
-        memory = faults.Faults(self.directory)  # what is not in memory is read by more threads
+        memory = faults.Faults(self.directory)  # uncached files get more threads
         memory.arm(faults.LIME, "cachestat", 1, errno.ENOSYS, lasts=True)
         with subprocess.Popen([limetest.program("lime"), "check", "--data", "-q", "-j",
                                str(processors), *paths], env=memory.environment()) as check:
@@ -251,7 +252,7 @@ class Several(limetest.TestCase):
         return most
 
     def threads_now(self, pids):
-        """Of these processes, at one moment: none ends while another one is looked at."""
+        """Counts the threads of these processes while all of them are stopped."""
         for pid in pids:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGSTOP)
@@ -266,7 +267,7 @@ class Several(limetest.TestCase):
 
     @limetest.not_with_thread_sanitizer
     def test_threads(self):
-        """The processors are shared among the files that are worked on at once."""
+        """lime divides the processors among the files that it reads at the same time."""
         path = os.path.join(self.directory, "first")
         huge(path, (32, 32, 32, 16))
         paths = [path]
@@ -275,7 +276,7 @@ class Several(limetest.TestCase):
             os.link(path, paths[-1])
         self.assertLessEqual(self.threads_at_once(paths, 8), 8)
         most = 0
-        while most < 4:  # they may all have begun and ended between two looks
+        while most < 4:  # all threads may have started and ended between two checks
             most = self.threads_at_once(paths[:2], 8)
             self.assertLessEqual(most, 8)
 
@@ -308,7 +309,7 @@ class Several(limetest.TestCase):
         done = run(["lime", "info", "--json", "-r", self.tempdir()])
         self.assertEqual((done.returncode, json.loads(done.stdout)), (0, []))
 
-    def test_info_of_what_is_no_container(self):
+    def test_info_of_another_file(self):
         paths = self.configurations(2)
         other = self.put("notes.txt", b"no container")
         self.fails(["lime", "info", paths[0], other, paths[1]], "notes.txt: not a LIME container",
@@ -318,7 +319,7 @@ class Several(limetest.TestCase):
                          [False, True, False])
 
     def test_stage(self):
-        """The first one is the longest; what fails stands in its place, too."""
+        """The first file takes longest; failed files keep their place in the list."""
         first = self.put("a-long", scidac.gauge((16, 16, 16, 16),
                                                 scidac.field((16, 16, 16, 16), 576, seed=3)))
         paths = self.configurations(30)

@@ -1,4 +1,4 @@
-"""lime stage: sums, refusals, what is there already, interruptions, full disks, others at work."""
+"""lime stage: sums, refusals, existing targets, interruptions, full disks, concurrent runs."""
 
 import contextlib
 import errno
@@ -27,19 +27,19 @@ MIB = 1 << 20
 
 @functools.lru_cache(maxsize=None)
 def made(*options):
-    """What make-config writes."""
+    """Returns the file that make-config writes."""
     path = os.path.join(limetest.tempdir(), "c")
     limetest.run(["make-config", *options, path], check=True)
     return read(path)
 
 
 def configuration(path, lattice="4,4,4,8", seed=1, lfn="lfn://here"):
-    """A gauge configuration with its checksum."""
+    """Writes a gauge configuration with its checksum."""
     return put(path, made("--lattice", lattice, "--seed", str(seed), "--lfn", lfn))
 
 
 def large(path, mib, seed):
-    """A container of random bytes."""
+    """Writes a container of random bytes."""
     data = random.Random(seed).randbytes(mib * MIB - 7 * seed)
     return put(path, limetest.container([("xlf-info", b"x" * 77), ("data", data)]))
 
@@ -55,7 +55,7 @@ class TestCase(limetest.TestCase):
         return os.path.join(self.target, name)
 
     def stage(self, *args, code=0, **kw):
-        """(result of each target's last name, stderr)"""
+        """Returns (result of each target's last name, stderr)."""
         done = limetest.run(["lime", "stage", "--json", *args], **kw)
         self.assertEqual(done.returncode, code, done)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
@@ -70,9 +70,9 @@ class TestCase(limetest.TestCase):
     def assertNothingLeft(self, names=()):
         self.assertEqual(sorted(os.listdir(self.target)), sorted(names))
 
-    def assertFails(self, words, *args, **kw):
+    def assertFails(self, reason, *args, **kw):
         found, errors = self.stage(*args, code=1, **kw)
-        self.assertIn(words, errors)
+        self.assertIn(reason, errors)
         return found
 
 
@@ -89,7 +89,7 @@ class Sums(TestCase):
     def test_corpus(self):
         files = [name for name in os.listdir(limetest.CORPUS) if name.endswith(".lime")]
         paths = [os.path.join(limetest.CORPUS, name) for name in files]
-        bad = "clime_pack_multi.lime"  # it has ildg-binary-data and no ildg-format
+        bad = "clime_pack_multi.lime"  # it has ildg-binary-data but no ildg-format
         found, _ = self.stage(*paths, self.target, code=1)
         self.assertEqual(found.pop(bad)["verdict"], "bad")
         for name, result in found.items():
@@ -102,7 +102,7 @@ class Sums(TestCase):
         self.assertNothingLeft(found)
 
     def test_sizes(self):
-        """Around every boundary there is: blocks, pages, lanes of other lengths."""
+        """Files around each boundary: blocks, pages, lanes of different lengths."""
         sizes = [0, 1, 7, 55, 56, 63, 64, 65, 4095, 4096, 4097, MIB - 1, MIB, MIB + 1, 3 * MIB,
                  3 * MIB + 4095, 5 * MIB + 13]
         for i, size in enumerate(sizes):
@@ -121,7 +121,7 @@ class Sums(TestCase):
         self.assertIsNotNone(found["c"]["md5"])
         found, _ = self.stage("-f", "--sums", "cksum", self.at_source("c"), self.target)
         self.assertIsNone(found["c"]["md5"])
-        # What was not taken then is taken now, from what is there.
+        # The second run stages the missing ones and skips the others.
         found, _ = self.stage(self.at_source("c"), self.target)
         self.assertEqual(found["c"]["status"], "there")
         self.check(self.at_source("c"), found["c"])
@@ -147,7 +147,7 @@ class Sums(TestCase):
                 for r in json.loads(done.stdout)["records"] if r["type"] == "ildg-binary-data"]
 
     def test_data(self):
-        """crcCheckSum of each record, from what passes and from what is remembered."""
+        """crcCheckSum of each record, from the copy and from the stored attribute."""
         dice = random.Random(5)
 
         def field(sites):
@@ -170,7 +170,7 @@ class Sums(TestCase):
             self.assertEqual([found[name]["data_more"] for name in names], [0, 872, 0, 0])
             self.assertEqual((found["none"]["data"], found["any"]["data"]), ([], []))
         self.assertEqual(len(want["some"]), 6)
-        # As earlier versions remembered it: they are taken with --check.
+        # Earlier versions stored no crcCheckSum; --check computes it.
         name = "user.limefs.staged"
         old = os.getxattr(self.at_target("some"), name)
         os.setxattr(self.at_target("some"), name, old[:old.index(b" data")])
@@ -191,7 +191,7 @@ class Sums(TestCase):
 
 
 class Bad(TestCase):
-    def test_bad_ones_are_named_and_the_rest_goes_on(self):
+    def test_bad_files_do_not_stop_the_others(self):
         good = read(configuration(self.at_source("good")))
         flipped = bytearray(good)
         flipped[len(good) // 2] ^= 4
@@ -208,10 +208,10 @@ class Bad(TestCase):
                          {"flipped": "bad", "cut": "bad", "text": "unreadable",
                           "missing": "unreadable", "empty": "bad", "good": "good",
                           "fifo": "unreadable"})
-        for words in ("6 of 7 files failed", "flipped: record 3: wrong checksum",
-                      "text: not a LIME container", "missing: open: ", "empty: the file is empty",
-                      "cut: ", "fifo: open: ", "directory: not copied"):
-            self.assertIn(words, errors)
+        for reason in ("6 of 7 files failed", "flipped: record 3: wrong checksum",
+                       "text: not a LIME container", "missing: open: ", "empty: the file is empty",
+                       "cut: ", "fifo: open: ", "directory: not copied"):
+            self.assertIn(reason, errors)
         self.assertIn("wrong checksum", found["flipped"]["reason"])
         self.assertEqual(found["flipped"]["size"], len(flipped))
         self.assertIsNone(found["missing"]["size"])
@@ -273,7 +273,7 @@ class Bad(TestCase):
 
 
 class Unverified(TestCase):
-    """There is a checksum, and nothing that it could be compared with."""
+    """Checksums that lime stage can't compare with anything."""
 
     def setUp(self):
         super().setUp()
@@ -298,50 +298,50 @@ class Unverified(TestCase):
         self.good = put(self.at_source("good"), limetest.container(good))
 
     def test_warning(self):
-        for name, words in self.files.items():
+        for name, reason in self.files.items():
             path = self.at_source(name)
             if name == "garbled":  # metadata that cannot be read
                 found, errors = self.stage(path, self.good, "-f", self.target, code=1)
                 self.assertEqual(found[name]["verdict"], "bad")
                 continue
             found, errors = self.stage(path, self.good, "-f", self.target, code=3)
-            self.assertIn(f"lime: {path}: warning: {words}\n", errors)
+            self.assertIn(f"lime: {path}: warning: {reason}\n", errors)
             self.assertIn("; 1 unverified", errors)
             self.assertEqual([(r["verdict"], r["checksums_verified"], r["checksums_unverified"],
                                r["unverified"]) for r in (found[name], found["good"])],
-                             [("unverified", 0, 1, [words]), ("good", 1, 0, [])])
+                             [("unverified", 0, 1, [reason]), ("good", 1, 0, [])])
             self.assertSame(name)
-            # It is still so when it is there already.
+            # A second run, with the target up to date, gives the same warning.
             found, errors = self.stage(path, self.target, code=3)
             self.assertEqual((found[name]["status"], found[name]["verdict"]),
                              ("there", "unverified"))
-            self.assertIn(f"warning: {words}", errors)
+            self.assertIn(f"warning: {reason}", errors)
 
     def test_strict(self):
-        for name, words in self.files.items():
+        for name, reason in self.files.items():
             found, errors = self.stage("--strict", self.at_source(name), self.good, self.target,
                                        code=1)
             self.assertEqual((found[name]["status"], found[name]["verdict"]), ("failed", "bad"))
-            if name != "garbled":  # that is a deviation, which is named first
-                self.assertEqual(found[name]["reason"], words)
-                self.assertEqual(errors.count(words), 1)
+            if name != "garbled":  # lime names that deviation first
+                self.assertEqual(found[name]["reason"], reason)
+                self.assertEqual(errors.count(reason), 1)
             self.assertNothingLeft(["good"])
 
     def test_table(self):
         put(self.at_source("none"), limetest.container([("xlf-info", b"text")]))
         sources = [self.good, self.at_source("nissa"), self.at_source("none"),
                    self.at_source("missing")]
-        def words(*options):
+        def verdicts(*options):
             done = limetest.run(["lime", "stage", *options, *sources, self.target])
             rows = [row.split() for row in done.stdout.decode().splitlines()[1:]]
             return {os.path.basename(row[6]): row[5] for row in rows}
-        self.assertEqual(words(), {"good": "good", "nissa": "unverified", "none": "good",
-                                   "missing": "unreadable"})
-        self.assertEqual(words()["good"], "-")  # there, and not read in this run
-        self.assertEqual(words("--check-there")["good"], "good")
+        self.assertEqual(verdicts(), {"good": "good", "nissa": "unverified", "none": "good",
+                                      "missing": "unreadable"})
+        self.assertEqual(verdicts()["good"], "-")  # up to date, so it is not read in this run
+        self.assertEqual(verdicts("--check-there")["good"], "good")
 
     def test_many(self):
-        """Warnings do not crowd it out."""
+        """Many warnings do not hide unverified checksums."""
         field = [("scidac-binary-data", b"x" * 80),
                  ("scidac-checksum", scidac.checksum_xml((1, 2)))]
         padding = limetest.record("a", b"data", True, True, padding=b"!!!!")
@@ -351,7 +351,7 @@ class Unverified(TestCase):
         self.assertIn("record 41: unverified: ", errors)
 
     def test_without_a_checksum(self):
-        """Fields, and particles, whose sums lime stage does not compare."""
+        """Fields and particles whose sums lime stage does not compare."""
         records = scidac.records((2, 2, 2, 2), bytes(16 * 576))
         for records, why in ((records[:2], "the data have no checksum"),
                              ([("scidac-binary-data", b"data")], "nothing describes these data"),
@@ -363,14 +363,14 @@ class Unverified(TestCase):
             self.assertIn(f"{path}: warning: record {len(records)}: unverified: {why}", errors)
             self.assertFails(why, "-f", "--strict", path, self.target)
 
-    def test_verified_is_what_is_right(self):
+    def test_verified_counts_right_checksums(self):
         found, _ = self.stage("--verify-target", self.good, self.target)
         self.assertEqual(found["good"]["checksums_verified"], 1)
         flipped = bytearray(read(self.good))
         flipped[len(flipped) // 2] ^= 1
         found, _ = self.stage(put(self.at_source("bad"), flipped), self.target, code=1)
         self.assertIsNone(found["bad"]["checksums_verified"])
-        # Copied by others, so both are read.
+        # Another program made the copy, so lime reads both.
         shutil.copy2(self.good, self.at_target("d"))
         found, _ = self.stage(self.good, self.at_target("d"))
         self.assertEqual((found["d"]["status"], found["d"]["checksums_verified"]), ("there", 1))
@@ -401,7 +401,7 @@ class There(TestCase):
         self.assertFails("a different size (5 bytes)", self.at_source("c"), self.target)
         put(self.at_target("c"), data)
         self.assertFails("a different modification time", self.at_source("c"), self.target)
-        data[data.index(b"lfn://a/b")] ^= 1  # nothing sums this
+        data[data.index(b"lfn://a/b")] ^= 1  # no checksum covers this byte
         put(self.at_target("c"), data)
         os.utime(self.at_target("c"), ns=(st.st_atime_ns, st.st_mtime_ns))
         self.assertFails("has different contents", self.at_source("c"), self.target)
@@ -409,16 +409,16 @@ class There(TestCase):
         self.assertSame("c")
 
     def test_rounded_times(self):
-        """Of file systems that keep no nanoseconds: 100 of them, microseconds, ..., seconds."""
+        """A target file system rounds times: to 100 ns, microseconds, ..., seconds."""
         path, second = self.at_source("c"), 10 ** 18
         os.utime(path, ns=(second, second + 987654321))
         self.stage(path, self.target)
-        for kept in [987654321 // 10 ** n * 10 ** n for n in range(2, 10)]:
-            os.utime(self.at_target("c"), ns=(second, second + kept))
-            # It is known by its record: nobody has read it.
+        for rounded in [987654321 // 10 ** n * 10 ** n for n in range(2, 10)]:
+            os.utime(self.at_target("c"), ns=(second, second + rounded))
+            # lime finds it by its attribute and reads no data.
             found, _ = self.stage(path, self.target)
             self.assertEqual((found["c"]["status"], found["c"]["checksums_verified"]),
-                             ("there", None), kept)
+                             ("there", None), rounded)
         for other in (987654322, 987654320, 987654400, 987655000, 987654001, 1000000000):
             os.utime(self.at_target("c"), ns=(second, second + other))
             self.assertFails("a different modification time", path, self.target)
@@ -427,16 +427,16 @@ class There(TestCase):
         self.stage(self.at_source("c"), self.target)
         st = os.stat(self.at_target("c"))
         with open(self.at_target("c"), "r+b") as file:
-            file.seek(read(self.at_source("c")).index(b"lfn://a/b"))  # nothing else sums it
+            file.seek(read(self.at_source("c")).index(b"lfn://a/b"))  # no other checksum covers it
             file.write(b"?")
         os.utime(self.at_target("c"), ns=(st.st_atime_ns, st.st_mtime_ns))
         found, _ = self.stage(self.at_source("c"), self.target)
-        self.assertEqual(found["c"]["status"], "there")  # as rsync: by size and time
+        self.assertEqual(found["c"]["status"], "there")  # by size and time, as in rsync
         self.assertFails("the target has been damaged", "--check-there", self.at_source("c"),
                          self.target)
 
-    def test_a_refused_one_is_read_once(self):
-        """As one that is there is."""
+    def test_damaged_target_is_read_once(self):
+        """lime reads a damaged target only once, like one that is up to date."""
         path = large(self.at_source("d"), 24, 1)
         self.stage(path, self.target)
         st = os.stat(self.at_target("d"))
@@ -470,8 +470,8 @@ class There(TestCase):
         self.assertSame("c")
         self.assertEqual(read(other), b"other")
 
-    def test_what_is_no_file(self):
-        """Nobody wants a copy in the place of a device, a FIFO or a socket."""
+    def test_not_a_file(self):
+        """lime never replaces a device, a FIFO or a socket, not even with -f."""
         os.mkfifo(self.at_target("fifo"))
         with contextlib.closing(socket.socket(socket.AF_UNIX)) as server:
             server.bind(self.at_target("socket"))
@@ -482,10 +482,10 @@ class There(TestCase):
                 os.mknod(self.at_target("device"), 0o600 | stat.S_IFCHR, os.makedev(1, 3))
                 names.append(("device", "is a device"))
         before = os.listdir(self.target)
-        for name, words in names:
+        for name, reason in names:
             inode = os.lstat(self.at_target(name)).st_ino
             for options in ([], ["-f"]):
-                found = self.assertFails(words, *options, self.at_source("c"),
+                found = self.assertFails(reason, *options, self.at_source("c"),
                                          self.at_target(name))
                 self.assertNotIn("force", found[name]["reason"])
             self.assertEqual(os.lstat(self.at_target(name)).st_ino, inode)
@@ -540,7 +540,7 @@ class Lists(TestCase):
             os.makedirs(os.path.dirname(self.at_source(name)))
             configuration(self.at_source(name), "2,2,2,2")
         os.mkdir(self.at_target("t"))
-        put(self.at_target("t/a"), b"of somebody else")
+        put(self.at_target("t/a"), b"another user's data")
         done = limetest.run(["lime", "stage", "--json", "-r", self.at_source("t"), self.target])
         self.assertEqual(done.returncode, 1, done)
         self.assertEqual({line["target"]: line["status"]
@@ -550,13 +550,13 @@ class Lists(TestCase):
             self.assertIn(f"lime: {self.at_target('t')}/{name}: not copied: mkdir: {why}\n",
                           done.stderr.decode())
         self.assertSame("t/c/x")
-        self.assertEqual(read(self.at_target("t/a")), b"of somebody else")
-        # One without files is not passed over either.
+        self.assertEqual(read(self.at_target("t/a")), b"another user's data")
+        # lime also reports a directory without files.
         shutil.rmtree(self.at_source("t/a/b"))
         self.assertFails("t/a: not copied: mkdir: ", "-r", self.at_source("t"), self.target)
 
     def test_tree_without_a_name(self):
-        """It is put into DST itself, and nothing beside it."""
+        """The contents of a source like "." go directly into DST."""
         os.mkdir(self.at_target("dst"))
         os.makedirs(self.at_source("a/b/d"))
         for name in ("a/x", "a/b/d/y"):
@@ -576,7 +576,7 @@ class Lists(TestCase):
                 self.assertSame("dst/b/d/y", self.at_source("a/b/d/y"))
                 shutil.rmtree(dst + "/b")
                 os.unlink(dst + "/x")
-        # Names that only look like it.
+        # Names that only begin like "." and "..".
         for name in ("...", "..x", ".x"):
             os.mkdir(self.at_source(name))
             shutil.copy2(self.at_source("a/x"), self.at_source(name))
@@ -584,7 +584,7 @@ class Lists(TestCase):
             self.assertSame(f"dst/{name}/x", self.at_source("a/x"))
 
     def test_one_target_for_two(self):
-        """However it is spelled: with --force one would replace the other."""
+        """lime refuses two sources for one target, in any spelling, also with --force."""
         for name in ("a", "b"):
             os.mkdir(self.at_source(name))
             configuration(self.at_source(name + "/x"), "2,2,2,2", seed=ord(name))
@@ -598,7 +598,7 @@ class Lists(TestCase):
                              self.at_target("b"))
         self.assertNothingLeft(["a", "b"])
         self.assertEqual(os.listdir(self.at_target("a")), [])
-        # The directory may be one.
+        # Two sources may share a directory.
         os.unlink(b + "/x")
         self.stage("-r", a, b, self.target)
         self.assertEqual(sorted(os.listdir(self.at_target("a"))), ["a", "b", "x"])
@@ -638,12 +638,12 @@ class Lists(TestCase):
 
     def test_no_directory(self):
         path = configuration(self.at_source("c"), "2,2,2,2")
-        none, words = self.at_target("none"), ": no such directory; create it first"
-        self.assertFails(none + "/" + words, path, none + "/c")
-        self.assertFails(none + "/" + words, path, none + "/")
-        self.assertFails(none + words, path, path, none)
-        self.assertFails(none + words, "-r", self.source, none)
-        self.assertFails(none + words, "--files-from", "-", none, input=b"a\nb\n")
+        none, reason = self.at_target("none"), ": no such directory; create it first"
+        self.assertFails(none + "/" + reason, path, none + "/c")
+        self.assertFails(none + "/" + reason, path, none + "/")
+        self.assertFails(none + reason, path, path, none)
+        self.assertFails(none + reason, "-r", self.source, none)
+        self.assertFails(none + reason, "--files-from", "-", none, input=b"a\nb\n")
         os.symlink("nowhere", none)
         self.assertFails("a dangling link", path, path, none)
         self.assertFails("not a directory", path, path + "/c")
@@ -666,7 +666,7 @@ class Disks(TestCase):
             self.assertSame(name)
 
     def test_no_room_for_the_journal(self):
-        """What it is for can do without it."""
+        """The copy succeeds without a journal."""
         small = writelib.SmallFs(self, "tmpfs", 10)
         self.target = small.path
         put(self.at_source("c"), limetest.container([("a", bytes(10 * MIB - 144))]))
@@ -674,8 +674,8 @@ class Disks(TestCase):
         self.assertSame("c")
         self.assertNothingLeft(["c"])
 
-    def test_what_was_written_cannot_be_read(self):
-        """That does not mean that it is wrong."""
+    def test_copy_cannot_be_read_back(self):
+        """lime reports a read error of the copy, not damage."""
         path = configuration(self.at_source("c"))
         fault = faults.Faults(self.target)
         for call, nth, code in (("pread", 1, errno.EIO), ("pread", 1, errno.ESTALE),
@@ -722,8 +722,8 @@ class Others(TestCase):
         self.stage(self.at_source("c"), self.target)
         self.assertNothingLeft(["c"])
 
-    def test_in_the_way(self):
-        """Something else where the temporary is to be: it is named and stays."""
+    def test_temporary_name_is_in_use(self):
+        """lime refuses to use anything else at the temporary file's name, and keeps it."""
         configuration(self.at_source("c"))
         other = put(os.path.join(self.tempdir(), "other"), b"other")
         ways = [("a link", lambda path: os.symlink(other, path)),
@@ -750,7 +750,7 @@ class Others(TestCase):
                 errors = process.communicate()[1].decode()
                 for line in errors.splitlines():
                     self.assertTrue("files failed" in line or "another lime stage" in line or
-                                    "meanwhile" in line, errors)
+                                    "another process" in line, errors)
             self.assertNothingLeft([f"c{i}" for i in range(4)])
             for i in range(4):
                 self.assertSame(f"c{i}")
@@ -766,7 +766,7 @@ class Existing(TestCase):
         self.old = limetest.container([("a", b"acknowledged")])
 
     def test_locked(self):
-        """Also a file that the user can't write to, and one that was locked when it was read."""
+        """Also a read-only target, and one that is locked while lime reads it."""
         for mode in (0o644, 0o444):
             os.chmod(put(self.at_target("c"), self.old), mode)
             with open(self.at_target("c"), "r+b") as file:
@@ -783,7 +783,7 @@ class Existing(TestCase):
             os.unlink(self.at_target("c"))
 
     def test_source(self):
-        """The target is the source, by six ways, or another source of the list."""
+        """The target is the source, by six spellings, or another source in the list."""
         os.mkdir(self.at_source("d"))
         path, old = self.at_source("c"), read(self.at_source("c"))
         os.symlink(path, self.at_source("link"))
@@ -802,13 +802,13 @@ class Existing(TestCase):
         self.assertEqual(sorted(os.listdir(self.source)), before)
         self.assertTrue(os.path.islink(self.at_source("link")))
         self.assertTrue(read(path) == old)
-        # The copy of "c" would replace what "other" leads to.
+        # The copy of "c" would replace the file to which "other" leads.
         shutil.copy(path, self.at_target("c"))
         os.symlink(self.at_target("c"), self.at_source("other"))
         self.assertFails("would replace the source", "-f", path, self.at_source("other"),
                          self.target)
         self.assertNothingLeft(["c"])
-        # Nor is the list of the sources replaced, alone or in a directory.
+        # lime does not replace the list of sources either, alone or in a directory.
         names = self.at_target("names")
         shutil.copy(path, self.at_source("names"))
         for source, target in ((path, names), (self.at_source("names"), self.target)):
@@ -821,7 +821,7 @@ class Existing(TestCase):
             self.assertEqual(read(names), (source + "\n").encode())
 
     def test_another_users(self):
-        """A file that can't be opened may be locked."""
+        """lime does not replace a file that it can't open, as it may be locked."""
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             self.skipTest("needs root and setpriv")
         where = self.tempdir()
@@ -837,7 +837,7 @@ class Existing(TestCase):
 
 
 class Held(TestCase):
-    """Something happens while a lime stage is at one of its calls in the target's directory."""
+    """The test acts while lime stage is stopped at one of its calls in the target directory."""
 
     def setUp(self):
         super().setUp()
@@ -847,7 +847,7 @@ class Held(TestCase):
 
     @contextlib.contextmanager
     def held(self, call, *options, nth=1, code=0):
-        """Until the block is left; what has come out, then, is in the list that it is given."""
+        """Stops lime at the call until the block ends; then fills the yielded list with results."""
         self.fault.arm(faults.LIME, call, nth, 0, faults.HANG)
         command = [*self.user, self.program, "stage", "--json", *options, self.path, self.target]
         self.process = process = subprocess.Popen(
@@ -871,7 +871,7 @@ class Held(TestCase):
 
 class HeldSource(Held):
     def test_replaced(self):
-        """By rename, so what is open stays as it was."""
+        """A rename replaces the source; the open file does not change."""
         configuration(self.at_source("new"), seed=2)
         other = read(self.at_source("new"))
         with self.held("fsync") as found:
@@ -882,7 +882,7 @@ class HeldSource(Held):
         self.assertNothingLeft(["c"])
 
     def test_another_directory(self):
-        """Nothing is done to the one that is open, and its times stay."""
+        """The path leads to another directory; the open file and its times do not change."""
         for name in ("old", "new"):
             os.mkdir(self.at_source(name))
         shutil.move(self.path, self.at_source("old"))
@@ -894,7 +894,7 @@ class HeldSource(Held):
             os.rename(self.at_source("next"), self.at_source("link"))
         self.assertSame("c", self.at_source("new/c"))
 
-    def test_replaced_by_what_is_bad(self):
+    def test_replaced_by_a_bad_file(self):
         with self.held("fsync", code=1) as found:
             put(self.at_source("new"), read(self.path)[:-5000])
             os.rename(self.at_source("new"), self.path)
@@ -914,7 +914,7 @@ class HeldFirst(Held):
         self.first, self.path = self.path, configuration(self.at_source("c2"), "2,2,2,2")
 
     def peak_mb(self):
-        """When it has come to rest."""
+        """Returns the peak memory when it has stopped growing."""
         def kib():
             with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
                 return next(int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
@@ -925,7 +925,7 @@ class HeldFirst(Held):
         return before / 1024
 
     def test_many_others_end_before_it(self):
-        """What is to be told after it takes no more than some memory, and all is told."""
+        """lime holds the results of many later files in little memory and prints all of them."""
         names = [f"/none/{i}" for i in range(40000)]
         with self.held("fsync", self.first, *names, code=2) as found:
             if not limetest.SANITIZED:
@@ -947,7 +947,7 @@ class HeldFirst(Held):
 
 class HeldTarget(Held):
     def test_append(self):
-        """What lime append has acknowledged is in the target, or lime stage has not replaced it."""
+        """lime append can't acknowledge a record that lime stage then replaces."""
         put(self.at_target("c"), limetest.container([("a", b"acknowledged")]))
         with self.held("fsync", "-f"):
             self.fails(["lime", "append", self.at_target("c"), "-t", "b", "-"],
@@ -956,8 +956,7 @@ class HeldTarget(Held):
         self.assertNothingLeft(["c"])
 
     def test_replaced(self):
-        """The file that was locked is not the one that has the name at the end, or there was none
-        at the beginning."""
+        """Another process replaces the locked target, or creates a target that did not exist."""
         for options, there in (("-f",), True), (("-f",), False), ((), False):
             if there:
                 put(self.at_target("c"), limetest.container([("a", b"acknowledged")]))
@@ -970,7 +969,7 @@ class HeldTarget(Held):
             os.unlink(self.at_target("c"))
 
     def test_other_bytes(self):
-        """Of a record's header, and of the length."""
+        """Another process changes a record header, or the length."""
         for offset, more in ((16, b"?"), (len(read(self.path)), bytes(8))):
             with self.held("fsync", code=1) as found, \
                     open(self.at_target(".c.limefs-stage"), "r+b") as file:
@@ -986,7 +985,7 @@ class HeldName(Held):
         self.temp = self.at_target(".c.limefs-stage")
 
     def exchange(self, aside=None):
-        """Another file has the temporary's name, as of a second lime stage without locks."""
+        """Puts another file at the temporary's name, as a second lime stage without locks does."""
         part = put(self.at_target("part"), read(self.path)[:1000])
         if aside:
             os.rename(self.temp, aside)
@@ -1011,7 +1010,7 @@ class HeldName(Held):
         self.assertNothingLeft()
 
     def test_another_one_without_locks(self):
-        """It takes the temporary away, and is done with its own when the first one is."""
+        """A second run without locks replaces the temporary file and finishes before the first."""
         unlocked = faults.Faults(self.target)
         unlocked.arm(faults.LIME, "lock", 1, errno.ENOLCK, lasts=True)
         with self.held("fsync", "-f", code=1) as found:
@@ -1022,8 +1021,8 @@ class HeldName(Held):
         self.assertSame("c")
         self.assertNothingLeft(["c"])
 
-    def test_exchanged_when_it_was_looked_at(self):
-        """A link is of what was verified, whoever has the temporary's name."""
+    def test_exchanged_after_the_check(self):
+        """lime links the verified file, even if another file has the temporary's name."""
         aside = self.at_target("aside")
         for options in ([], ["-f"]):
             with self.held("linkat", *options) as found:
@@ -1033,7 +1032,7 @@ class HeldName(Held):
             self.assertSame("c")
             os.unlink(self.at_target("c"))
             os.unlink(aside)
-            # Of what has no name at all no link can be made.
+            # A file without any name can't be linked.
             with self.held("linkat", *options, code=1) as found:
                 self.exchange()
             self.assertIn("nothing was renamed", found[0]["reason"])
@@ -1041,7 +1040,7 @@ class HeldName(Held):
             self.assertNothingLeft()
 
     def test_exchanged_as_it_replaces(self):
-        """A rename goes by name."""
+        """A rename can install another file; lime reports that."""
         put(self.at_target("c"), b"old")
         with self.held("renameat", "-f", code=1) as found:
             self.exchange()
@@ -1073,7 +1072,7 @@ class HeldName(Held):
 
 
 class HeldMode(Held):
-    """The temporary gets the source's mode and owner at the very end."""
+    """The temporary gets the source's mode and owner immediately before its final name."""
 
     UID = 65534
 
@@ -1083,7 +1082,7 @@ class HeldMode(Held):
         os.chmod(self.path, 0o444)
 
     def as_user(self):
-        """All that follows."""
+        """Runs the following commands as another user."""
         if os.geteuid() != 0 or not shutil.which("setpriv"):
             self.skipTest("needs root and setpriv")
         where = self.tempdir()
@@ -1112,7 +1111,7 @@ class HeldMode(Held):
         return done.returncode, json.loads(done.stdout)
 
     def interrupt(self, call, nth=1):
-        """Another one comes while it is there; then it is killed."""
+        """Starts a second lime stage while the first is stopped; then kills the first."""
         with self.held(call, nth=nth, code=-signal.SIGKILL):
             self.during = os.stat(self.temp)
             code, result = self.again()
@@ -1122,7 +1121,7 @@ class HeldMode(Held):
             self.process.kill()
             self.process.wait()
 
-    def assertGoesOn(self):
+    def assertResumes(self):
         code, result = self.again()
         self.assertEqual((code, result["status"]), (0, "staged"), result)
         self.assertSame("c")
@@ -1130,7 +1129,7 @@ class HeldMode(Held):
         os.unlink(self.at_target("c"))
 
     def test_before(self):
-        """While it is synced, and while it is read again, it is private."""
+        """The temporary is private while lime syncs it and reads it back."""
         if os.geteuid() == 0:
             self.other_owner()
         for call, options in (("fsync", []), ("pread", ["--verify-target"])):
@@ -1144,24 +1143,24 @@ class HeldMode(Held):
     def test_another_owner(self):
         self.other_owner()
         self.interrupt("fsync")
-        self.assertGoesOn()
-        # Just before it gets its name it is another's; nobody is at work, and so it may be removed.
+        self.assertResumes()
+        # Before the rename it belongs to another user; no run is active, so it can be removed.
         self.interrupt("linkat")
         self.assertEqual(self.during.st_uid, 4711)
         self.assertIn("another user's file is in the way", self.again()[1]["reason"])
         os.unlink(self.temp)
-        self.assertGoesOn()
+        self.assertResumes()
 
     def test_read_only(self):
-        """An ordinary user may not write into it any more."""
+        """An ordinary user can't write to the temporary once it is read-only."""
         self.as_user()
         for call in ("fsync", "linkat"):
             self.interrupt(call)
-            self.assertGoesOn()
+            self.assertResumes()
         self.assertEqual(stat.S_IMODE(self.during.st_mode), 0o444)
 
     def test_private_again(self):
-        """What gets no name after all."""
+        """If the rename fails, the temporary becomes private again."""
         if os.geteuid() == 0:
             self.other_owner()
         aside = self.at_target("aside")
@@ -1174,7 +1173,7 @@ class HeldMode(Held):
 
 
 class Runs(TestCase):
-    """Copies of some large files, which end at any moment."""
+    """Copies of a few large files that end at any moment."""
 
     COUNT, EACH = 3, 24
 
@@ -1192,7 +1191,7 @@ class Runs(TestCase):
         return subprocess.Popen(self.command, stdout=subprocess.DEVNULL,
                                 stderr=subprocess.DEVNULL)
 
-    def how_long(self):
+    def duration(self):
         begin = time.monotonic()
         self.assertEqual(self.start().wait(), 0)
         seconds = time.monotonic() - begin
@@ -1205,7 +1204,7 @@ class Runs(TestCase):
                 os.unlink(self.at_target(name))
 
     def assertNothingWrong(self):
-        """Under a final name."""
+        """Each file with a final name is complete."""
         for name in os.listdir(self.target):
             if not name.startswith(".") and name != "lost+found":
                 self.assertTrue(read(self.at_target(name)) == self.data[name],
@@ -1230,7 +1229,7 @@ class Runs(TestCase):
 
 class Interrupted(Runs):
     def test_killed(self):
-        seconds = self.how_long()
+        seconds = self.duration()
         kills, resumed = 0, 0
         while kills < (100 if limetest.STRESS else 6):
             for _ in range(self.dice.randrange(1, 4)):
@@ -1241,7 +1240,7 @@ class Interrupted(Runs):
         print(f"# {kills} kills, {resumed} files were resumed", flush=True)
 
     def test_terminated(self):
-        seconds = self.how_long()
+        seconds = self.duration()
         for _ in range(20 if limetest.STRESS else 3):
             self.kill(self.dice.choice([signal.SIGINT, signal.SIGTERM, signal.SIGHUP]), seconds)
             self.finish()
@@ -1254,8 +1253,8 @@ class Interrupted(Runs):
         return -(-len(self.data[name]) // 4096) * 4096
 
     def unfinished(self):
-        """A temporary with a journal, as a killed run has left it; its name in the target."""
-        seconds = self.how_long()
+        """Kills a run; returns the name in the target whose temporary has a journal."""
+        seconds = self.duration()
         for _ in range(200):
             self.kill(signal.SIGKILL, seconds)
             for name in self.data:
@@ -1265,22 +1264,22 @@ class Interrupted(Runs):
             self.clear()
         self.fail("never in the middle")
 
-    def test_goes_on(self):
+    def test_resumes(self):
         name = self.unfinished()
         self.assertGreater(self.finish()[name]["resumed"], 0)
 
     def test_temporary_of_another_run(self):
-        """What may be resumed is left alone, though the target is there."""
+        """lime keeps a temporary that can be resumed, although the target exists."""
         name = self.unfinished()
-        kept = read(self.temp(name))
+        temp = read(self.temp(name))
         self.finish()
-        put(self.temp(name), kept)
+        put(self.temp(name), temp)
         found, _ = self.stage(*self.command[3:])
         self.assertEqual(found[name]["status"], "there")
-        self.assertEqual(read(self.temp(name)), kept)
+        self.assertEqual(read(self.temp(name)), temp)
 
-    def test_damaged_meanwhile(self):
-        """What was synced is not believed blindly."""
+    def test_damaged_before_resuming(self):
+        """lime verifies the data of an interrupted run before it resumes."""
         name = self.unfinished()
         with open(self.temp(name), "r+b") as file:
             file.seek(MIB // 2)
@@ -1294,16 +1293,16 @@ class Interrupted(Runs):
         name = self.unfinished()
         temp, at = read(self.temp(name)), self.journal_offset(name)
         good = temp[at:].rstrip(b"\0")
-        kept = int(good.split()[2])
+        synced = int(good.split()[2])
         self.assertTrue(good.startswith(b"limefs-stage 2 ") and good.endswith(b"\n"), good)
         for bad in (b"", b"\0" * 1024, good.replace(b"2 ", b"1 ", 1), good[:50],
-                    good.replace(b" %d " % kept, b" %d " % (kept + (1 << 40))),
+                    good.replace(b" %d " % synced, b" %d " % (synced + (1 << 40))),
                     os.urandom(1024)):
             self.clear()
             put(self.temp(name), temp[:at] + bad)
             self.assertEqual(self.finish()[name]["resumed"], 0, bad)
 
-    def test_source_changes_meanwhile(self):
+    def test_source_changes_before_resuming(self):
         name = self.unfinished()
         other = bytearray(self.data[name])
         other[5 * MIB] ^= 1
@@ -1315,7 +1314,7 @@ class Interrupted(Runs):
 
 
 class Faults(TestCase):
-    """Each system call fails once, somewhere."""
+    """Each system call fails once, at some point."""
 
     def test_every_call(self):
         top = self.tempdir()
@@ -1328,10 +1327,10 @@ class Faults(TestCase):
         failed, dice = set(), random.Random() if limetest.STRESS else random.Random(2)
         for call, most in (("pread", 40), ("pwrite", 9), ("fsync", 9), ("fdatasync", 8),
                            ("fallocate", 3), ("renameat2", 3), ("futimens", 3)):
-            # Of few calls all: threads decide which comes first, and not each must be obeyed (a
-            # journal's may fail, and a directory's fsync may be EINVAL).
+            # All of the rare calls: threads decide about their order, and lime ignores some errors
+            # (in a journal, or EINVAL from a directory's fsync).
             for at in range(1, most + 1, 1 if limetest.STRESS or most < 10 else 4):
-                # The first write is of data; EINVAL only makes it go through the page cache.
+                # The first write is of data; EINVAL only makes lime use the page cache.
                 code = errno.EIO if at == 1 else dice.choice(
                     [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EINVAL])
                 fault.arm(faults.LIME, call, at, code)
@@ -1348,7 +1347,7 @@ class Faults(TestCase):
                 for name in os.listdir(self.target):
                     self.assertSame(name)
                     os.unlink(self.at_target(name))
-        # Of reads fewer are struck the more is in memory, and a second try may have mended them.
+        # Cached data need fewer reads, and lime may have retried with success.
         self.assertEqual(failed | {"pread"}, {"pread", "pwrite", "fsync", "fdatasync", "fallocate",
                                               "renameat2", "futimens"})
 
@@ -1363,7 +1362,7 @@ class PowerFailure(Runs):
         self.command[-1] = self.target
 
     def test_power_failure(self):
-        seconds, resumed = self.how_long(), 0
+        seconds, resumed = self.duration(), 0
         for _ in range(40 if limetest.STRESS else 3):
             os.sync()
             process = self.start()

@@ -1,5 +1,5 @@
-"""Nothing that a program prints may steer a terminal or forge a line: names, types, metadata,
-arguments, and what other programs say, on all ways to stdout and stderr."""
+"""No output of a program steers a terminal or forges a line: names, types, metadata, arguments,
+and output of other programs, to stdout and stderr."""
 import json
 import os
 import shutil
@@ -14,48 +14,48 @@ import limetest
 import mpitest
 from limetest import container, header, record, run
 
-# Escape sequences by ESC, by C1 as a byte and as U+009B; what turns text; what begins a line.
+# Escape sequences by ESC, by C1 as a byte and as U+009B; direction changes; line separators.
 HOSTILE = (b"a\x1b[2J\x9b1\xc2\x9b2\xe2\x80\xae3\xd8\x9c4\xe2\x80\xa85\x7f6\xff7\xe2\x81\xa68"
            b"\xc3\xa9\nFORGED")
-SHOWN = b"a?[2J?1??2???3??4???5?6?7???8\xc3\xa9?FORGED"  # as it is to be printed
-# The part of it that is UTF-8, for what arrives as text.
+SHOWN = b"a?[2J?1??2???3??4???5?6?7???8\xc3\xa9?FORGED"  # as programs must print it
+# The part that is UTF-8, for data that arrive as text.
 UTF8 = HOSTILE.replace(b"\x9b1", b"").replace(b"\xc2\x9b2", b"\xc2\x9b").replace(b"\xff7", b"")
-TURNS = {0x061C, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
+BIDI = {0x061C, 0x200E, 0x200F, 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A)}
 
 
-def harm_in(output, spared="\n"):
-    """What of an output could do harm; None if nothing."""
+def harmful_part(output, allowed="\n"):
+    """Returns a harmful character of an output, or None."""
     try:
         text = output.decode()
     except UnicodeDecodeError as error:
         return error
     for c in text:
-        if c not in spared and (ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or ord(c) in TURNS):
+        if c not in allowed and (ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0 or ord(c) in BIDI):
             return hex(ord(c))
     return "a forged line" if ("\n" + text).find("\nFORGED") >= 0 else None
 
 
 class Harmless(limetest.TestCase):
-    def tame(self, *args, status=None, shows=(SHOWN,), spared="\n", **kw):
-        """Runs a program; its outputs are harmless and hold `shows`. Both of them."""
+    def defused(self, *args, status=None, shows=(SHOWN,), allowed="\n", **kw):
+        """Runs a program; its outputs must be harmless and contain `shows`. Returns both."""
         done = run(args, **kw)
         if status is not None:
             self.assertEqual(done.returncode, status, (args, done))
         self.assertGreaterEqual(done.returncode, 0, args)
         output = done.stdout + done.stderr
-        self.assertIsNone(harm_in(output, spared), (args, output))
+        self.assertIsNone(harmful_part(output, allowed), (args, output))
         for text in shows:
             self.assertIn(text, output, args)
         return output
 
     def directory(self):
-        """One of a hostile name, in a directory of its own."""
+        """Creates a directory with a hostile name, in a directory of its own."""
         path = os.path.join(os.fsencode(self.tempdir()), HOSTILE)
         os.mkdir(path)
         return path
 
     def file(self, data, name=b"f"):
-        """In a directory of a hostile name."""
+        """Creates a file in a directory with a hostile name."""
         path = os.path.join(self.directory(), name)
         limetest.put(path, data)
         return path
@@ -82,8 +82,8 @@ FILE = container([METADATA, TYPES])
 
 
 class Lime(Harmless):
-    def test_whatever_the_file_is(self):
-        """Missing, a directory, of another kind, with deviations, cut, or right."""
+    def test_any_file(self):
+        """Missing, a directory, not a container, with deviations, truncated, or good."""
         whole = self.file(FILE)
         right = self.file(container([FORMAT, ("ildg-binary-data", bytes(288))]))
         odd = self.file(record(HOSTILE, b"1", 0, 0, flags=0xFF, padding=b"garbage"))
@@ -97,11 +97,11 @@ class Lime(Harmless):
                          ["check", "-r", os.path.dirname(path)], ["checksum", path],
                          ["checksum", path, HOSTILE + b"x"], ["verify", path],
                          ["verify", "-q", path], ["repair", "-n", path], ["lfn", path, path]):
-                self.tame("lime", *args, shows=())
-            self.tame("lime", "ls", path, path)
-            self.tame("lime", "check", path)
+                self.defused("lime", *args, shows=())
+            self.defused("lime", "ls", path, path)
+            self.defused("lime", "check", path)
 
-    def test_what_changes_it(self):
+    def test_changes(self):
         data = self.file(b"data")
         for path in (self.file(FILE), self.file(FILE + header("cut", 99, 1, 1)),
                      self.file(b"no container" * 20), self.directory(), data + b".none"):
@@ -114,36 +114,36 @@ class Lime(Harmless):
                          ["lfn", "--set", UTF8.split(b"[2J")[1].split(b"\x7f")[0], path],
                          ["checksum", "--add", path], ["checksum", "--add", "--replace", path],
                          ["repair", path], ["repair", "--force", path]):
-                self.tame("lime", *args, shows=())
+                self.defused("lime", *args, shows=())
 
     def test_packing(self):
         source, directory = self.file(FILE), self.directory()
-        self.tame("lime", "unpack", source, os.path.join(directory, HOSTILE), status=0, shows=())
-        self.tame("lime", "unpack", source, os.path.join(directory, HOSTILE), status=1)
-        self.tame("lime", "unpack", source, os.path.join(directory, b"no", HOSTILE), status=1)
-        self.tame("lime", "unpack", source, source, status=1)
-        self.tame("lime", "pack", os.path.join(directory, HOSTILE), source, shows=())
-        self.tame("lime", "pack", source, source + b"2")
+        self.defused("lime", "unpack", source, os.path.join(directory, HOSTILE), status=0, shows=())
+        self.defused("lime", "unpack", source, os.path.join(directory, HOSTILE), status=1)
+        self.defused("lime", "unpack", source, os.path.join(directory, b"no", HOSTILE), status=1)
+        self.defused("lime", "unpack", source, source, status=1)
+        self.defused("lime", "pack", os.path.join(directory, HOSTILE), source, shows=())
+        self.defused("lime", "pack", source, source + b"2")
         data, out = self.file(b"data"), os.path.join(directory, b"out")
-        self.tame("lime", "pack", "-o", out, "-t", HOSTILE, data, status=0, shows=())
-        self.tame("lime", "pack", "-o", out, "-t", "t", data + b".none", status=1)
-        self.tame("lime", "pack", "-o", os.path.join(directory, b"no", HOSTILE), "-t", "t", data)
+        self.defused("lime", "pack", "-o", out, "-t", HOSTILE, data, status=0, shows=())
+        self.defused("lime", "pack", "-o", out, "-t", "t", data + b".none", status=1)
+        self.defused("lime", "pack", "-o", os.path.join(directory, b"no", HOSTILE), "-t", "t", data)
         for text in (HOSTILE, HOSTILE + b" t", data + b"\t" + HOSTILE,
                      b"\x9b\tt\n\xe2\x80\xae t\n"):
-            self.tame("lime", "pack", "-o", out, "--list", self.file(text), shows=())
+            self.defused("lime", "pack", "-o", out, "--list", self.file(text), shows=())
 
     def test_staging(self):
         source, bad = self.file(FILE, HOSTILE), self.file(b"no container" * 20)
         directory = self.directory()
-        self.tame("lime", "stage", source, directory)
-        self.tame("lime", "stage", bad, source + b".none", source, directory)
-        self.tame("lime", "stage", "-r", os.path.dirname(source), directory)
-        self.tame("lime", "stage", bad, os.path.join(directory, b"no", HOSTILE), status=1)
-        self.tame("lime", "stage", "--files-from", source, directory, shows=())
-        self.tame("lime", "stage", "--files-from", source + b".none", directory, status=1)
-        self.tame("lime", "stage", "--job", source, source, directory)
+        self.defused("lime", "stage", source, directory)
+        self.defused("lime", "stage", bad, source + b".none", source, directory)
+        self.defused("lime", "stage", "-r", os.path.dirname(source), directory)
+        self.defused("lime", "stage", bad, os.path.join(directory, b"no", HOSTILE), status=1)
+        self.defused("lime", "stage", "--files-from", source, directory, shows=())
+        self.defused("lime", "stage", "--files-from", source + b".none", directory, status=1)
+        self.defused("lime", "stage", "--job", source, source, directory)
         os.symlink(b"none", os.path.join(os.path.dirname(source), HOSTILE + b"l"))
-        self.tame("lime", "stage", "-r", os.path.dirname(source), directory)
+        self.defused("lime", "stage", "-r", os.path.dirname(source), directory)
 
     def test_words(self):
         for args in ([HOSTILE], ["help", HOSTILE], ["stage", "-j", HOSTILE, "a", "b"],
@@ -153,12 +153,12 @@ class Lime(Harmless):
                      ["cat", "f", "1", "--range", HOSTILE], ["lfn", "--set", HOSTILE, "f"],
                      ["checksum", "--site-bytes", HOSTILE, "f"],
                      ["checksum", "--lattice", HOSTILE, "f"], ["check", "-j", HOSTILE, "f"]):
-            self.tame("lime", *args, status=2, shows=(), cwd=self.tempdir())
+            self.defused("lime", *args, status=2, shows=(), cwd=self.tempdir())
         for name in ("ls", "info", "cat", "unpack", "pack", "append", "replace", "rm", "set", "lfn",
                      "check", "checksum", "verify", "repair", "stage"):
             for word in (b"--" + HOSTILE, b"-\x9b", b"-\xe2\x80\xae", b"--help=" + HOSTILE,
                          b"-\x1b"):
-                self.tame("lime", name, word, status=2, shows=())
+                self.defused("lime", name, word, status=2, shows=())
 
     def test_attributes_of_other_file_systems(self):
         path = self.file(FILE)
@@ -169,46 +169,46 @@ class Lime(Harmless):
         except OSError:
             self.skipTest("no attributes here")
         for args in ([], ["-q"], ["--json"]):  # they do not make it a record of a mount
-            self.tame("lime", "verify", *args, path, status=2)
+            self.defused("lime", "verify", *args, path, status=2)
 
     def test_old_names(self):
         path, directory = self.file(FILE), self.directory()
         alias = os.path.join(directory, b"lime_contents")
         os.symlink(limetest.program("lime"), alias)
-        self.tame(os.fsdecode(alias), status=1)
+        self.defused(os.fsdecode(alias), status=1)
         for name in ("lime_contents", "lemon_contents", "lime_unpack"):
             for bad in (path + b".none", self.file(b"no container" * 20)):
-                self.tame(name, bad, status=1)
+                self.defused(name, bad, status=1)
         for args in (["record", path, HOSTILE, "1"], ["record", path, "99", "1"],
                      ["type", path, HOSTILE + b"x"], ["type", path + b".none", "t"]):
-            self.tame("lime_extract_" + args[0], *args[1:], status=1, shows=())
-        self.tame("lime_unpack", path, status=0)
-        words = HOSTILE.replace(b"\n", b"_")
-        data = self.file(b"data", words)
-        done = self.tame("lime_pack", self.file(b"%s %s\n" % (words, words)), directory + b"/out",
-                         status=0, shows=(SHOWN.replace(b"?FORGED", b"_FORGED"),), spared="\n\t",
-                         cwd=os.path.dirname(data))
+            self.defused("lime_extract_" + args[0], *args[1:], status=1, shows=())
+        self.defused("lime_unpack", path, status=0)
+        name = HOSTILE.replace(b"\n", b"_")
+        data = self.file(b"data", name)
+        done = self.defused("lime_pack", self.file(b"%s %s\n" % (name, name)), directory + b"/out",
+                         status=0, shows=(SHOWN.replace(b"?FORGED", b"_FORGED"),), allowed="\n\t",
+                            cwd=os.path.dirname(data))
         self.assertEqual(done.count(b"\n"), 4)  # a heading, two for the record, a warning
-        self.tame("lime_pack", self.file(words + b" t"), directory + b"/out", status=1, shows=(),
-                  spared="\n\t")
+        self.defused("lime_pack", self.file(name + b" t"), directory + b"/out", status=1, shows=(),
+                     allowed="\n\t")
 
     def test_old_names_on_a_terminal(self):
         path = self.write("f", container([*TYPES, ("ascii", b"\x1b[2J\x7f\x07text")]))
         for name in ("lime_contents", "lemon_contents"):
             done, output = limetest.run_on_terminal([name, path])
             self.assertEqual(done.returncode, 0)
-            self.assertIsNone(harm_in(output.replace(b"\r\n", b"\n")), output)
+            self.assertIsNone(harmful_part(output.replace(b"\r\n", b"\n")), output)
             self.assertIn(b"Type:           " + SHOWN, output)
             self.assertIn(b'"?[2J??text"', output)
-            self.assertIn(b"\x1b", self.run_ok([name, path]))  # into a pipe: as it was
+            self.assertIn(b"\x1b", self.run_ok([name, path]))  # unchanged in a pipe
 
 
 class Json(Harmless):
-    """What is for programs stays exact, and is as harmless on a terminal."""
+    """Machine-readable output is exact, and is also harmless on a terminal."""
 
     def json(self, *args):
         done = run(args)
-        self.assertIsNone(harm_in(done.stdout), (args, done.stdout))
+        self.assertIsNone(harmful_part(done.stdout), (args, done.stdout))
         self.assertTrue(done.stdout.isascii(), args)
         return json.loads(done.stdout)
 
@@ -241,7 +241,7 @@ class Json(Harmless):
         staged = self.json("lime", "stage", "--json", self.path, directory)
         self.assertEqual(os.path.basename(staged["source"]), self.name)
         done = run(["lime", "stage", "--json", self.path + b".none", directory])
-        self.assertIsNone(harm_in(done.stdout + done.stderr))
+        self.assertIsNone(harmful_part(done.stdout + done.stderr))
         for command in ("ls", "info", "check", "checksum"):
             self.json("lime", command, "--json", self.path + b".none")
 
@@ -254,64 +254,63 @@ class Json(Harmless):
 class Limefs(Harmless):
     def test_words(self):
         path, where = self.file(FILE), self.directory()
-        self.tame("limefs", b"-\x9b", path, where, status=2, shows=(b"'-?'",))
+        self.defused("limefs", b"-\x9b", path, where, status=2, shows=(b"'-?'",))
         for args in ([b"--" + HOSTILE, path, where], ["-o", HOSTILE, path, where],
                      ["-o", b"max_open=" + HOSTILE, path, where],
                      ["-o", b"max_threads=" + HOSTILE, path, where], [path, where, HOSTILE],
                      [path, where + b".none"]):
-            self.tame("limefs", *args, status=2)
+            self.defused("limefs", *args, status=2)
         for option in ("readahead", "window", "extent", "forward_from", "stripe", "verify"):
-            self.tame("limefs", "-o", option.encode() + b"=" + HOSTILE, path, where, status=2,
-                      shows=())
-        self.tame("limefs", path + b".none", where, status=1)
-        self.tame("limefs", self.file(b"no container" * 20), where, status=1)
-        self.tame("limefs", path, self.file(b"x"), status=1)
-        self.tame("limefs", path, path, status=1)
-        self.tame("limefs", where, self.file(b""), shows=())
+            self.defused("limefs", "-o", option.encode() + b"=" + HOSTILE, path, where, status=2,
+                         shows=())
+        self.defused("limefs", path + b".none", where, status=1)
+        self.defused("limefs", self.file(b"no container" * 20), where, status=1)
+        self.defused("limefs", path, self.file(b"x"), status=1)
+        self.defused("limefs", path, path, status=1)
+        self.defused("limefs", where, self.file(b""), shows=())
         inside = os.path.join(where, HOSTILE)
         os.mkdir(inside)
-        self.tame("limefs", where, inside, status=1)
-        self.tame("limefs", "-o", b"fsname=" + HOSTILE + b",nonsense", path, where, status=2,
-                  shows=())
+        self.defused("limefs", where, inside, status=1)
+        self.defused("limefs", "-o", b"fsname=" + HOSTILE + b",nonsense", path, where, status=2,
+                     shows=())
 
     def test_status(self):
         for args in ([self.directory()], [self.file(b"")], [self.directory() + b".none"]):
-            self.tame("limefs", "--status", *args, status=1)
-            self.tame("limefs", "--status", "--json", *args, status=1)
+            self.defused("limefs", "--status", *args, status=1)
+            self.defused("limefs", "--status", "--json", *args, status=1)
         path = self.directory()
         try:
             os.setxattr(path, "user.limefs.stats", b'{"job": {"state": "\\u001b%s"}}' %
                         UTF8.replace(b"\x1b", b"").replace(b"\n", b""))
         except OSError:
             self.skipTest("no attributes here")
-        self.tame("limefs", "--status", path, status=0, shows=())
-        self.tame("limefs", "--status", "--json", path, status=0, shows=())
+        self.defused("limefs", "--status", path, status=0, shows=())
+        self.defused("limefs", "--status", "--json", path, status=0, shows=())
         os.setxattr(path, "user.limefs.stats", HOSTILE)
-        self.tame("limefs", "--status", path, status=1)
-        self.tame("limefs", "--status", "--json", path, status=1)
+        self.defused("limefs", "--status", path, status=1)
+        self.defused("limefs", "--status", "--json", path, status=1)
 
     def in_foreground(self, *args, use=lambda where: None, until=b""):
-        """What a daemon prints in the foreground that is used by use(mount point), and has said
-        `until`."""
+        """Returns the log of a daemon in the foreground after use(mount point) and `until`."""
         *options, source = args
         daemon = limetest.Foreground(source, *options)
         use(os.fsencode(daemon.path))
         self.assertTrue(limetest._wait(lambda: until in daemon.words().encode(), 160),
                         daemon.words())
         self.assertEqual(daemon.end(), 0)
-        said = daemon.words().encode()
-        self.assertIsNone(harm_in(said), said)
-        return said
+        output = daemon.words().encode()
+        self.assertIsNone(harmful_part(output), output)
+        return output
 
     def test_log(self):
-        """Of a tree: broken containers; of one for writing: what is refused."""
+        """The log of a tree with broken containers, and of a refused change in a writable mount."""
         bad = self.file(FILE + b"tail", HOSTILE)
         limetest.put(os.path.join(os.path.dirname(bad), b"other"), header("t", 0, 1, 1, version=2))
 
-        def look(where):
+        def read_all(where):
             for directory, _, _ in os.walk(where):
                 os.listdir(directory)
-        output = self.in_foreground(os.path.dirname(bad), use=look)
+        output = self.in_foreground(os.path.dirname(bad), use=read_all)
         self.assertIn(SHOWN + b": index: offset", output)
         self.assertIn(SHOWN + b": index: offset",
                       self.in_foreground(bad))
@@ -335,7 +334,7 @@ class Limefs(Harmless):
         self.assertIn(b"INIT", self.in_foreground("-d", path, use=os.listdir))
 
     def test_a_job(self):
-        """What mpirun and a job say."""
+        """The output of mpirun and of a job."""
         path = self.file(FILE)
         script = os.path.join(self.tempdir(), "mpirun")
         limetest.put(script + ".words", b"ready\n" + HOSTILE.replace(b"\n", b"_") + b"\n")
@@ -347,8 +346,8 @@ class Limefs(Harmless):
         with open(script, "w", encoding="ascii") as file:
             file.write('#!/bin/sh\nsed 1d "$0.words"\n')
         self.in_foreground("-o", "ranks=1,mpirun=" + script, path, until=b"does not start: ")
-        self.tame("limefs", "-o", b"ranks=1,mpirun=/none/" + HOSTILE, path, self.tempdir(),
-                  status=1, shows=(b": program not found; ",))
+        self.defused("limefs", "-o", b"ranks=1,mpirun=/none/" + HOSTILE, path, self.tempdir(),
+                     status=1, shows=(b": program not found; ",))
         socket = os.path.join(self.tempdir(), "job")
         with fakejob.FakeJob(socket) as job:
             job.handle = lambda *_: struct.pack("<I", 13) + HOSTILE
@@ -363,8 +362,8 @@ class Limefs(Harmless):
         make = os.path.join(built, "make")  # all is built
         os.symlink(shutil.which("true"), make)
         os.chmod(program, 0o755)
-        self.tame(os.path.join(limetest.REPO, "scripts", "demo"), status=1, shows=(b"_FORGED",),
-                  env={**os.environ, "B": built, "PATH": f"{built}:{os.environ['PATH']}"})
+        self.defused(os.path.join(limetest.REPO, "scripts", "demo"), status=1, shows=(b"_FORGED",),
+                     env={**os.environ, "B": built, "PATH": f"{built}:{os.environ['PATH']}"})
 
 
 class LimefsIo(Harmless):
@@ -375,19 +374,19 @@ class LimefsIo(Harmless):
     def test_words(self):
         where = self.directory()
         for word in (b"-\x9b", b"-\x1b", b"-\x1b\x9b", b"-\xe2\x80\xae"):
-            self.tame(jobtest.IO, word, status=2, shows=())
+            self.defused(jobtest.IO, word, status=2, shows=())
         for args in ([b"--" + HOSTILE], [HOSTILE], ["--socket", "a", HOSTILE],
                      ["--stop", "a", HOSTILE],
                      ["--socket", HOSTILE * 9], ["--socket", "a", "--stripe", HOSTILE],
                      ["--socket", "a", "--hint", HOSTILE], ["--socket", "a", "--ready", HOSTILE],
                      ["--socket", "a", "--lifeline", HOSTILE], [b"--socket" + HOSTILE]):
-            self.tame(jobtest.IO, *args, status=2)
-        self.tame(jobtest.IO, b"--help=" + HOSTILE, status=2, shows=())
+            self.defused(jobtest.IO, *args, status=2)
+        self.defused(jobtest.IO, b"--help=" + HOSTILE, status=2, shows=())
         for action in ("--stop", "--status"):
-            self.tame(jobtest.IO, action, HOSTILE, status=1, cwd=where)
-            self.tame(jobtest.IO, action, where[-107:], status=1)
+            self.defused(jobtest.IO, action, HOSTILE, status=1, cwd=where)
+            self.defused(jobtest.IO, action, where[-107:], status=1)
 
-    def test_a_job_that_is_not_ours(self):
+    def test_foreign_job(self):
         where = self.tempdir()
         socket = os.path.join(where, "job")
         hosts = {"name": UTF8.decode(), "ranks": [0]}
@@ -402,7 +401,7 @@ class LimefsIo(Harmless):
             with fakejob.FakeJob(socket) as job:
                 job.handle = answer
                 for args in (["--status", socket], ["--status", socket, "--json"]):
-                    self.tame(jobtest.IO, *args, shows=())
+                    self.defused(jobtest.IO, *args, shows=())
 
     def test_a_job(self):
         directory = self.tempdir()
@@ -411,11 +410,11 @@ class LimefsIo(Harmless):
         with jobtest.Job(2, path=socket) as job:
             client = job.client(1 << 20)
             client.open(path)
-            self.tame(jobtest.IO, "--status", socket, status=0)
-            self.assertIsNone(harm_in(run([jobtest.IO, "--status", socket, "--json"]).stdout))
+            self.defused(jobtest.IO, "--status", socket, status=0)
+            self.assertIsNone(harmful_part(run([jobtest.IO, "--status", socket, "--json"]).stdout))
             with self.assertRaises(jobclient.JobError) as caught:
                 client.open(path, inode=1)
-            self.assertIsNone(harm_in(str(caught.exception.strerror).encode()))
+            self.assertIsNone(harmful_part(str(caught.exception.strerror).encode()))
             connection = job.connection()
             connection.send(99, HOSTILE)
             self.assertTrue(connection.is_dropped())
@@ -423,11 +422,11 @@ class LimefsIo(Harmless):
             self.assertTrue(jobtest.wait_until(second.is_gone, jobtest.START_S))
         for one, text in ((job, b": dropped: "), (second, SHOWN + b": listen: ")):
             ours = self.lines_of(b"limefs-io: ", limetest.read(one._log))
-            self.assertIsNone(harm_in(ours), ours)
+            self.assertIsNone(harmful_part(ours), ours)
             self.assertIn(text, ours)
 
     def lines_of(self, program, output):
-        """Without those of mpirun, which says what it likes."""
+        """Drops the lines of mpirun itself, which may contain anything."""
         return b"".join(line for line in output.splitlines(True) if line.startswith(program))
 
     def test_benchmark(self):
@@ -436,7 +435,7 @@ class LimefsIo(Harmless):
             done = mpitest.mpirun(1, os.path.join(limetest.BIN, "lemon_benchmark"), *args)
             self.assertEqual(done.returncode, 1)
             ours = self.lines_of(b"lemon_benchmark: ", done.stderr)
-            self.assertIsNone(harm_in(ours), ours)
+            self.assertIsNone(harmful_part(ours), ours)
             self.assertIn(SHOWN, ours)
 
     def test_bench(self):
@@ -450,7 +449,7 @@ class LimefsIo(Harmless):
             done = mpitest.mpirun(1, os.path.join(limetest.BIN, "lime-bench"), *args)
             self.assertEqual(done.returncode, status, done.stderr)
             ours = self.lines_of(b"lime-bench: ", done.stderr)
-            self.assertIsNone(harm_in(ours + done.stdout), ours)
+            self.assertIsNone(harmful_part(ours + done.stdout), ours)
             if "g" not in args:
                 self.assertIn(SHOWN, ours)
 

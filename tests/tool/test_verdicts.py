@@ -1,5 +1,5 @@
-"""The verdict and the exit status of lime check, repair -n, info, stage and Python on each kind of
-damage: docs/verdicts.md. The files: tests/lib/damage.py."""
+"""The verdict and exit status of lime check, repair -n, info, stage and Python for each kind of
+damage (docs/verdicts.md); tests/lib/damage.py makes the files."""
 import errno
 import json
 import os
@@ -20,7 +20,7 @@ os.environ["LIME"] = limetest.program("lime")
 import limefs
 from damage import STATUS
 
-# What is bad whatever is examined, as the structure or the metadata are.
+# Bad with all options, as the structure or the metadata are wrong.
 BAD = [*damage.cuts(), *damage.beginnings(), "bit in the XML", "bit in the lattice",
        "bit in the magic of the data", "version of the header of the data",
        "low bit of the length of the data", "high bit of the length of the data",
@@ -29,8 +29,8 @@ BAD = [*damage.cuts(), *damage.beginnings(), "bit in the XML", "bit in the latti
        "reserved byte", "checksum that cannot be read", "checksum of no data",
        "trailing garbage", "trailing zeros"]
 
-# name: (check, check --data, check --data --physics). Files in other formats are not containers
-# to lime check and lime info alone.
+# name: (check, check --data, check --data --physics). lime check without options and lime info
+# do not read files in other formats.
 VERDICTS = {
     "good": ("good", "good", "good"),
     **{name: ("bad", "bad", "bad") for name in BAD},
@@ -60,7 +60,7 @@ OPTIONS = ([], ["--data"], ["--data", "--physics"])
 
 
 def strict(verdict, name):
-    """With --strict warnings and what is unverified are bad."""
+    """With --strict warnings and unverified data are bad."""
     return "bad" if verdict == "unverified" or name in damage.harmless() else verdict
 
 
@@ -91,7 +91,7 @@ class Verdicts(limetest.TestCase):
                         self.assertIn(b": not a LIME container", done.stderr)
                     else:
                         self.assertIn(f"{path}: {verdict}: ", done.stdout.decode().splitlines()[-1])
-                    # Something is said of what is not good, and of warnings.
+                    # lime prints a message for warnings and for every other verdict.
                     self.assertEqual(bool(done.stderr) or b": unverified: " in done.stdout,
                                      verdict != "good" or name in damage.harmless())
                     done = run(["lime", "check", "-q", *options, path])
@@ -99,7 +99,7 @@ class Verdicts(limetest.TestCase):
                                      (STATUS[verdict], b"", verdict == "unreadable"))
 
     def test_repair(self):
-        """With -n the verdict is that of lime check on structure and metadata, and nothing changes."""
+        """lime repair -n gives the verdict of lime check without --data and changes nothing."""
         for name, path in self.files.items():
             with self.subTest(name):
                 done = run(["lime", "repair", "-n", path])
@@ -115,13 +115,13 @@ class Verdicts(limetest.TestCase):
                              [strict(VERDICTS[name][column], name) for name in self.files])
 
     def test_json_of_all(self):
-        """The status is the worst: 2, 1, 3, 0."""
+        """The exit status is the worst one, in the order 2, 1, 3, 0."""
         for options, column in zip(OPTIONS, (0, 1, 2)):
-            wanted = [VERDICTS[name][column] for name in self.files]
+            expected = [VERDICTS[name][column] for name in self.files]
             done = run(["lime", "check", "--json", *options, *self.files.values()])
             got = json.loads(done.stdout)
-            self.assertEqual([one["verdict"] for one in got], wanted)
-            self.assertEqual(done.returncode, STATUS[worst(wanted)])
+            self.assertEqual([one["verdict"] for one in got], expected)
+            self.assertEqual(done.returncode, STATUS[worst(expected)])
             for one in got:
                 counted = one["deviations"] + one["faults"] > 0
                 self.assertEqual(counted, one["verdict"] == "bad", one)
@@ -133,22 +133,22 @@ class Verdicts(limetest.TestCase):
             self.assertEqual(done.returncode, STATUS[worst(VERDICTS[name][1] for name in names)])
 
     def test_recursive(self):
-        """What is not a container is skipped; --all makes it bad."""
+        """lime check -r skips files that are not containers; --all makes them bad."""
         for options, column in zip(OPTIONS, (0, 1, 2)):
-            wanted = ["skipped" if VERDICTS[name][column] == "unreadable" else VERDICTS[name][column]
-                      for name in self.files]
+            expected = [VERDICTS[name][column] for name in self.files]
+            expected = ["skipped" if one == "unreadable" else one for one in expected]
             for skipped, more in ("skipped", ["--list-skipped"]), ("bad", ["--all"]):
                 done = run(["lime", "check", "-r", "--json", *options, *more, self.directory])
                 self.assertEqual(done.returncode, 1)
                 *got, totals = map(json.loads, done.stdout.splitlines())
-                verdicts = [skipped if verdict == "skipped" else verdict for verdict in wanted]
+                verdicts = [skipped if verdict == "skipped" else verdict for verdict in expected]
                 self.assertEqual([(one["file"], one["verdict"]) for one in got],
                                  list(zip(self.files.values(), verdicts, strict=True)))
                 self.assertEqual({word: totals["summary"][word] for word in STATUS},
                                  {word: verdicts.count(word) for word in STATUS})
 
     def test_info(self):
-        """It examines structure and metadata, as lime check does without --data."""
+        """lime info examines structure and metadata, as lime check does without --data."""
         done = run(["lime", "info", "--json", *self.files.values()])
         self.assertEqual(done.returncode, 2)
         for name, one in zip(self.files, json.loads(done.stdout), strict=True):
@@ -167,7 +167,7 @@ class Verdicts(limetest.TestCase):
                           if VERDICTS[name][0] != "unreadable"])
 
     def stage(self, path, verdict, *options):
-        """Only what is not bad is copied; the line of JSON, and what is on standard error."""
+        """lime copies only files that are not bad; returns the JSON and standard error."""
         target = self.tempdir()
         done = run(["lime", "stage", "--json", *options, path, target])
         result = json.loads(done.stdout)
@@ -178,7 +178,7 @@ class Verdicts(limetest.TestCase):
         return result, done.stderr
 
     def test_stage(self):
-        """As lime check --data, of containers alone."""
+        """lime stage gives the verdict of lime check --data, for containers only."""
         for name, path in self.files.items():
             verdict = VERDICTS[name][1] if damage.is_container(name) else "unreadable"
             with self.subTest(name):
@@ -191,7 +191,7 @@ class Verdicts(limetest.TestCase):
                     self.stage(path, "skipped", "--any")
 
     def test_stage_of_others(self):
-        """An archive is not a damaged container, and a header of another version is one."""
+        """An archive is not a container; a header of another version makes a damaged one."""
         good = damage.configuration()
         for data, verdict in ((b"PK\3\4" + bytes(1000) + good, "unreadable"),
                               (good[:4] + b"\0\2" + good[6:], "bad")):
@@ -222,7 +222,7 @@ class Verdicts(limetest.TestCase):
 
 class Unreadable(limetest.TestCase):
     def test_a_disk_that_fails(self):
-        """Whatever part of the file cannot be read, the file is unreadable, exit status 2."""
+        """A file is unreadable, exit status 2, if any read fails."""
         path = self.write("c.lime", damage.configuration())
         harm = faults.Faults(os.path.dirname(path))
         for command in (["check"], ["check", "--data"], ["check", "--data", "--physics"],
@@ -242,10 +242,10 @@ class Unreadable(limetest.TestCase):
 
 
 class Beginnings(limetest.TestCase):
-    """How a damaged beginning differs from another file."""
+    """How lime distinguishes a damaged container from another file."""
 
     def check(self, data):
-        """The finding, and the offset that it names; None of another file."""
+        """Returns the finding and its offset, or None for another file."""
         directory = self.tempdir()
         limetest.put(os.path.join(directory, "f"), data)
         done = run(["lime", "check", "-r", "--json", "--list-skipped", directory])
@@ -257,31 +257,31 @@ class Beginnings(limetest.TestCase):
         good = damage.configuration()
         second = damage.places()[1][1]
         alone = container([("text", b"12345678" * 100)])
-        for data, wanted in (
+        for data, expected in (
                 (good, None), (bytes(4) + good[4:], ("beginning", second)),
                 (bytes(200) + good[200:], ("zeros", damage.places()[2][1])),
                 (b"\xff" * 16 + good[16:], ("beginning", second)),
-                # One record, whose header is the only one.
+                # A single record: its header is the only one.
                 (b"F" + alone[1:], ("beginning", 0)), (b"F" * 6 + alone[6:], ("beginning", 0)),
-                # The first bytes are lost.
+                # The first bytes are missing.
                 (good[77:], ("beginning", second - 77)),
-                # Far behind, within the first MiB.
+                # The next header is far behind, within the first MiB.
                 (b"x" * 1000000 + good, ("beginning", 1000000)), (b"x" * 1100000 + good, None),
                 (bytes(5 << 20) + good, ("zeros", 0)), (bytes(1), ("zeros", 0)),
                 (bytes(143), ("zeros", 0))):
-            self.assertEqual(self.check(data), wanted)
+            self.assertEqual(self.check(data), expected)
 
     def test_others(self):
         good = damage.configuration()
         tar = (b"c.lime".ljust(257, b"\0") + b"ustar\x0000").ljust(512, b"\0") + good
         for data in (tar, b"PK\3\4" + bytes(26) + good, b"text, not LIME\n" * 1000,
                      bytes(range(256)) * 1000, b"\1", b"!<arch>\n" + good,
-                     # Compressed, where links are not: gzip, bzip2, xz, zstd, lz4, 7z; and images.
+                     # Compressed, without links: gzip, bzip2, xz, zstd, lz4, 7z; and images.
                      *(begin + bytes(3) + good for begin in (
                          b"\x1f\x8b\x08", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd",
                          b"\x04\x22\x4d\x18", b"7z\xbc\xaf\x27\x1c", b"Rar!\x1a\x07\1\0", b"hsqs",
                          b"%PDF-1.4\n")),
-                     # Like a header, but: too long, type without an end, flags, version.
+                     # Similar to a header: too long, an unterminated type, flags, version.
                      b"abc\n" + header("t", 1 << 40, 1, 1)[4:],
                      b"abc\n" + header("t" * 128, 0, 1, 1)[4:],
                      b"abc\n" + header("t", 0, 1, 1, flags=0x81)[4:],
@@ -289,7 +289,7 @@ class Beginnings(limetest.TestCase):
             self.assertIsNone(self.check(data), data[:20])
 
     def test_a_sparse_beginning(self):
-        """Gigabytes of zeros are not read."""
+        """lime does not read gigabytes of zeros."""
         directory = self.tempdir()
         with open(os.path.join(directory, "f"), "wb") as file:
             file.seek(1 << 36)
