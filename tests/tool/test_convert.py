@@ -146,8 +146,7 @@ class Formats(ConvertCase):
             with self.subTest(kind=kind, rows=rows):
                 stored = u.astype("complex64" if kind[2] == "4" else "complex128")
                 nersc = gaugelib.write_nersc(stored, kind, rows)
-                got, contents = gaugelib.read_ildg(self.made(nersc,
-                                                             "a.lime"))
+                got, contents = gaugelib.read_ildg(self.made(nersc, "a.lime"))
                 if rows == 3:
                     self.same(got, stored)
                 else:

@@ -224,7 +224,7 @@ class Json(InfoCase):
         self.assertEqual(got["info"][1]["facts"]["ENSEMBLE_ID"], "test")
 
     def test_arrays(self):
-        """The array is null if the data are no array or if their shape is unknown."""
+        """The array is null for data that do not form one or whose shape is unknown."""
         cut = self.of(ildg(2, 2, 2, 2), ("ildg-binary-data", bytes(100)), status=1)["fields"][0]
         self.assertIsNone(cut["array"])
         plain = self.of(("ildg-binary-data", bytes(100)))["fields"][0]

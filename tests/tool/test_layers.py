@@ -89,8 +89,8 @@ def command(path):
                          f"src/{path}", "V=1", "B=build-none",
                          f"build-none/obj/src/{path[:-2]}.o"], check=True).stdout.decode()
     line = next(line for line in made.splitlines() if f" src/{path}" in line and " -c " in line)
-    words = shlex.split(line)
-    return words[0], [word for word in words if word.startswith(("-I", "-D", "-std"))]
+    args = shlex.split(line)
+    return args[0], [arg for arg in args if arg.startswith(("-I", "-D", "-std"))]
 
 
 def nm(path):

@@ -186,8 +186,8 @@ class Lime(Harmless):
         name = HOSTILE.replace(b"\n", b"_")
         data = self.file(b"data", name)
         done = self.defused("lime_pack", self.file(b"%s %s\n" % (name, name)), directory + b"/out",
-                         status=0, shows=(SHOWN.replace(b"?FORGED", b"_FORGED"),), allowed="\n\t",
-                            cwd=os.path.dirname(data))
+                            status=0, shows=(SHOWN.replace(b"?FORGED", b"_FORGED"),),
+                            allowed="\n\t", cwd=os.path.dirname(data))
         self.assertEqual(done.count(b"\n"), 4)  # a heading, two for the record, a warning
         self.defused("lime_pack", self.file(name + b" t"), directory + b"/out", status=1, shows=(),
                      allowed="\n\t")
