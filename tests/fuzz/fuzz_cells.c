@@ -1,4 +1,4 @@
-/* fuzz_cells.c - any bytes as a checkpoint of particles: what must hold of its index and its
+/* fuzz_cells.c - any bytes as a checkpoint of particles: invariants of its index and
  * particles. The first byte chooses: '0' an index, '1' one whose checksums are made right
  * first; anything else is a container. */
 #include "fuzz.h"
@@ -31,7 +31,7 @@ static void check_good(const struct limecells *c, size_t size)
     HOLDS(n == strlen(text) && n > 100 && text[n - 1] == '\n');
 }
 
-/* In whatever parts entries come, they are judged alike; good ones are of all particles. */
+/* Entries give the same result in any division; good ones have all particles. */
 static void check_entries(const struct limecells *c, const uint8_t *raw)
 {
     struct limecells_checker whole, parts;
@@ -64,7 +64,7 @@ static void as_index(const uint8_t *raw, size_t size)
         return;
     unsigned char again[LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES];
     limefile_cells_encode(&c, again);
-    HOLDS(memcmp(raw, again, 132) == 0); /* up to its checksum */
+    HOLDS(memcmp(raw, again, 132) == 0); /* without its checksum */
     check_good(&c, size);
     check_entries(&c, raw + bytes);
 }

@@ -1,6 +1,6 @@
 /* fuzz_gauge.c - any bytes as a gauge configuration of some format, or as volumes of a set:
- * what must hold of them. The first byte chooses: '0' volumes, of which the second byte tells
- * how many and the next two of each its length; anything else is a file. */
+ * their invariants. The first byte selects: '0' volumes, where the second byte gives their
+ * number and the next two of each its length; anything else is a file. */
 #include "fuzz.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@ static bool count_sites(void *context, uint64_t more)
     return true;
 }
 
-/* Any range is what the whole has there. */
+/* Each range equals that part of the whole. */
 static void check_ranges(const struct limefile_gauge_image *image)
 {
     uint64_t size = limefile_gauge_image_size(image);
@@ -33,7 +33,7 @@ static void check_ranges(const struct limefile_gauge_image *image)
     free(whole);
 }
 
-/* What is made of it says the same, in every format. */
+/* A conversion to each format has the same contents. */
 static void check_image(const struct limefile_gauge *g, enum limefile_gauge_format format)
 {
     struct limefile_gauge_options form = {.format = format,
@@ -120,7 +120,7 @@ static void check_set(struct limefile_volumes *set)
     limefile_index_free(index);
 }
 
-/* Without parts of the lattice a set opens if it does with them; one record is joined by
+/* A set opens without parts of the lattice if it opens with them; one record is joined by
  * itself. */
 static void check_options(struct limefile_source *const *sources, size_t count, int with_parts)
 {

@@ -1,5 +1,5 @@
-/* fuzz_ildg.c - any bytes as metadata, and as a container with fields: what must hold of them.
- * The first byte chooses: a container, or a parser and the XML for it. */
+/* fuzz_ildg.c - any bytes as metadata, and as a container with fields: their invariants.
+ * The first byte selects a container, or a parser and its XML. */
 #include "fuzz.h"
 
 #include "limeildg.h"
@@ -114,22 +114,22 @@ static void as_facts(const void *data, size_t size)
 
 /* ---- a container ---- */
 
-struct heard {
+struct findings {
     uint64_t offset, records;
     unsigned of_sum;
 };
 
-static void check_finding(struct heard *heard, const struct limefile_finding *f)
+static void check_finding(struct findings *findings, const struct limefile_finding *f)
 {
     char text[256];
     HOLDS(f->code >= LIMEFILE_D_XML && f->code < LIMEFILE_D_CHECKSUM);
     HOLDS(!limefile_is_fault(f->code));
-    HOLDS(f->offset >= heard->offset && f->ordinal >= 1 && f->ordinal <= heard->records);
+    HOLDS(f->offset >= findings->offset && f->ordinal >= 1 && f->ordinal <= findings->records);
     HOLDS(limefile_finding_text(f, text, sizeof text) < (int)sizeof text);
-    heard->offset = f->offset;
+    findings->offset = f->offset;
 }
 
-static void check_said(const struct limefile_index *index, uint64_t ordinal, const char *type)
+static void check_type(const struct limefile_index *index, uint64_t ordinal, const char *type)
 {
     struct limefile_record r;
     if (ordinal)
@@ -139,10 +139,10 @@ static void check_said(const struct limefile_index *index, uint64_t ordinal, con
 static void check_field(const struct limefile_index *index, const struct limefile_field *f)
 {
     uint64_t bytes;
-    check_said(index, f->by_record, "scidac-private-record-xml");
-    check_said(index, f->by_file, "scidac-private-file-xml");
-    check_said(index, f->by_checksum, "scidac-checksum");
-    check_said(index, f->by_lfn, "ildg-data-lfn");
+    check_type(index, f->by_record, "scidac-private-record-xml");
+    check_type(index, f->by_file, "scidac-private-file-xml");
+    check_type(index, f->by_checksum, "scidac-checksum");
+    check_type(index, f->by_lfn, "ildg-data-lfn");
     HOLDS(!f->has_checksum || f->by_checksum);
     HOLDS(strlen(f->name) < sizeof f->name && f->lattice.dims <= LIMEFILE_DIMS_MAX);
     if (f->kind == LIMEFILE_KIND_UNKNOWN)
@@ -156,7 +156,7 @@ static void check_field(const struct limefile_index *index, const struct limefil
     }
 }
 
-/* At most two ways to read it, both of its length; else a reason why it's not compared. */
+/* At most two layouts, both of its length, or a reason why it is not compared. */
 static void check_proof(const struct limefile_field *f)
 {
     struct limefile_field as;
@@ -179,11 +179,11 @@ static void as_container(const uint8_t *data, size_t size)
     struct limefile_record r;
     limefile_memory_borrow(&memory, data, size);
     HOLDS(limefile_index_build(&memory.source, &index) == 0);
-    struct heard heard = {.records = limefile_index_count(index)};
+    struct findings findings = {.records = limefile_index_count(index)};
     HOLDS(limefile_fields_build(&memory.source, index, &fields) == 0);
     struct limefile_finding finding;
     for (size_t i = 0; limefile_fields_finding(&fields, i, &finding); i++)
-        check_finding(&heard, &finding);
+        check_finding(&findings, &finding);
     uint64_t last = 0, binary = 0;
     for (size_t i = 0; i < fields.count; i++) {
         struct limefile_field f, same;
@@ -214,6 +214,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] >= '0' && data[0] < '0' + PARSERS)
         parsers[data[0] - '0'](data + 1, size - 1);
     else
-        as_container(data, size); /* its first byte is no digit, if it is one */
+        as_container(data, size); /* the first byte of a container is not a digit */
     return 0;
 }

@@ -1,4 +1,4 @@
-/* fuzz_index.c - any bytes as a container: what must hold of its scan, index and names */
+/* fuzz_index.c - any bytes as a container: invariants of its scan, index and names */
 #include "fuzz.h"
 
 struct tally {
@@ -25,7 +25,7 @@ static bool same(const struct limefile_record *a, const struct limefile_record *
            a->me == b->me && a->type_len == b->type_len && strcmp(a->type, b->type) == 0;
 }
 
-/* Scan and index say the same; records lie in the file, in order, and nothing between them. */
+/* Scan and index agree; the records follow each other in the file without gaps. */
 static struct tally scan_and_compare(struct limefile_source *source,
                                      const struct limefile_index *index, size_t size)
 {
@@ -71,7 +71,7 @@ static void names(const struct limefile_index *index)
     for (uint64_t i = 1; limefile_index_get(index, i, &r) == 0; i++) {
         size_t n = limefile_name_format(&r, name);
         HOLDS(n <= LIMEFILE_NAME_MAX && strlen(name) == n && !strchr(name, '/'));
-        HOLDS(strtoull(name, NULL, 10) == i); /* so no two are the same */
+        HOLDS(strtoull(name, NULL, 10) == i); /* so all are different */
         HOLDS(limefile_name_find(index, name, &found) == 0 && found.ordinal == i);
         const char *dash = strchr(name, '-') + 1;
         size_t decoded = limefile_name_decode(dash, strlen(dash), type, sizeof type);
@@ -82,7 +82,7 @@ static void names(const struct limefile_index *index)
     }
 }
 
-/* A container without any fault or deviation comes out of the writer as it was. */
+/* The writer copies a container without faults and deviations unchanged. */
 static void write_again(const struct limefile_index *index, const uint8_t *data, size_t size)
 {
     struct limefile_memory out;

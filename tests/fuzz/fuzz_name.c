@@ -1,4 +1,4 @@
-/* fuzz_name.c - any bytes as a type and as a file name: what must hold of the other */
+/* fuzz_name.c - any bytes as a type and as a file name: invariants of the conversion */
 #include "fuzz.h"
 
 static void as_type(const char *type, size_t len)
@@ -17,7 +17,7 @@ static void as_type(const char *type, size_t len)
     HOLDS(part <= len && memcmp(back, type, part) == 0);
 }
 
-/* Decoding what is no encoding gives no more bytes than there were, and is stable. */
+/* Decoding an invalid encoding gives no more bytes than it has, and is stable. */
 static void as_name(const char *name, size_t len)
 {
     char *type = malloc(len + 1), small[8];
@@ -30,7 +30,7 @@ static void as_name(const char *name, size_t len)
     free(type);
 }
 
-/* A container with a record of this type (and one of another), asked for this name. */
+/* Finds this name in a container with a record of this type (and one of another). */
 static void find(const uint8_t *data, size_t size)
 {
     size_t len = size < LIMEFILE_TYPE_BYTES - 1 ? size : LIMEFILE_TYPE_BYTES - 1;
@@ -59,7 +59,7 @@ static void find(const uint8_t *data, size_t size)
     limefile_name_format(&r, of);
     HOLDS(limefile_name_find(index, of, &r) == 0 && r.ordinal == 2);
     size_t plain = limefile_name_encode((const char *)data, len, of, sizeof of);
-    bool whole = plain < LIMEFILE_NAME_MAX - 3; /* the plain name, where it is not cut */
+    bool whole = plain < LIMEFILE_NAME_MAX - 3; /* the plain name, if it is not truncated */
     bool listed = strncmp(of, "001-", 4) == 0 || strncmp(of, "002-", 4) == 0;
     bool other = len == 5 && memcmp(data, "other", 5) == 0; /* twice: ambiguous */
     if (whole && !listed && !other && len > 0)

@@ -1,5 +1,5 @@
-/* fuzz_qcdml.c - any bytes as a QCDml document: what is replaced in it is found there again,
- * and nothing else has changed */
+/* fuzz_qcdml.c - any bytes as a QCDml document: a replaced value is found there again, and
+ * nothing else changes */
 #include "fuzz.h"
 
 #include "limeqcdml.h"

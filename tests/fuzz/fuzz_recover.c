@@ -1,5 +1,4 @@
-/* fuzz_recover.c - any bytes as what a crash has left: what recovery and an editor make of them
- */
+/* fuzz_recover.c - any bytes as the remains of a crash, for recovery and an editor */
 #include "fuzz.h"
 
 #include "limeedit.h"
@@ -32,8 +31,8 @@ static bool same(const struct limefile_memory *memory, const uint8_t *data, size
     return memory->size == size && (size == 0 || memcmp(memory->data, data, size) == 0);
 }
 
-/* All records that are there now are the first ones that were there before. Completing a
- * replacement changes the data of one record, and the length of the last one. */
+/* The current records are the first ones of those before. Completing a replacement changes the
+ * data of one record, and the length of the last one. */
 static void compare(struct limefile_memory *now, const uint8_t *data, size_t size)
 {
     struct limefile_memory lent;
@@ -54,7 +53,7 @@ static void compare(struct limefile_memory *now, const uint8_t *data, size_t siz
     limefile_index_free(old);
 }
 
-/* One record more, and one less again. */
+/* Adds a record and removes it. */
 static void edit(struct limefile_memory *memory, const uint8_t *text, size_t n)
 {
     struct limefile_editor *editor;
@@ -73,7 +72,7 @@ static void edit(struct limefile_memory *memory, const uint8_t *text, size_t n)
     HOLDS(limefile_index_deviations(more) <= limefile_index_deviations(index));
     HOLDS(limefile_index_count(more) == limefile_index_count(index) + 1);
     HOLDS(limefile_remove_last(editor) == 0);
-    /* An unknown mark of the last record does not stay when its ME flag is written. */
+    /* Writing the last record's ME flag clears an unknown mark. */
     HOLDS(memory->size == before.size);
     HOLDS(limefile_index_deviations(index) > 0 || same(memory, before.data, before.size));
     limefile_editor_free(editor);
@@ -82,7 +81,7 @@ static void edit(struct limefile_memory *memory, const uint8_t *text, size_t n)
     limefile_memory_release(&before);
 }
 
-/* Deviations that no crash leaves, of padding for example, are still there. */
+/* Deviations that no crash leaves, in padding for example, are unchanged. */
 static void check_good(struct limefile_memory *memory, const uint8_t *data, size_t size)
 {
     struct limefile_index *index = index_of(memory);

@@ -1,4 +1,4 @@
-/* fuzz_wire.c - any bytes from a peer: what a channel makes of them is a packet, or an end */
+/* fuzz_wire.c - any bytes from a peer: a channel returns a packet or an end */
 #define _GNU_SOURCE
 #include "fuzz.h"
 
@@ -27,7 +27,7 @@ static void check_payload(const struct limejob_packet *original)
         HOLDS(strlen(text) == original->bytes);
 }
 
-/* What an opening says is right, or nothing; sent again, it is the bytes that it came as. */
+/* An opening is valid or refused; sent again, it has the same bytes. */
 static void check_opening(const struct limejob_packet *original)
 {
     static struct limejob_packet packet, again;
@@ -45,7 +45,7 @@ static void check_opening(const struct limejob_packet *original)
     HOLDS(limejob_identity_compare(&opening.identity, &opening.identity, 0, NULL, 0) == 0);
 }
 
-/* How many 64-bit numbers follow the file's; -1: it is another kind of message. */
+/* Returns how many 64-bit numbers follow the file's; -1: another kind of message. */
 static int numbers_of(uint16_t opcode)
 {
     switch (opcode) {
@@ -61,7 +61,7 @@ static int numbers_of(uint16_t opcode)
     }
 }
 
-/* A request of a right length has all of its fields, as the job reads them. */
+/* The job can read all fields of a request of the right length. */
 static void check_request(const struct limejob_packet *original)
 {
     static struct limejob_packet packet;
@@ -83,7 +83,7 @@ static void check_request(const struct limejob_packet *original)
     HOLDS(!packet.broken && packet.at == packet.bytes);
 }
 
-/* A packet that came is, sent again, the bytes that it came as. */
+/* A received packet that is sent again has the same bytes. */
 static void check_header(const struct limejob_packet *packet, const uint8_t *raw)
 {
     unsigned char again[LIMEJOB_HEADER_BYTES];
@@ -104,7 +104,7 @@ static void receive_all(struct limejob_channel *channel, const uint8_t *data, si
             HOLDS(done != -EPIPE || size - at < LIMEJOB_HEADER_BYTES + LIMEJOB_PAYLOAD_MAX);
             return;
         }
-        HOLDS(done == 1); /* the end is there already */
+        HOLDS(done == 1); /* the end was reached */
         HOLDS(at + LIMEJOB_HEADER_BYTES + packet.bytes <= size);
         check_header(&packet, data + at);
         check_payload(&packet);

@@ -261,7 +261,7 @@ class Particles(CellsCase):
     def test_checksums(self):
         for order in (None, "shuffled"):
             c = Checkpoint(2000, (4, 5, 6), order=order, seed=3)
-            data = self.harmed(c, 17, 100, 118)
+            data = self.damaged(c, 17, 100, 118)
             errors, summary = self.messages(data, "--data")
             at = len(data) - len(c.data())
             self.assertEqual(errors, f"offset {at}: record 3: cells do not hold the particles that "
@@ -277,7 +277,7 @@ class Particles(CellsCase):
 
     def test_quiet(self):
         c = Checkpoint(200, (2, 2, 2))
-        for data, status in ((c.container(), 0), (self.harmed(c, 3), 1)):
+        for data, status in ((c.container(), 0), (self.damaged(c, 3), 1)):
             path = self.write("c", data)
             done = run(["lime", "check", "-q", "--data", path])
             self.assertEqual((done.returncode, done.stdout, done.stderr), (status, b"", b""))
@@ -337,7 +337,7 @@ class Particles(CellsCase):
 
     def test_two_checkpoints(self):
         c, other = Checkpoint(100, (2, 2, 2), seed=1), Checkpoint(100, (2, 2, 2), seed=2)
-        data = c.container() + self.harmed(other, 5) + container([c.records()[2:]])
+        data = c.container() + self.damaged(other, 5) + container([c.records()[2:]])
         report = self.check(data, "--data", status=1)
         self.assertEqual([(r["ordinal"], r["state"]) for r in report["checkpoints"]],
                          [(3, "good"), (6, "bad"), (7, "unverified")])

@@ -338,7 +338,7 @@ class ReplaceKilled(EditCase):
                 for nth in range(1, count * (call in changing) + 1):
                     self.put(old)
                     self.kill_at(faults, call, nth, ordinal, data)
-                    outcomes.add(self.settled(old, new))
+                    outcomes.add(self.repaired(old, new))
             self.assertEqual(outcomes, {False, True}, (ordinal, n))
         print(f"# {self.rounds} kills")
 

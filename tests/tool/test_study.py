@@ -397,7 +397,8 @@ class Words(Fake):
 
     def test_clear_winner(self):
         self.configure(speeds={"lime": 900e6},
-                       rules=[[{"backend": "gather"}, 0.5], [{"backend": "hdf5", "collective": True}, 0.7]])
+                       rules=[[{"backend": "gather"}, 0.5],
+                              [{"backend": "hdf5", "collective": True}, 0.7]])
         self.study("disjoint", *TINY)
         text = self.study_text("disjoint")
         self.assertIn("Writing is fastest with lime (", text)

@@ -1,12 +1,11 @@
-/* edit.h - changes of containers as scripts, over a source that notes each write and fails when
- * told */
+/* edit.h - scripts of container changes, over a source that records writes and can fail */
 #ifndef TEST_EDIT_H
 #define TEST_EDIT_H
 
 #include "unit.h"
 #include "limeedit.h"
 
-/* ---- a source that notes what is done to it ---- */
+/* ---- a source that records calls ---- */
 
 enum kind {
     WRITE,
@@ -27,12 +26,12 @@ struct recorder {
     struct limefile_source source;
     struct limefile_memory memory;
     struct call call[CALLS_MAX];
-    size_t calls;   /* that succeeded */
-    size_t tried;   /* reads too */
-    size_t fail_at; /* this one fails, from 1; 0: none */
+    size_t calls;   /* successful calls */
+    size_t tried;   /* all calls, also reads */
+    size_t fail_at; /* number of the call that fails, from 1; 0: none */
     int fail_code;
-    bool partly; /* a write that is to fail does a half first */
-    bool full;   /* no write has room until the file is cut */
+    bool partly; /* a write that fails writes its first half */
+    bool full;   /* writes fail until the file is truncated */
 };
 
 static inline int recorder_try(struct recorder *r)
@@ -155,13 +154,13 @@ enum what {
     MESSAGE, /* n: mb */
     GROWTH,
     DATA,   /* at, n, value */
-    TEXT,   /* at, text: data as well */
+    TEXT,   /* at, text: data */
     COMMIT, /* n */
-    RESIZE, /* at: now, n */
+    RESIZE, /* at: current length, n: new length */
     REMOVE,
     TYPE,     /* text */
     BOUNDARY, /* at: header before, n: header after, value: boundary */
-    FULL,     /* of a recorder */
+    FULL,     /* needs a recorder */
     REPLACE,  /* at: ordinal, n, value */
 };
 
@@ -240,7 +239,7 @@ static inline int act(struct limefile_editor *editor, struct limefile_source *so
     }
 }
 
-/* The first failure, or 0. *done: how many actions succeeded. */
+/* Returns the first error, or 0; *done is the number of successful actions. */
 static inline int perform(struct limefile_editor *editor, struct limefile_source *source,
                           const struct action *script, size_t *done)
 {
@@ -252,14 +251,14 @@ static inline int perform(struct limefile_editor *editor, struct limefile_source
     return 0;
 }
 
-/* ---- what a container holds ---- */
+/* ---- contents of a container ---- */
 
 enum {
     WITH_TYPES = 1,
     WITH_FLAGS = 2,
 };
 
-/* All records as a row of bytes that can be compared. */
+/* Returns all records as bytes that can be compared. */
 static inline struct bytes contents_of(const struct limefile_memory *memory, int with)
 {
     struct bytes out = {0};
@@ -285,7 +284,7 @@ static inline bool same_bytes(const struct bytes *a, const struct bytes *b)
     return a->n == b->n && (a->n == 0 || memcmp(a->at, b->at, a->n) == 0);
 }
 
-/* No fault and no deviation. */
+/* The container has no fault and no deviation. */
 static inline bool is_good(const struct limefile_memory *memory)
 {
     struct limefile_memory view;

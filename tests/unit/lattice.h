@@ -1,4 +1,4 @@
-/* lattice.h - lattices over grids of ranks by chance, for the parts of Lemon without MPI */
+/* lattice.h - random lattices over grids of ranks, for the parts of Lemon without MPI */
 #ifndef LATTICE_H
 #define LATTICE_H
 
@@ -22,7 +22,7 @@ struct lattice {
     struct lemon_box boxes[LATTICE_RANKS];
 };
 
-/* The same numbers in every run: a failure can be looked into. */
+/* The same numbers in every run, so that a failure can be reproduced. */
 static uint64_t chance = 1;
 
 static inline uint64_t chance_below(uint64_t n)
@@ -30,7 +30,7 @@ static inline uint64_t chance_below(uint64_t n)
     return mix64(chance += MIX64_STEP) % n;
 }
 
-/* How often a test tries something. */
+/* Returns the number of attempts of a test. */
 static inline int chance_times(int n)
 {
     return getenv("STRESS") && *getenv("STRESS") ? 20 * n : n;
@@ -47,8 +47,8 @@ static inline void shuffle(int *mapping, int n)
     }
 }
 
-/* 1 to 6 dimensions, each divided among 1 to 3 ranks, which may be more than it has sites; the
- * order on disk is any. */
+/* 1 to 6 dimensions, each divided among 1 to 3 ranks (possibly more ranks than sites), with
+ * any order on disk. */
 static inline void lattice_by_chance(struct lattice *lattice, int64_t sites_max, int site_max)
 {
     int dims = 1 + (int)chance_below(LATTICE_DIMS), mapping[LATTICE_DIMS];
@@ -76,7 +76,7 @@ static inline void lattice_by_chance(struct lattice *lattice, int64_t sites_max,
             box->extent[i] = extent[d];
             lemon_box_split(extent[d], grid[d], at[d], &box->start[i], &box->sites[i]);
         }
-        for (int d = dims - 1; d >= 0; d--) { /* ranks count as MPI's do */
+        for (int d = dims - 1; d >= 0; d--) { /* ranks are numbered as in MPI */
             if (++at[d] < grid[d])
                 break;
             at[d] = 0;

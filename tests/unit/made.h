@@ -9,7 +9,7 @@
 
 #include "limeildg.h"
 
-enum { AT = 392 }; /* where its data begin */
+enum { AT = 392 }; /* offset of the data */
 
 static uint64_t seed = 88172645463325252u;
 
@@ -39,7 +39,7 @@ struct made {
 
 static inline struct made make(uint64_t site_bytes, uint64_t sites)
 {
-    char path[] = "/var/tmp/limefs-test-sums-XXXXXX"; /* /tmp may be without O_DIRECT */
+    char path[] = "/var/tmp/limefs-test-sums-XXXXXX"; /* /tmp may lack O_DIRECT */
     struct limefile_fd file;
     size_t n = (size_t)(site_bytes * sites);
     struct made m = {.fd = mkostemp(path, O_CLOEXEC), .data = random_bytes(n)};
@@ -60,7 +60,7 @@ static inline void unmake(struct made *m)
     free(m->data);
 }
 
-/* From now on it is to come from the disk. */
+/* Drops the file from the page cache. */
 static inline void cool(const struct made *m)
 {
     assert_int_equal(fdatasync(m->fd), 0);

@@ -1,4 +1,4 @@
-/* nodes.h - a tree for the room src/fuse/names alone: no mount, no kernel */
+/* nodes.h - a tree for tests of src/fuse/names: no mount, no kernel */
 #ifndef TEST_NODES_H
 #define TEST_NODES_H
 

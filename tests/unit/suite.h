@@ -1,4 +1,4 @@
-/* suite.h - main() runs each test that TEST() defines, in this order
+/* suite.h - main() that runs each test that TEST() defines, in order
  *
  *     TEST(test_it) { ... }
  *     TEST_WITH(test_that, set_up, tear_down) { ... }   set_up or tear_down may be NULL

@@ -1,5 +1,5 @@
-/* test_bench_pattern.c - lime-bench: whatever the pattern, all ranks together have each byte of
- * the file once; the data tell whether they are at their place */
+/* test_bench_pattern.c - lime-bench: in each pattern the ranks together have each byte of the
+ * file once, and the data show whether they are in their place */
 #include "lattice.h"
 
 #include "dataset.h"
@@ -16,7 +16,7 @@ static int64_t up_to(uint64_t n)
     return 1 + (int64_t)chance_below(n);
 }
 
-/* 1 to 3 ranks in each dimension, which divide the extents or do not. */
+/* 1 to 3 ranks in each dimension; they need not divide the extents evenly. */
 static void lattice_pattern(struct bench_pattern *p)
 {
     p->ranks = 1;
@@ -65,12 +65,12 @@ TEST(test_known_places)
     p = (struct bench_pattern){.kind = BENCH_DISJOINT, .ranks = 3, .transfer = 8, .block = 20};
     bench_pattern_piece(&p, 1, 2, &piece);
     assert_int_equal(piece.offset, 36);
-    assert_int_equal(piece.bytes, 4); /* what is left of the block */
+    assert_int_equal(piece.bytes, 4); /* the rest of the block */
     p.block = INT64_MAX / 2;
     assert_int_equal(bench_pattern_bytes(&p), -1);
 }
 
-/* Another seed is another order, the same one the same. */
+/* A different seed gives a different order, the same seed the same order. */
 TEST(test_random_order)
 {
     struct bench_pattern p = {
@@ -110,7 +110,7 @@ TEST(test_each_wrong_byte_is_found)
     }
 }
 
-/* No other place and no other seed has the same bytes, nor are they zeros. */
+/* Each place and each seed has different bytes, and none are zeros. */
 TEST(test_data_differ)
 {
     static unsigned char data[4096], zeros[4096];
@@ -128,7 +128,7 @@ TEST(test_data_differ)
 
 /* ---- datasets ---- */
 
-/* Marks the bytes of a slab in row-major order; they must be where the pattern has them. */
+/* Marks the bytes of a slab in row-major order and compares them with the pattern. */
 static void mark_slab(const struct bench_dataset *set, const struct bench_slab *slab,
                       const unsigned char *memory, const unsigned char *file,
                       unsigned char *seen, int64_t bytes)
@@ -150,7 +150,7 @@ static void mark_slab(const struct bench_dataset *set, const struct bench_slab *
     }
 }
 
-/* In memory a rank's pieces follow each other. */
+/* In memory a rank's pieces are contiguous. */
 static void fill_rank(const struct bench_pattern *p, int rank, unsigned char *memory)
 {
     int64_t pieces = bench_pattern_pieces(p, rank), bytes = 0;
@@ -202,8 +202,8 @@ static void check_dataset(const struct bench_task *task)
     assert_int_equal(marked, bytes);
 }
 
-/* The slabs of all ranks are each byte once. In one dimension a slab is a piece, so the pieces
- * are, too; in the shape of a lattice they are in the order of a box. */
+/* The slabs of all ranks contain each byte once. In one dimension a slab is a piece, so the
+ * pieces do too; with the shape of a lattice they are in the order of a box. */
 TEST(test_datasets)
 {
     for (int i = 0; i < chance_times(1000); i++) {
@@ -215,7 +215,7 @@ TEST(test_datasets)
     }
 }
 
-/* A part of a lattice that is too large for one call is cut. */
+/* A part of a lattice is split if it is too large for one call. */
 TEST(test_large_parts_are_cut)
 {
     struct bench_task task = {.pattern = {.kind = BENCH_LATTICE,

@@ -1,4 +1,4 @@
-/* test_box.c - boxes against an oracle that asks of every byte whose it is */
+/* test_box.c - boxes against an oracle that finds the rank of each byte */
 #include "lattice.h"
 
 enum {
@@ -7,7 +7,7 @@ enum {
     NOBODY = -1,
 };
 
-/* Of each byte of the file: its rank, and where it is in that rank's memory. */
+/* The rank of a byte of the file, and its offset in that rank's memory. */
 struct owner {
     int rank;
     int64_t place;
@@ -24,7 +24,7 @@ static int holds(const struct lemon_box *box, int64_t site)
     return 1;
 }
 
-/* Fails if a site belongs to none, or to two. */
+/* Fails if a site belongs to no box, or to two. */
 static struct owner *owners_of(const struct lattice *lattice)
 {
     int64_t site_bytes = lattice->boxes[0].site_bytes, place[LATTICE_RANKS] = {0};
@@ -92,7 +92,7 @@ TEST(test_before_counts_the_bytes_of_the_box)
     }
 }
 
-/* Each run as long as it can be. */
+/* Each run is as long as possible. */
 TEST(test_runs)
 {
     for (int i = chance_times(200); i > 0; i--) {
@@ -128,7 +128,7 @@ static void random_bytes(char *at, int64_t n)
         at[i] = (char)chance_below(256);
 }
 
-/* Exactly as large as they must be, so that memory checkers see a byte too far. */
+/* Buffers of exactly the required size, so that memory checkers detect an overrun. */
 struct copies {
     char *window, *part;
     char *want_window, *want_part;

@@ -1,4 +1,4 @@
-/* test_cells.c - what a checkpoint of particles may be, its index, and the rule of faces */
+/* test_cells.c - valid checkpoints of particles, their index, and the rule for faces */
 #include "unit.h"
 
 #include <float.h>
@@ -183,7 +183,7 @@ TEST(test_crc)
 
 enum { HEADER = LIMECELLS_FIXED_BYTES + COUNT(usual) * LIMECELLS_FIELD_BYTES };
 
-/* After a change: so that it is the change that is found. */
+/* Updates the checksums, so that only the change itself is reported. */
 static void seal(unsigned char raw[HEADER])
 {
     memset(raw + 132, 0, 4);
@@ -239,7 +239,7 @@ TEST(test_decode)
 
 enum { CELLS = 24 };
 
-/* Cells 0, 2, 4, ... have a particle each, but for the last two. */
+/* Cells 0, 2, 4, ... have one particle each, except for the last two. */
 static struct limecells entries(struct limecells_cell cell[CELLS])
 {
     struct limecells c = good();
@@ -249,7 +249,7 @@ static struct limecells entries(struct limecells_cell cell[CELLS])
     return c;
 }
 
-/* In pieces of `step` entries. */
+/* Checks the entries `step` at a time. */
 static const char *check_entries(struct limecells *c, const struct limecells_cell cell[CELLS],
                                  int reserved, int step, uint64_t *bad)
 {
@@ -312,7 +312,7 @@ TEST(test_entries)
 
 /* ---- the text ---- */
 
-/* As long as it can be; lime check compares shorter ones with those of another writer. */
+/* The longest possible text; lime check compares shorter ones with another writer's. */
 TEST(test_text)
 {
     struct limecells c = good();
@@ -376,7 +376,7 @@ static double between(uint64_t *state, double low, double high)
     return low + (high - low) * (mix64_fraction(chance(state)));
 }
 
-/* Any good domain: far away, flat, of few cells or of very many. */
+/* Returns a random valid domain: far away, flat, of few cells or of very many. */
 static struct limecells some_domain(uint64_t *state)
 {
     struct limecells c;
@@ -392,7 +392,7 @@ static struct limecells some_domain(uint64_t *state)
     return c;
 }
 
-/* A cell has its lower faces and not its upper ones, whatever the rounding. */
+/* A cell contains its lower faces and not its upper ones, in spite of rounding. */
 TEST(test_edges_decide)
 {
     uint64_t seed = 1;

@@ -1,5 +1,5 @@
-/* test_checkpoint.c - checkpoints of particles in containers: indexes at random, very many
- * cells, and reading that fails; tests/tool/test_cells.py has the rest */
+/* test_checkpoint.c - checkpoints of particles in containers: random indexes, very many cells,
+ * and failing reads; tests/tool/test_cells.py has the other tests */
 #include "unit.h"
 
 #include "header_bytes.h"
@@ -15,10 +15,10 @@ struct particle {
 struct made {
     struct limecells is;
     struct limecells_cell *cell;
-    struct particle *particle; /* as in the data */
+    struct particle *particle; /* in the order of the data */
 };
 
-/* Particles at random; the cells' order in the data is mixed if `mixed`. */
+/* Random particles; the cells are in random order in the data if `mixed`. */
 static struct made make(uint64_t x, uint64_t y, uint64_t z, uint64_t particles, bool mixed,
                         uint64_t seed)
 {
@@ -112,9 +112,9 @@ static struct bytes container_of(struct made *m)
     return b;
 }
 
-/* ---- what is found ---- */
+/* ---- findings ---- */
 
-/* The first checkpoint of a container; its records' types live as long as the index. */
+/* Returns the first checkpoint of a container; its types live as long as the index. */
 static struct limefile_index *first_of(struct limefile_source *source, struct limecheckpoint *p)
 {
     struct limefile_index *index = index_of(source);
@@ -124,7 +124,7 @@ static struct limefile_index *first_of(struct limefile_source *source, struct li
     return index;
 }
 
-/* Ranges that are changed at random: what is found is what counting each particle finds. */
+/* Entries with random changes give the same findings as a count of the particles. */
 TEST(test_cover)
 {
     uint64_t seed = 11, bad_ones = 0;
@@ -193,12 +193,12 @@ static struct limecheckpoint_verdict verify(struct made *m)
     return verdict;
 }
 
-/* More cells and more particles than are in memory at once. */
+/* There are more cells and particles than memory holds at once. */
 TEST(test_many)
 {
     struct made m = make(130, 100, 100, 3000000, true, 12);
     m.cell[0].crc ^= 1;
-    uint64_t stray = m.cell[1299999].first; /* of the last cell: (129, 99, 99) */
+    uint64_t stray = m.cell[1299999].first; /* in the last cell: (129, 99, 99) */
     bool has = m.cell[1299999].count > 0;
     m.particle[stray].position[0] = has ? 0.25 : m.particle[stray].position[0];
     struct limecheckpoint_verdict v = verify(&m);
@@ -211,7 +211,7 @@ TEST(test_many)
     unmake(&m);
 }
 
-/* ---- reading fails ---- */
+/* ---- failing reads ---- */
 
 static bool stop(void *context, uint64_t more)
 {
@@ -248,7 +248,7 @@ TEST(test_progress)
     unmake(&m);
 }
 
-/* Whichever read it is. */
+/* Each read fails once. */
 TEST(test_faulty)
 {
     struct made m = make(2, 2, 2, 50, true, 16);

@@ -70,7 +70,7 @@ TEST(test_cut)
     free(data);
 }
 
-static bool tell(void *context, uint64_t more)
+static bool count_progress(void *context, uint64_t more)
 {
     *(uint64_t *)context += more;
     return true;
@@ -93,12 +93,12 @@ TEST(test_records)
         struct made m = make(sizes[i], 1);
         uint32_t want = oracle(m.data, sizes[i]), sum = 0;
         for (unsigned threads = 0; threads <= 9; threads++) {
-            uint64_t told = 0;
+            uint64_t progress = 0;
             if (threads % 4 == 3)
                 cool(&m);
-            assert_int_equal(record_cksum(m.fd, &m, threads, tell, &told, &sum), 0);
+            assert_int_equal(record_cksum(m.fd, &m, threads, count_progress, &progress, &sum), 0);
             assert_int_equal(sum, want);
-            assert_int_equal(told, sizes[i]);
+            assert_int_equal(progress, sizes[i]);
         }
         unmake(&m);
     }

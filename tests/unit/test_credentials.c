@@ -1,4 +1,4 @@
-/* test_credentials.c - a thread takes on a caller's rights, and gives them back */
+/* test_credentials.c - a thread takes on a caller's credentials and returns to its own */
 #define _GNU_SOURCE
 #include "unit.h"
 #include "credentials.h"
@@ -28,11 +28,11 @@ void limefs_log(int priority, const char *format, ...)
     (void)format;
 }
 
-/* ---- a process that asks ---- */
+/* ---- a process that makes requests ---- */
 
 struct process {
     pid_t pid;
-    int end; /* closed: it ends */
+    int end; /* the process exits when it is closed */
 };
 
 static struct process start_process(size_t count, const gid_t *groups)
@@ -63,7 +63,7 @@ static void end_process(struct process process)
     assert_int_equal(waitpid(process.pid, NULL, 0), process.pid);
 }
 
-/* ---- what the thread is ---- */
+/* ---- the credentials of the thread ---- */
 
 static uint64_t effective(void)
 {
@@ -73,7 +73,7 @@ static uint64_t effective(void)
     return (uint64_t)data[1].effective << 32 | data[0].effective;
 }
 
-/* What root itself may do here, in a container perhaps. */
+/* The capabilities of root itself, which a container may restrict. */
 static bool had_resource, had_admin;
 
 static bool has(unsigned capability)
@@ -110,7 +110,7 @@ static int file_of(const char *name, mode_t mode, uid_t uid, gid_t gid)
 
 /* ---- tests ---- */
 
-/* As at the end of the main thread's work for others. */
+/* As at the end of the main thread's last request. */
 static int release(void **state)
 {
     (void)state;
@@ -118,7 +118,7 @@ static int release(void **state)
     return has(CAP_SYS_RESOURCE) == had_resource ? 0 : -1;
 }
 
-/* Another thread, which was there before, has what it had. */
+/* A thread that existed before keeps its credentials. */
 struct watcher {
     pthread_barrier_t begun;
     uid_t fsuid;
@@ -136,7 +136,7 @@ static void *watch(void *data)
     return NULL;
 }
 
-/* The first test: the others change what a new thread inherits. */
+/* This test is first, as the others change what a new thread inherits. */
 TEST_WITH(threads, NULL, release)
 {
     pthread_t thread;
@@ -177,8 +177,8 @@ TEST_WITH(beginning_and_end, NULL, release)
     limefs_caller_creds_leave();
     assert_int_equal(fsuid(), 0);
     assert_true(has(CAP_DAC_OVERRIDE) && has(CAP_CHOWN));
-    assert_false(has(CAP_SYS_RESOURCE)); /* not in a thread that serves others */
-    limefs_caller_creds_leave();         /* once more does nothing */
+    assert_false(has(CAP_SYS_RESOURCE)); /* not in a thread that serves requests */
+    limefs_caller_creds_leave();         /* a second call has no effect */
     limefs_daemon_creds_enter();
     limefs_daemon_creds_leave();
     assert_int_equal(fsuid(), 0);
@@ -209,7 +209,7 @@ TEST_WITH(permissions, NULL, release)
     const struct limefs_caller caller = {USER, GROUP, process.pid, 0};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         int fd = file_of("file", rows[i].mode, rows[i].uid, rows[i].gid);
-        assert_int_equal(limefs_creds_check_access(fd, R_OK | W_OK), 0); /* the daemon's own */
+        assert_int_equal(limefs_creds_check_access(fd, R_OK | W_OK), 0); /* the daemon's */
         assert_int_equal(limefs_caller_creds_enter(&shared, &caller, false), 0);
         assert_int_equal(limefs_creds_check_access(fd, R_OK), rows[i].reads);
         assert_int_equal(limefs_creds_check_access(fd, W_OK), rows[i].writes);
@@ -222,7 +222,7 @@ TEST_WITH(permissions, NULL, release)
     end_process(process);
 }
 
-/* Who cannot be looked at has no groups; who is gone is not served. */
+/* A caller without a readable status has no groups; one that has exited gets EACCES. */
 TEST_WITH(unknown_callers, NULL, release)
 {
     const gid_t groups[] = {EXTRA};
@@ -235,7 +235,7 @@ TEST_WITH(unknown_callers, NULL, release)
     assert_int_equal(limefs_caller_creds_enter(&shared, &caller, false), 0);
     assert_false(has_group(EXTRA));
     limefs_caller_creds_leave();
-    caller = (struct limefs_caller){USER + 1, GROUP, process.pid, 0}; /* works for another */
+    caller = (struct limefs_caller){USER + 1, GROUP, process.pid, 0}; /* acts for another */
     assert_int_equal(limefs_caller_creds_enter(&shared, &caller, false), 0);
     assert_int_equal(fsuid(), USER + 1);
     assert_false(has_group(EXTRA));
@@ -267,7 +267,7 @@ TEST_WITH(root, NULL, release)
     const struct limefs_caller caller = {0, 0, getpid(), 022};
     assert_int_equal(limefs_caller_creds_enter(&shared, &caller, true), 0);
     assert_int_equal(fsuid(), 0);
-    assert_int_equal(has(CAP_SYS_RESOURCE), had_resource); /* as natively */
+    assert_int_equal(has(CAP_SYS_RESOURCE), had_resource); /* as without a mount */
     assert_int_equal(has(CAP_SYS_ADMIN), had_admin);
     limefs_caller_creds_leave();
     assert_false(has(CAP_SYS_RESOURCE));
@@ -279,8 +279,7 @@ TEST_WITH(moving, NULL, release)
     assert_int_equal(limefs_transfer_creds_enter(&shared, USER, GROUP), 0);
     assert_int_equal(fsuid(), USER);
     assert_false(has(CAP_SYS_RESOURCE));
-    assert_int_equal(limefs_creds_check_access(fd, W_OK),
-                     0); /* was settled when it was opened */
+    assert_int_equal(limefs_creds_check_access(fd, W_OK), 0); /* access was checked at open */
     assert_int_equal(limefs_creds_swap_uid(&shared, USER + 1), USER);
     assert_int_equal(fsuid(), USER + 1);
     assert_int_equal(limefs_creds_swap_uid(&shared, USER), USER);
@@ -293,7 +292,7 @@ TEST_WITH(moving, NULL, release)
     close(fd);
 }
 
-/* The umask is the thread's, whoever mounted. */
+/* The thread's umask is the caller's, whichever user has mounted. */
 TEST_WITH(masks, NULL, release)
 {
     static const struct limefs own;

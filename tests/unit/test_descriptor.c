@@ -1,4 +1,4 @@
-/* test_descriptor.c - files opened below a directory, and opened again */
+/* test_descriptor.c - files opened below a directory, and reopened */
 #define _GNU_SOURCE
 #include "unit.h"
 #include "descriptor.h"
@@ -20,7 +20,7 @@ static void make_file(const char *path)
     close(fd);
 }
 
-/* secret and tree/ side by side; links lead about. */
+/* The file secret is outside of tree/; links lead to both. */
 static int enter_directory(void **state)
 {
     (void)state;
@@ -103,7 +103,7 @@ TEST(test_walk_beneath)
     assert_int_equal(limefile_walk_beneath(AT_FDCWD, name, O_RDONLY), -ENAMETOOLONG);
 }
 
-/* Whatever the name leads to by now. */
+/* limefile_reopen() opens the same file even if its name leads to another one. */
 TEST(test_reopen)
 {
     struct stat before, after;
@@ -130,17 +130,17 @@ TEST(test_reopen)
 
 static int leased;
 
-static void give_back(int number)
+static void release_lease(int number)
 {
     (void)number;
     fcntl(leased, F_SETLEASE, F_UNLCK);
 }
 
-/* One that is given back when somebody wants to write is waited for, others are not. */
+/* open() waits for a lease that its holder releases, and fails for others. */
 TEST(test_leases)
 {
     leased = open("secret", O_RDONLY | O_CLOEXEC);
-    signal(SIGIO, give_back);
+    signal(SIGIO, release_lease);
     if (fcntl(leased, F_SETLEASE, F_RDLCK) != 0)
         skip();
     int fd = limefile_open_at(AT_FDCWD, "secret", O_WRONLY | O_NONBLOCK, 0);

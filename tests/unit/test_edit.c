@@ -1,5 +1,4 @@
-/* test_edit.c - containers changed at their end, byte for byte; failures at every call; locks
- */
+/* test_edit.c - changes at the end of containers, failures at every call, locks */
 #define _GNU_SOURCE
 #include "edit.h"
 
@@ -19,7 +18,7 @@ static struct bytes three(void)
 
 enum { THIRD = 304, END_OF_THREE = 464 };
 
-/* What is changed, and the editor; each test begins with three() or with an empty container. */
+/* The container and its editor; each test begins with three() or with an empty container. */
 static struct recorder recorder;
 static struct limefile_editor *editor;
 
@@ -68,7 +67,7 @@ static void assert_is(struct bytes *want)
     bytes_free(want);
 }
 
-/* The n-th call from now on fails; 0: none. */
+/* Makes the n-th call from now on fail; 0: none. */
 static void arm(size_t n, int code)
 {
     recorder.tried = 0;
@@ -107,7 +106,7 @@ TEST_THREE(test_what_readers_see)
     last = last_of(editor);
     assert_true(last.committed);
     assert_int_equal(last.bytes, 29);
-    put(29, 100, 'm'); /* grows: the old length until it is committed */
+    put(29, 100, 'm'); /* the new length counts only after a commit */
     struct bytes seen = contents_of(&recorder.memory, WITH_TYPES);
     assert_int_equal(limefile_growth_begin(editor), 0);
     struct bytes still = contents_of(&recorder.memory, WITH_TYPES);
@@ -151,7 +150,7 @@ TEST_THREE(test_remove_and_append)
     assert_is(&want);
 }
 
-/* The last record is `data`, n bytes, in a container that is good. */
+/* The last record is `data`, n bytes, and the container is good. */
 static void assert_third(const char *data, size_t n)
 {
     struct bytes want = {0};
@@ -183,7 +182,7 @@ TEST_THREE(test_resize)
     assert_third(data, 0);
 }
 
-/* What was written behind the end and cut off again must not come back. */
+/* Bytes that were written after the end and truncated must not reappear. */
 TEST_THREE(test_resize_reads_as_zeros)
 {
     char data[100] = {0};
@@ -200,7 +199,7 @@ TEST_THREE(test_resize_reads_as_zeros)
         assert_third(data, 13);
     }
     put(13, 40, 'x');
-    assert_int_equal(limefile_resize(editor, 20, 60), 0); /* only 20 were data */
+    assert_int_equal(limefile_resize(editor, 20, 60), 0); /* only 20 bytes were data */
     memset(data + 13, 'x', 7);
     memset(data + 20, 0, 80);
     assert_int_equal(limefile_commit(editor, 60), 0);
@@ -218,7 +217,7 @@ TEST_THREE(test_commit_sets_the_size_right)
     assert_int_equal(limefile_commit(editor, 21), 0);
     memset(data + 13, 'x', 8);
     assert_third(data, 21);
-    assert_int_equal(limefile_commit(editor, 30), 0); /* nobody wrote these */
+    assert_int_equal(limefile_commit(editor, 30), 0); /* these were never written */
     assert_third(data, 30);
 }
 
@@ -259,11 +258,11 @@ TEST(test_which_containers)
     memory.source.ops->truncate(&memory.source, want.n + 1);
     assert_int_equal(limefile_editor_new(&memory.source, index, &editor), LIMEFILE_E_STATE);
     limefile_index_free(index);
-    index = index_of(&memory.source); /* now it knows, and has a fault */
+    index = index_of(&memory.source); /* with the new size it finds a fault */
     assert_int_equal(limefile_editor_new(&memory.source, index, &editor), LIMEFILE_E_STATE);
     limefile_index_free(index);
     limefile_memory_release(&memory);
-    for (size_t cut = 1; cut <= 3; cut++) { /* the last padding */
+    for (size_t cut = 1; cut <= 3; cut++) { /* part of the last padding */
         struct bytes less = three();
         less.n -= cut;
         open_with(less);
@@ -301,14 +300,14 @@ struct attempt {
     bool partly;
 };
 
-/* A copy of what is there now can be recovered, with the first three records as they were. */
+/* A copy of the container can be recovered, with the first three records unchanged. */
 static void assert_recoverable(const struct limefile_memory *memory, const struct action *a,
                                const char *what)
 {
     struct limefile_memory copy;
     struct bytes b = three();
     memory_of(&copy, &(struct bytes){memory->data, memory->size, memory->size});
-    if (a->what == MESSAGE) /* a boundary that only one of two headers has */
+    if (a->what == MESSAGE) /* only one of the two headers has the new boundary */
         assert_int_equal(limefile_repair_headers(&copy.source, false, NULL, NULL, NULL), 0);
     int err = limefile_recover(&copy.source, NULL, NULL, NULL);
     b.at[THIRD + 6] = copy.size > THIRD ? copy.data[THIRD + 6] : 0;
@@ -323,7 +322,7 @@ static bool is_gone(const struct action *a, uint64_t ordinal)
     return a->what == REMOVE && last_of(editor).ordinal < ordinal;
 }
 
-/* True if a call was there to fail. */
+/* Returns true if the call that should fail was reached. */
 static bool attempt(const struct attempt *how)
 {
     open_three(NULL);
@@ -341,13 +340,13 @@ static bool attempt(const struct attempt *how)
             assert_int_equal(act(editor, &recorder.source, a), 0);
         assert_recoverable(&recorder.memory, a, "after another try");
     }
-    /* A mark may be left, if clearing it was what failed. */
+    /* A mark may remain if clearing it failed. */
     assert_int_equal(limefile_recover(&recorder.memory.source, NULL, NULL, NULL), 0);
     struct bytes want = three();
     assert_is(&want);
-    bool was_there = recorder.tried >= how->fail_at; /* some failures are made good */
+    bool was_reached = recorder.tried >= how->fail_at; /* some failures are repaired */
     close_it(NULL);
-    return was_there;
+    return was_reached;
 }
 
 TEST(test_failures_and_another_try)
@@ -371,7 +370,7 @@ static bool is_recoverable(const struct limefile_memory *memory)
     return good;
 }
 
-/* A commit fails at each call, and something else than another try follows. */
+/* A commit fails at each call, and another action than a retry follows. */
 static void after_failed_commit(const struct action *script, uint64_t committed,
                                 const struct action *then, struct bytes *want)
 {
@@ -394,7 +393,7 @@ static void after_failed_commit(const struct action *script, uint64_t committed,
     bytes_free(want);
 }
 
-/* 0, or the error of what failed; what is begun is given up as lime replace does. */
+/* Returns 0 or an error; abandons an unfinished replacement as lime replace does. */
 static int replace(const struct limefile_record *record, const struct bytes *data,
                    struct limefile_redo *redo)
 {
@@ -408,7 +407,7 @@ static int replace(const struct limefile_record *record, const struct bytes *dat
     return err;
 }
 
-/* True if a call was there to fail. */
+/* Returns true if the call that should fail was reached. */
 static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_t n)
 {
     struct limefile_record record;
@@ -421,12 +420,12 @@ static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_
     arm(how->fail_at, how->code);
     recorder.partly = how->partly;
     int err = replace(&record, &data, &redo);
-    bool was_there = recorder.tried >= how->fail_at;
+    bool was_reached = recorder.tried >= how->fail_at;
     recorder.fail_at = 0;
     assert_true(err == 0 || err == how->code);
     if (err && redo.is_committed) {
         assert_int_equal(limefile_recover(&recorder.source, NULL, NULL, NULL), 0);
-    } else if (err) { /* the editor goes on */
+    } else if (err) { /* the editor is still usable */
         assert_int_equal(recorder.memory.size, b.n);
         assert_int_equal(replace(&record, &data, &redo), 0);
     }
@@ -440,7 +439,7 @@ static bool attempt_replace(const struct attempt *how, uint64_t ordinal, uint64_
     limefile_index_free(index);
     bytes_free(&data);
     bytes_free(&b);
-    return was_there;
+    return was_reached;
 }
 
 TEST(test_replace_and_failures)
@@ -502,7 +501,7 @@ TEST(test_after_a_failed_commit)
     }
 }
 
-/* The last record is cut, which fails half-way; nobody tries that again. */
+/* Truncation of the last record fails half-way, and there is no retry. */
 TEST(test_append_after_a_failed_cut)
 {
     static const struct action then[] = {{BEGIN, .text = "new"},
@@ -547,7 +546,7 @@ TEST(test_message_after_a_failed_commit)
     }
 }
 
-/* Some file systems have no room even for what is changed in place. */
+/* Some file systems have no space even for a change in place. */
 TEST(test_full)
 {
     static const struct action scripts[][SCRIPT_MAX] = {
@@ -580,7 +579,7 @@ TEST(test_full)
          {COMMIT, .n = 13}},
         {{MESSAGE, .n = 0},
          {.what = FULL},
-         {.what = REMOVE}, /* ME is to be set */
+         {.what = REMOVE}, /* REMOVE sets ME */
          {BEGIN, .text = "third"},
          {MESSAGE, .n = 1},
          {DATA, .at = 0, .n = 13, .value = '3'},
@@ -600,7 +599,7 @@ TEST(test_full)
     }
 }
 
-/* All came to the disk but for the length. */
+/* Everything except the length was stored. */
 TEST_THREE(test_no_room_for_the_length)
 {
     static const struct action grow[] = {{.what = GROWTH},
@@ -639,7 +638,7 @@ TEST(test_locks)
     assert_true(first >= 0 && second >= 0 && reader >= 0);
     assert_int_equal(limefile_lock_test(reader), 0);
     assert_int_equal(limefile_lock(first), 0);
-    assert_int_equal(limefile_lock(first), 0); /* once more does not matter */
+    assert_int_equal(limefile_lock(first), 0); /* a second call has no effect */
     assert_int_equal(limefile_lock_test(first), 0);
     assert_int_equal(limefile_lock(second), -EBUSY);
     assert_int_equal(limefile_lock_test(second), -EBUSY);

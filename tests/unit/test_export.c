@@ -1,5 +1,5 @@
-/* test_export.c - faces: arrays, every range of a .npy file against what it must be, hostile
- * metadata; what programs get of each face: tests/tool/test_exports.py */
+/* test_export.c - export formats: arrays, every range of a .npy file, hostile metadata;
+ * tests/tool/test_exports.py has the tests with other programs */
 #include "unit.h"
 
 #include "limeexport.h"
@@ -67,7 +67,7 @@ TEST(test_arrays_without_a_lattice)
     f.sites = 30;
     f.record.bytes = 120;
     assert_array(&f, 4, 32, false, 4, (uint64_t[]){5, 2, 3, 1});
-    f.record.bytes = 121; /* and of another length */
+    f.record.bytes = 121; /* and another length */
     assert_int_equal(limefile_array_from_field(&f, &a), LIMEFILE_E_STATE);
     f = (struct limefile_field){.record = {.bytes = 100, .type = "ildg-binary-data"}};
     assert_int_equal(limefile_array_from_field(&f, &a), LIMEFILE_E_STATE);
@@ -78,15 +78,15 @@ TEST(test_listed)
     struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
     struct limefile_array a;
     struct limefile_export_spec name;
-    struct limefile_export *face;
+    struct limefile_export *export;
     unsigned i, listed = 0;
     assert_int_equal(limefile_array_from_field(&f, &a), 0);
     for (i = 0; limefile_export_listed(&a, i, &name); i++) {
-        assert_int_equal(limefile_export_open(&f, &name, &face), 0);
-        limefile_export_close(face);
+        assert_int_equal(limefile_export_open(&f, &name, &export), 0);
+        limefile_export_close(export);
         listed++;
     }
-    assert_in_range(listed, 8, 9); /* HDF5 may be missing; openQCD wants even extents */
+    assert_in_range(listed, 8, 9); /* HDF5 may be missing; openQCD needs even extents */
     assert_false(limefile_export_listed(&a, UINT32_MAX, &name));
     f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_Int", 0, 4, 1, box_2345); /* bytes, no lattice */
     assert_int_equal(limefile_array_from_field(&f, &a), 0);
@@ -94,13 +94,13 @@ TEST(test_listed)
         assert_true(!name.little && !name.even_odd && name.precision == 0 &&
                     name.kind != LIMEFILE_EXPORT_SLICES);
     name = (struct limefile_export_spec){.kind = LIMEFILE_EXPORT_NPY, .little = true};
-    assert_int_equal(limefile_export_open(&f, &name, &face), LIMEFILE_E_STATE);
-    assert_null(face);
+    assert_int_equal(limefile_export_open(&f, &name, &export), LIMEFILE_E_STATE);
+    assert_null(export);
 }
 
 /* ---- reading ---- */
 
-/* The record: bytes by chance. */
+/* A record of random bytes. */
 struct store {
     unsigned char *at;
     uint64_t bytes;
@@ -137,7 +137,7 @@ static struct store store_of(const struct limefile_field *f)
     return s;
 }
 
-/* One number of `from` bytes, big-endian, as one of `to`, by another way than the library's. */
+/* Converts a big-endian number of `from` bytes to `to` bytes, without the library. */
 static void number_as(const unsigned char *in, unsigned from, unsigned char *out, unsigned to,
                       bool little)
 {
@@ -164,7 +164,7 @@ static void number_as(const unsigned char *in, unsigned from, unsigned char *out
         out[i] = little ? made[i] : made[to - 1 - i];
 }
 
-/* Sites of a lattice of the same extents, coordinates counted, even ones first. */
+/* Orders the sites of a lattice by counting coordinates, even sites first. */
 static void order_of(const struct limefile_field *f, bool even_odd, uint64_t *order)
 {
     uint64_t n = 0;
@@ -183,7 +183,7 @@ static void order_of(const struct limefile_field *f, bool even_odd, uint64_t *or
     assert_int_equal(n, f->sites);
 }
 
-/* What the data of such a numpy file must be; *n: their length. */
+/* Returns the expected data of a numpy file; *n: their length. */
 static unsigned char *expected_of(const struct limefile_field *f, const struct store *s,
                                   const struct limefile_export_spec *spec, size_t *n)
 {
@@ -210,9 +210,9 @@ static size_t header_bytes(const unsigned char *file)
     return n;
 }
 
-/* Every range of one file of a face; `whole` is what it holds. */
-static void assert_ranges(const struct limefile_export *face, uint64_t number, struct store *s,
-                          const unsigned char *whole, size_t n)
+/* Checks every range of one file of an export; `whole` is the expected content. */
+static void assert_ranges(const struct limefile_export *export, uint64_t number,
+                          struct store *s, const unsigned char *whole, size_t n)
 {
     unsigned char *buf = malloc(n + 3);
     assert_non_null(buf);
@@ -220,7 +220,7 @@ static void assert_ranges(const struct limefile_export *face, uint64_t number, s
         for (size_t len = 0; len <= n + 2; len++) {
             size_t want = offset >= n ? 0 : len < n - offset ? len : n - offset;
             memset(buf, 0xee, n + 3);
-            ssize_t got = limefile_export_read(face, number, buf, len, offset, store_read, s);
+            ssize_t got = limefile_export_read(export, number, buf, len, offset, store_read, s);
             if (got != (ssize_t)want || memcmp(buf, whole + offset, want) != 0 ||
                 buf[want] != 0xee)
                 fail_msg("%zu bytes at %zu of %zu: %zd", len, offset, n, got);
@@ -228,60 +228,60 @@ static void assert_ranges(const struct limefile_export *face, uint64_t number, s
     free(buf);
 }
 
-static void assert_pieces(const struct limefile_export *face, uint64_t number,
+static void assert_pieces(const struct limefile_export *export, uint64_t number,
                           const struct store *s, const unsigned char *whole, size_t n)
 {
     struct limefile_export_range piece;
     for (size_t at = 0; at < n; at++) {
-        limefile_export_range(face, number, at, &piece);
+        limefile_export_range(export, number, at, &piece);
         assert_in_range(piece.bytes, 1, n - at);
         if (piece.source == LIMEFILE_EXPORT_OWN)
             assert_memory_equal(piece.own, whole + at, (size_t)piece.bytes);
         else if (piece.source == LIMEFILE_EXPORT_STORED)
             assert_memory_equal(s->at + piece.at, whole + at, (size_t)piece.bytes);
     }
-    limefile_export_range(face, number, n, &piece);
+    limefile_export_range(export, number, n, &piece);
     assert_int_equal(piece.bytes, 0);
-    limefile_export_range(face, number, UINT64_MAX, &piece);
+    limefile_export_range(export, number, UINT64_MAX, &piece);
     assert_int_equal(piece.bytes, 0);
 }
 
-static size_t size_of(const struct limefile_export *face, uint64_t number)
+static size_t size_of(const struct limefile_export *export, uint64_t number)
 {
     struct limefile_export_entry entry;
-    limefile_export_entry(face, number, &entry);
+    limefile_export_entry(export, number, &entry);
     return (size_t)entry.bytes;
 }
 
 static void assert_npy(const struct limefile_field *f, const struct limefile_export_spec *spec,
                        bool all)
 {
-    struct limefile_export *face;
+    struct limefile_export *export;
     struct store s = store_of(f);
     size_t n, data;
-    assert_int_equal(limefile_export_open(f, spec, &face), 0);
-    assert_int_equal(limefile_export_entry_count(face), 1);
-    n = size_of(face, 0);
+    assert_int_equal(limefile_export_open(f, spec, &export), 0);
+    assert_int_equal(limefile_export_entry_count(export), 1);
+    n = size_of(export, 0);
     unsigned char *whole = malloc(n);
     assert_non_null(whole);
-    assert_int_equal(limefile_export_read(face, 0, whole, n, 0, store_read, &s), n);
+    assert_int_equal(limefile_export_read(export, 0, whole, n, 0, store_read, &s), n);
     unsigned char *expected = expected_of(f, &s, spec, &data);
     assert_int_equal(n, header_bytes(whole) + data);
     assert_memory_equal(whole + n - data, expected, data);
     if (all) {
-        assert_ranges(face, 0, &s, whole, n);
-        assert_pieces(face, 0, &s, whole, n);
+        assert_ranges(export, 0, &s, whole, n);
+        assert_pieces(export, 0, &s, whole, n);
     }
     s.fail = -EIO;
-    assert_int_equal(limefile_export_read(face, 0, whole, 1, n - 1, store_read, &s), -EIO);
+    assert_int_equal(limefile_export_read(export, 0, whole, 1, n - 1, store_read, &s), -EIO);
     s.fail = 0;
     s.bytes--;
-    assert_int_equal(limefile_export_read(face, 0, whole, n, 0, store_read, &s),
+    assert_int_equal(limefile_export_read(export, 0, whole, n, 0, store_read, &s),
                      LIMEFILE_E_SHRUNK);
     free(expected);
     free(whole);
     free(s.at);
-    limefile_export_close(face);
+    limefile_export_close(export);
 }
 
 static void assert_all_npy(const struct limefile_field *f, bool all)
@@ -315,7 +315,7 @@ TEST(test_every_range)
     }
 }
 
-/* Sites that do not fit the buffer, that fill it, that just do not. */
+/* Sites that are larger than the buffer, fill it, or almost fill it. */
 TEST(test_large_sites)
 {
     for (uint64_t site = 32768 - 8; site <= 32768 + 8; site += 8) {
@@ -332,7 +332,7 @@ TEST(test_large_sites)
     assert_all_npy(&f, false);
 }
 
-/* All small lattices, odd ones too, and boxes that begin at an odd site. */
+/* All small lattices, also odd ones, and boxes that begin at an odd site. */
 TEST(test_even_odd)
 {
     const struct limefile_export_spec name = {.kind = LIMEFILE_EXPORT_NPY, .even_odd = true};
@@ -358,24 +358,24 @@ TEST(test_even_odd_shape)
 {
     const struct limefile_export_spec name = {.kind = LIMEFILE_EXPORT_NPY, .even_odd = true};
     struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
-    struct limefile_export *face;
+    struct limefile_export *export;
     char text[129] = "";
-    assert_int_equal(limefile_export_open(&f, &name, &face), 0);
-    limefile_export_read(face, 0, text, 128, 0, store_read, NULL);
+    assert_int_equal(limefile_export_open(&f, &name, &export), 0);
+    limefile_export_read(export, 0, text, 128, 0, store_read, NULL);
     assert_non_null(strstr(text + 10, "{'descr': '>c16', 'fortran_order': False, "
                                       "'shape': (2, 60, 4, 3, 3), }"));
-    limefile_export_close(face);
+    limefile_export_close(export);
     f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, 3, (uint64_t[]){3, 3, 5});
-    assert_int_equal(limefile_export_open(&f, &name, &face), 0);
-    limefile_export_read(face, 0, text, 128, 0, store_read, NULL);
+    assert_int_equal(limefile_export_open(&f, &name, &export), 0);
+    limefile_export_read(export, 0, text, 128, 0, store_read, NULL);
     assert_non_null(strstr(text + 10, "'shape': (45,), }"));
-    limefile_export_close(face);
+    limefile_export_close(export);
     f = field_of(LIMEFILE_KIND_SCIDAC, "GRID_F_Complex", 32, 8, 5,
-                 (uint64_t[]){8, 2, 2, 2, 2}); /* five dimensions: which parity? */
-    assert_int_equal(limefile_export_open(&f, &name, &face), LIMEFILE_E_STATE);
+                 (uint64_t[]){8, 2, 2, 2, 2}); /* five dimensions: parity is undefined */
+    assert_int_equal(limefile_export_open(&f, &name, &export), LIMEFILE_E_STATE);
 }
 
-/* What is no ordinary number. */
+/* Infinities, NaNs and denormal numbers. */
 TEST(test_numbers)
 {
     static const double in[] = {
@@ -388,21 +388,21 @@ TEST(test_numbers)
         .kind = LIMEFILE_EXPORT_NPY, .precision = 32, .little = true};
     unsigned char raw[sizeof in];
     struct store s = {.at = raw, .bytes = sizeof raw};
-    struct limefile_export *face;
+    struct limefile_export *export;
     float out[COUNT(in)];
     for (size_t i = 0; i < sizeof raw; i++)
         raw[i] = ((const unsigned char *)in)[i / 8 * 8 + 7 - i % 8];
-    assert_int_equal(limefile_export_open(&f, &name, &face), 0);
-    size_t n = size_of(face, 0);
+    assert_int_equal(limefile_export_open(&f, &name, &export), 0);
+    size_t n = size_of(export, 0);
     assert_int_equal(
-        limefile_export_read(face, 0, out, sizeof out, n - sizeof out, store_read, &s),
+        limefile_export_read(export, 0, out, sizeof out, n - sizeof out, store_read, &s),
         sizeof out);
     for (size_t i = 0; i < COUNT(in); i++) {
         float want = (float)in[i];
         assert_true(isnan(want) ? isnan(out[i]) : memcmp(&want, &out[i], 4) == 0);
     }
     assert_true(isinf(out[3]) && signbit(out[4]) && isinf(out[4]) && isinf(out[10]));
-    limefile_export_close(face);
+    limefile_export_close(export);
 }
 
 /* ---- directories ---- */
@@ -411,23 +411,23 @@ TEST(test_names_of_chunks)
 {
     struct limefile_field f = field_of(LIMEFILE_KIND_GAUGE, "su3gauge", 64, 576, 4, box_2345);
     const struct limefile_export_spec name = {.kind = LIMEFILE_EXPORT_ZARR};
-    struct limefile_export *face;
+    struct limefile_export *export;
     uint64_t number, directory;
-    assert_int_equal(limefile_export_open(&f, &name, &face), 0);
-    assert_true(limefile_export_find(face, 0, "field", &directory));
-    assert_true(limefile_export_find(face, directory + 1, "4.0.0.0.0.0.0", &number));
+    assert_int_equal(limefile_export_open(&f, &name, &export), 0);
+    assert_true(limefile_export_find(export, 0, "field", &directory));
+    assert_true(limefile_export_find(export, directory + 1, "4.0.0.0.0.0.0", &number));
     static const char *const none[] = {"5.0.0.0.0.0.0", "04.0.0.0.0.0.0", "4.0.0.0.0.0",
                                        "4.0.0.0.0.0.1", ".0.0.0.0.0.0",   "4.0.0.0.0.0.0.0"};
     for (size_t i = 0; i < COUNT(none); i++)
-        assert_false(limefile_export_find(face, directory + 1, none[i], &number));
-    limefile_export_close(face);
+        assert_false(limefile_export_find(export, directory + 1, none[i], &number));
+    limefile_export_close(export);
 }
 
 /* ---- hostile metadata ---- */
 
 static void try_all_faces(const struct limefile_field *f)
 {
-    struct limefile_export *face;
+    struct limefile_export *export;
     struct limefile_export_entry entry;
     struct limefile_export_range piece;
     struct store none = {.bytes = 0};
@@ -437,22 +437,22 @@ static void try_all_faces(const struct limefile_field *f)
                                             .even_odd = i % 2,
                                             .little = i / 2 % 2,
                                             .precision = i / 4 % 3 * 32};
-        int err = limefile_export_open(f, &name, &face);
+        int err = limefile_export_open(f, &name, &export);
         if (err) {
-            assert_null(face);
+            assert_null(export);
             continue;
         }
-        uint64_t n = limefile_export_entry_count(face);
+        uint64_t n = limefile_export_entry_count(export);
         for (uint64_t k = n > 4 ? n - 4 : 0; k < n; k++) {
-            limefile_export_entry(face, k, &entry);
-            limefile_export_range(face, k, entry.bytes / 2, &piece);
-            limefile_export_read(face, k, buf, sizeof buf, entry.bytes - entry.bytes / 3,
+            limefile_export_entry(export, k, &entry);
+            limefile_export_range(export, k, entry.bytes / 2, &piece);
+            limefile_export_read(export, k, buf, sizeof buf, entry.bytes - entry.bytes / 3,
                                  store_read, &none);
         }
-        limefile_export_entry(face, UINT64_MAX, &entry);
-        assert_int_equal(limefile_export_read(face, UINT64_MAX, buf, 1, 0, store_read, &none),
+        limefile_export_entry(export, UINT64_MAX, &entry);
+        assert_int_equal(limefile_export_read(export, UINT64_MAX, buf, 1, 0, store_read, &none),
                          0);
-        limefile_export_close(face);
+        limefile_export_close(export);
     }
 }
 
@@ -488,24 +488,24 @@ TEST(test_hostile)
             }
 }
 
-/* 2^62 slices: found by their number, without a search. */
+/* lime finds one of 2^62 slices by its number, without a search. */
 TEST(test_many_slices)
 {
     struct limefile_field f =
         field_of(LIMEFILE_KIND_SCIDAC, "", 0, 1, 4, (uint64_t[]){1, 1, 1, UINT64_C(1) << 62});
     struct limefile_export_entry entry;
-    struct limefile_export *face;
+    struct limefile_export *export;
     uint64_t number;
     assert_int_equal(
         limefile_export_open(&f, &(struct limefile_export_spec){.kind = LIMEFILE_EXPORT_SLICES},
-                             &face),
+                             &export),
         0);
-    assert_int_equal(limefile_export_entry_count(face), UINT64_C(1) << 62);
-    limefile_export_entry(face, 5, &entry);
+    assert_int_equal(limefile_export_entry_count(export), UINT64_C(1) << 62);
+    limefile_export_entry(export, 5, &entry);
     assert_string_equal(entry.name, "0000000000000000005");
-    assert_true(limefile_export_find(face, 0, "4611686018427387903", &number));
+    assert_true(limefile_export_find(export, 0, "4611686018427387903", &number));
     assert_int_equal(number, (UINT64_C(1) << 62) - 1);
-    assert_false(limefile_export_find(face, 0, "4611686018427387904", &number));
-    assert_false(limefile_export_find(face, 0, "99999999999999999999", &number));
-    limefile_export_close(face);
+    assert_false(limefile_export_find(export, 0, "4611686018427387904", &number));
+    assert_false(limefile_export_find(export, 0, "99999999999999999999", &number));
+    limefile_export_close(export);
 }

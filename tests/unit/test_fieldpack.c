@@ -1,10 +1,10 @@
-/* test_fieldpack.c - descriptions of fields come back as they were, and take few bytes */
+/* test_fieldpack.c - packed field descriptions are unpacked unchanged and take few bytes */
 #include "fieldpack.h"
 #include "unit.h"
 
 #include <stdlib.h>
 
-/* Of any number of bits, more often few. */
+/* A random number of any number of bits, more often of few. */
 static uint64_t any_number(void)
 {
     uint64_t number = (uint64_t)random() << 33 ^ (uint64_t)random() << 16 ^ (uint64_t)random();

@@ -3,7 +3,7 @@
 
 #include "limeildg.h"
 
-/* ---- containers made of a table ---- */
+/* ---- containers from a table ---- */
 
 enum { ROWS_MAX = 20 };
 
@@ -48,30 +48,30 @@ static struct bytes build(const struct row *rows, size_t count)
     return b;
 }
 
-/* A container and what fields.c makes of it. */
-struct looked {
+/* A container and the fields that fields.c finds in it. */
+struct field_test {
     struct bytes bytes;
     struct limefile_memory memory;
     struct limefile_index *index;
     struct limefile_fields fields;
 };
 
-static void look(struct looked *l, const struct row *rows, size_t count)
+static void open_field_test(struct field_test *l, const struct row *rows, size_t count)
 {
-    *l = (struct looked){.bytes = build(rows, count)};
+    *l = (struct field_test){.bytes = build(rows, count)};
     limefile_memory_borrow(&l->memory, l->bytes.at, l->bytes.n);
     l->index = index_of(&l->memory.source);
     assert_int_equal(limefile_fields_build(&l->memory.source, l->index, &l->fields), 0);
 }
 
-static void unlook(struct looked *l)
+static void close_field_test(struct field_test *l)
 {
     limefile_fields_release(&l->fields);
     limefile_index_free(l->index);
     bytes_free(&l->bytes);
 }
 
-/* ---- what was found, as text: what is usual, 0 or not known is left out ---- */
+/* ---- the findings as text, without defaults, zeros and unknown values ---- */
 
 struct text {
     char at[2000];
@@ -101,7 +101,7 @@ static void add_place(struct text *text, const char *before, const uint64_t *coo
         add(text, "%s%llu", i ? " " : before, (unsigned long long)coordinate[i]);
 }
 
-/* A line of a field: what it is, its sites, the records that describe it. */
+/* Adds a line for a field: its kind, its sites, the records that describe it. */
 static void add_field(struct text *text, const struct limefile_field *f)
 {
     static const char *const kinds[] = {"unknown", "gauge",  "propagator",
@@ -135,7 +135,7 @@ static void add_field(struct text *text, const struct limefile_field *f)
         limefile_field_is_summable(f) ? "" : ", not summable");
 }
 
-/* One of a finding: its record, and what is there and should be. */
+/* Adds a line for a finding: its record, the actual and the expected value. */
 static void add_finding(struct text *text, const struct limefile_finding *finding,
                         const struct limefile_record *record)
 {
@@ -181,12 +181,12 @@ static struct text describe(const struct limefile_index *index,
 static void assert_described(const char *name, const struct row *rows, size_t count,
                              const char *want)
 {
-    struct looked l;
-    look(&l, rows, count);
+    struct field_test l;
+    open_field_test(&l, rows, count);
     struct text text = describe(l.index, &l.fields);
     if (strcmp(text.at, want) != 0)
         fail_msg("%s:\n%s\ninstead of\n%s", name, text.at, want);
-    unlook(&l);
+    close_field_test(&l);
 }
 
 #define ILDG(precision, x, y, z, t)                                                   \
@@ -224,7 +224,7 @@ static void assert_described(const char *name, const struct row *rows, size_t co
 
 enum { GAUGE_2222 = 16 * 288, SPINOR_2222 = 16 * 96 };
 
-/* ---- as a table has it ---- */
+/* ---- tables of containers ---- */
 
 static const struct {
     const char *name;
@@ -237,7 +237,7 @@ static const struct {
          TEXT("etmc-propagator-format", ETMC(32, 2), MB | ME),
          DATA("scidac-binary-data", SPINOR_2222, MB), TEXT("scidac-checksum", SUM(1, 2), ME),
          DATA("scidac-binary-data", SPINOR_2222, MB), TEXT("scidac-checksum", SUM(3, 4), ME),
-         DATA("scidac-binary-data", SPINOR_2222 + 8, MB | ME), /* something else */
+         DATA("scidac-binary-data", SPINOR_2222 + 8, MB | ME), /* another kind of data */
      },
      "3: propagator diracFermion 32, 2 2 2 2, sites 16 of 96, format 2, sum 4 (1 2)\n"
      "5: propagator diracFermion 32, 2 2 2 2, sites 16 of 96, format 2, sum 6 (3 4)\n"
@@ -316,7 +316,7 @@ static const struct {
          DATA("ildg-binary-data", 32 * 8 * 5, ME),
          TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), MB),
          DATA("ildg-binary-data", 16 * 8, ME),
-         TEXT("grid-format", GRID(E(3) E(2) E(2) E(2)), MB), /* 3 has no half */
+         TEXT("grid-format", GRID(E(3) E(2) E(2) E(2)), MB), /* 3 can't be halved */
          TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
          DATA("ildg-binary-data", 12 * 8, ME),
      },
@@ -566,7 +566,7 @@ static const struct {
          TEXT("scidac-private-record-xml", RECORD_XML(0, SITE), 0),
          DATA("ildg-binary-data", 16 * 8, ME), TEXT("ildg-format", GROUP("su3gauge#half"), MB),
          DATA("ildg-binary-data", 16 * 144, ME), TEXT("ildg-format", GROUP("sp4gauge"), MB),
-         DATA("ildg-binary-data", 16 * 100 + 1, ME), /* nobody can tell */
+         DATA("ildg-binary-data", 16 * 100 + 1, ME), /* the length is ambiguous */
      },
      "2: gauge su4gauge 32, 2 2 2 2, sites 16 of 512, format 1\n"
      "4: gauge su4gauge 32, 2 2 2 2, sites 16 of 512, format 3, 1 readings, not summable\n"
@@ -645,7 +645,7 @@ TEST(test_samples)
     }
 }
 
-/* The fields are the same, whatever the flags of the messages. */
+/* The flags of the messages do not affect the fields. */
 TEST(test_broken_flags)
 {
     static const unsigned flags[][4] = {{MB, 0, 0, ME},   {0, 0, 0, 0},  {MB, MB, MB, MB},
@@ -673,7 +673,7 @@ TEST(test_broken_flags)
     }
 }
 
-/* One format, one private record, and which size a site has is not sure. */
+/* With one format and one private record the size of a site is ambiguous. */
 TEST(test_disputed)
 {
     static const struct {
@@ -695,18 +695,18 @@ TEST(test_disputed)
             DATA("ildg-binary-data", n, 0),
             TEXT("scidac-checksum", SUM(1, 2), ME),
         };
-        struct looked l;
+        struct field_test l;
         struct limefile_field f, as;
-        look(&l, rows, COUNT(rows));
+        open_field_test(&l, rows, COUNT(rows));
         limefile_fields_get(&l.fields, 0, &f);
         assert_int_equal(f.disputed, disputed);
         assert_int_equal(f.site_bytes, 288);
         assert_int_equal(limefile_field_layout(&f, 0, &as), !disputed || n == GAUGE_2222);
-        unlook(&l);
+        close_field_test(&l);
     }
 }
 
-/* The field is as its format states, and the first other description that differs is named. */
+/* The format describes the field; the first description that differs is named. */
 TEST(test_format_differs)
 {
     static const struct {
@@ -728,10 +728,10 @@ TEST(test_format_differs)
             TEXT("ildg-format", ILDG(32, 2, 2, 2, 4), 0),
             DATA("ildg-binary-data", 2 * GAUGE_2222, ME),
         };
-        struct looked l;
+        struct field_test l;
         struct limefile_field f;
         struct limefile_finding finding = {0};
-        look(&l, records, COUNT(records));
+        open_field_test(&l, records, COUNT(records));
         limefile_fields_get(&l.fields, 0, &f);
         assert_int_equal(f.kind, LIMEFILE_KIND_GAUGE);
         assert_true(limefile_field_is_summable(&f));
@@ -739,12 +739,12 @@ TEST(test_format_differs)
         assert_int_equal(finding.code, rows[i].ordinal ? LIMEFILE_D_FORMAT_DIFFERS : 0);
         assert_int_equal(finding.ordinal, rows[i].ordinal);
         assert_false(limefile_fields_finding(&l.fields, 1, &finding));
-        unlook(&l);
+        close_field_test(&l);
     }
 }
 
 /* Data and sums in one message, in any order: which sum ("1".."9") belongs to which data, and
- * which record, if any, is a sum alone. */
+ * which record, if any, is a lone sum. */
 TEST(test_pairs)
 {
     static const struct {
@@ -753,8 +753,8 @@ TEST(test_pairs)
     } cases[] = {
         {"d1d2", "12", 0},    {"d1d2d3", "123", 0}, {"dd2", "02", 0},   {"d1d", "10", 0},
         {"1d2d", "12", 0}, /* each before its data */
-        {"1d2d3d", "123", 0}, {"1d", "1", 0},       {"1d2d3", "23", 2}, /* one of something
-                                                                           else, and the usual
+        {"1d2d3d", "123", 0}, {"1d", "1", 0},       {"1d2d3", "23", 2}, /* a lone record,
+                                                                           then in the usual
                                                                            order */
         {"1d2", "2", 2},      {"1dd2", "12", 0},    {"12dd", "20", 2},  {"d12d", "10", 4},
     };
@@ -874,20 +874,20 @@ TEST(test_read_errors)
     assert_int_equal(fields.count, 1);
     limefile_fields_release(&fields);
     unsigned all = faulty.calls - indexed;
-    assert_int_equal(all, 2); /* what it needs, once */
+    assert_int_equal(all, 2); /* each record that it needs, once */
     for (unsigned i = 1; i <= all; i++) {
         faulty.fail_at = faulty.calls + i;
         faulty.fail_for = 1;
         assert_int_equal(limefile_fields_build(&faulty.source, index, &fields), -EIO);
         assert_null(fields.store);
     }
-    faulty.memory.size = 150; /* the file was cut */
+    faulty.memory.size = 150; /* the file is truncated */
     assert_int_equal(limefile_fields_build(&faulty.source, index, &fields), LIMEFILE_E_SHRUNK);
     limefile_index_free(index);
     bytes_free(&b);
 }
 
-/* Many records of each kind: one pass, whatever their order. */
+/* Many records of each kind take one pass, in any order. */
 TEST(test_many)
 {
     static const struct row rows[] = {
@@ -905,16 +905,16 @@ TEST(test_many)
     struct row *all = calloc(TIMES * COUNT(rows), sizeof *all);
     for (size_t i = 0; i < TIMES; i++)
         memcpy(all + i * COUNT(rows), rows, sizeof rows);
-    struct looked l;
-    look(&l, all, TIMES * COUNT(rows));
+    struct field_test l;
+    open_field_test(&l, all, TIMES * COUNT(rows));
     assert_int_equal(l.fields.count, 2 * TIMES);
-    /* differs, metadata twice, a checksum alone */
+    /* a difference, metadata twice, a lone checksum */
     struct limefile_finding finding;
     assert_true(limefile_fields_finding(&l.fields, 4 * TIMES - 1, &finding));
     assert_false(limefile_fields_finding(&l.fields, 4 * TIMES, &finding));
     struct limefile_field last;
     limefile_fields_get(&l.fields, 2 * TIMES - 2, &last);
     assert_int_equal(last.by_format, (TIMES - 1) * COUNT(rows) + 1);
-    unlook(&l);
+    close_field_test(&l);
     free(all);
 }

@@ -1,4 +1,4 @@
-/* test_format.c - headers as others write them; those that are written: test_writer.c */
+/* test_format.c - headers of other writers; test_writer.c tests the ones that lime writes */
 #include "unit.h"
 
 TEST(test_encode_refuses)
@@ -38,7 +38,7 @@ TEST(test_decode_oddities)
     assert_int_equal(header.type_len, 4);
     assert_string_equal(header.type, "type");
 
-    memset(raw + 16, 0xfe, 128); /* no NUL at all */
+    memset(raw + 16, 0xfe, 128); /* without a NUL */
     assert_int_equal(limefile_header_decode(raw, &header), 0);
     assert_int_equal(header.type_len, 128);
     assert_int_equal(header.type[128], 0);
@@ -99,7 +99,7 @@ TEST(test_extent)
     assert_int_equal(limefile_record_end(1000, 13, &end, &next), 0);
     assert_int_equal(end, 1157);
     assert_int_equal(next, 1160);
-    /* the last that fits: next == 2^63 - 8 */
+    /* the last valid offset: next == 2^63 - 8 */
     uint64_t most = (UINT64_C(1) << 63) - 8 - 144;
     assert_int_equal(limefile_record_end(0, most, &end, &next), 0);
     assert_int_equal(next, (UINT64_C(1) << 63) - 8);

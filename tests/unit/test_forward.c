@@ -1,4 +1,4 @@
-/* test_forward.c - what is forwarded, what is fetched ahead, and which slot is used again */
+/* test_forward.c - which reads are forwarded, what is prefetched, and which slot is reused */
 #include "prefetch.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ static struct bench {
     double now;
     int loads[LIMEFS_SLOTS_MAX];
     int count;
-} b; /* new for each test */
+} b; /* reset for each test */
 
 static struct limefs_read_req want(uint64_t at, size_t n)
 {
@@ -37,15 +37,15 @@ static int set_up(void **state)
     return 0;
 }
 
-/* What is to be loaded is there at once. */
+/* Completes all planned loads. */
 static void load_all(void)
 {
     for (int i = 0; i < b.count; i++)
         limefs_prefetch_end_load(&b.forward, b.loads[i], true, b.now);
 }
 
-/* A request; how many pieces it was given. */
-static int ask(uint64_t offset, size_t n)
+/* Makes a request and returns the number of chunks that answer it. */
+static int request_read(uint64_t offset, size_t n)
 {
     struct limefs_read_req request = want(offset, n);
     int slots[LIMEFS_CHUNKS_MAX];
@@ -56,18 +56,18 @@ static int ask(uint64_t offset, size_t n)
     int pieces = limefs_prefetch_find(&b.forward, &request, slots, &ready);
     assert_true(pieces == 0 || ready);
     if (pieces) {
-        struct limefs_chunks given;
+        struct limefs_chunks chunks;
         char *const base = (char *)(uintptr_t)4096;
         uint64_t at = request.at;
-        limefs_prefetch_hold(&b.forward, &request, slots, pieces, base, STRIDE, &given);
+        limefs_prefetch_hold(&b.forward, &request, slots, pieces, base, STRIDE, &chunks);
         for (int i = 0; i < pieces; i++) {
-            const struct limefs_extent *slot = &b.forward.slot[given.slot[i]];
-            uint64_t place = (uint64_t)((char *)given.iov[i].iov_base - base);
-            assert_int_equal(place, (uint64_t)given.slot[i] * STRIDE + at - slot->from);
-            at += given.iov[i].iov_len;
+            const struct limefs_extent *slot = &b.forward.slot[chunks.slot[i]];
+            uint64_t place = (uint64_t)((char *)chunks.iov[i].iov_base - base);
+            assert_int_equal(place, (uint64_t)chunks.slot[i] * STRIDE + at - slot->from);
+            at += chunks.iov[i].iov_len;
         }
         assert_int_equal(at, request.at + n);
-        limefs_prefetch_release(&b.forward, &given);
+        limefs_prefetch_release(&b.forward, &chunks);
     }
     return pieces;
 }
@@ -77,7 +77,7 @@ TEST_WITH(test_a_stream_is_fetched_once_and_whole, set_up, NULL)
     uint64_t local = 0, loaded = 0, at = 0, bytes = end - BEGIN;
     for (; at < bytes; at += MIB) {
         size_t n = bytes - at < MIB ? (size_t)(bytes - at) : MIB;
-        int pieces = ask(at, n);
+        int pieces = request_read(at, n);
         for (int i = 0; i < b.count; i++) {
             const struct limefs_extent *extent = &b.forward.slot[b.loads[i]];
             assert_true(extent->from % 4096 == 0);
@@ -92,13 +92,13 @@ TEST_WITH(test_a_stream_is_fetched_once_and_whole, set_up, NULL)
     assert_int_equal(b.forward.stats.wasted_bytes, 0);
 }
 
-/* Requests of 128 KiB and blocks of 1 MiB, as threads of the daemon read ahead. */
+/* Requests of 128 KiB and blocks of 1 MiB, as from the daemon's readahead threads. */
 TEST_WITH(test_small_extents, set_up, NULL)
 {
     uint64_t loaded = 0, local = 0;
     limefs_prefetch_init(&b.forward, 24 * MIB, MIB, 256 * 1024);
     for (uint64_t at = 0; at < 500 * MIB; at += 128 * 1024) {
-        local += ask(at, 128 * 1024) ? 0 : 128 * 1024;
+        local += request_read(at, 128 * 1024) ? 0 : 128 * 1024;
         for (int i = 0; i < b.count; i++)
             loaded += b.forward.slot[b.loads[i]].to - b.forward.slot[b.loads[i]].from;
         if (at % MIB == 0) {
@@ -116,7 +116,7 @@ TEST_WITH(test_loads_grow_to_an_extent, set_up, NULL)
 {
     uint64_t longest = 0;
     for (uint64_t at = 0; at < 200 * MIB; at += MIB) {
-        ask(at, MIB);
+        request_read(at, MIB);
         for (int i = 0; i < b.count; i++) {
             const struct limefs_extent *extent = &b.forward.slot[b.loads[i]];
             uint64_t n = extent->to - extent->from;
@@ -130,11 +130,11 @@ TEST_WITH(test_loads_grow_to_an_extent, set_up, NULL)
 TEST_WITH(test_out_of_order, set_up, NULL)
 {
     static const uint64_t order[] = {1, 0, 3, 2, 6, 4, 5, 7};
-    int given = 0;
+    int answered = 0;
     for (uint64_t at = 0; at < 400; at += 8)
         for (size_t i = 0; i < 8; i++)
-            given += ask((at + order[i]) * MIB, MIB) > 0;
-    assert_true(given >= 385);
+            answered += request_read((at + order[i]) * MIB, MIB) > 0;
+    assert_true(answered >= 385);
 }
 
 TEST_WITH(test_random_and_small_requests_are_local, set_up, NULL)
@@ -142,22 +142,22 @@ TEST_WITH(test_random_and_small_requests_are_local, set_up, NULL)
     srand(3);
     for (int i = 0; i < 100000; i++) {
         uint64_t at = (uint64_t)rand() % (990 * MIB);
-        assert_int_equal(ask(at, 4096), 0);
+        assert_int_equal(request_read(at, 4096), 0);
         assert_int_equal(b.count, 0);
     }
-    /* Crowded into so few MiB that they are all near each other. */
+    /* So few MiB that all requests are near each other. */
     for (int i = 0; i < 100000; i++)
-        assert_int_equal(ask((uint64_t)rand() % (8 * MIB), 4096), 0);
+        assert_int_equal(request_read((uint64_t)rand() % (8 * MIB), 4096), 0);
     assert_int_equal(b.forward.stats.loads, 0);
 }
 
 TEST_WITH(test_a_small_block_stream_is_a_stream, set_up, NULL)
 {
-    int given = 0;
-    ask(0, 128 * 1024);
+    int answered = 0;
+    request_read(0, 128 * 1024);
     for (uint64_t at = 128 * 1024; at < 20 * MIB; at += 4096)
-        given += ask(at, 4096) > 0;
-    assert_true(given > 3500);
+        answered += request_read(at, 4096) > 0;
+    assert_true(answered > 3500);
 }
 
 TEST_WITH(test_nothing_is_loaded_when_it_may_not_be, set_up, NULL)
@@ -167,38 +167,38 @@ TEST_WITH(test_nothing_is_loaded_when_it_may_not_be, set_up, NULL)
         bool follows;
         assert_int_equal(limefs_prefetch_plan(&b.forward, &request, 0, b.loads, &follows), 0);
     }
-    assert_true(ask(50 * MIB, MIB) > 0); /* at once, where it may */
+    assert_true(request_read(50 * MIB, MIB) > 0); /* prefetched at once where possible */
 }
 
 TEST_WITH(test_waiting_leads_further_ahead, set_up, NULL)
 {
     for (uint64_t at = 0; at < 300 * MIB; at += MIB) {
         struct limefs_read_req request = want(at, MIB);
-        ask(at, MIB);
+        request_read(at, MIB);
         if (at % (32 * MIB) == 0)
             limefs_prefetch_note_wait(&b.forward, &request);
     }
-    assert_int_equal(b.forward.stream[0].depth, 6); /* of 8 slots: slow streams need some */
+    assert_int_equal(b.forward.stream[0].depth, 6); /* of 8 slots: slow streams need a few */
 }
 
 TEST_WITH(test_who_goes_away_wastes_and_is_noticed, set_up, NULL)
 {
     for (uint64_t at = 0; at < 100 * MIB; at += MIB) {
         struct limefs_read_req request = want(at, MIB);
-        ask(at, MIB);
+        request_read(at, MIB);
         limefs_prefetch_note_wait(&b.forward, &request);
     }
     assert_true(b.forward.stream[0].depth > 1);
     b.now += 10;
     for (uint64_t at = 600 * MIB; at < 900 * MIB; at += MIB)
-        ask(at, MIB);
+        request_read(at, MIB);
     assert_true(b.forward.stats.wasted_bytes >= 32 * MIB);
 }
 
 TEST_WITH(test_held_and_loading_slots_are_not_taken, set_up, NULL)
 {
     for (uint64_t at = 0; at < 8 * MIB; at += MIB)
-        ask(at, MIB);
+        request_read(at, MIB);
     for (unsigned i = 0; i < 8; i++) {
         b.forward.slot[i].state = i % 2 ? LIMEFS_EXTENT_LOADING : LIMEFS_EXTENT_READY;
         b.forward.slot[i].holds = i % 2 ? 0 : 1;
@@ -216,7 +216,7 @@ TEST_WITH(test_dropped_bytes_are_not_found, set_up, NULL)
     int slots[LIMEFS_CHUNKS_MAX];
     bool ready;
     for (uint64_t at = 0; at < 20 * MIB; at += MIB)
-        ask(at, MIB);
+        request_read(at, MIB);
     struct limefs_read_req request = want(19 * MIB, MIB);
     assert_true(limefs_prefetch_find(&b.forward, &request, slots, &ready) > 0);
     limefs_prefetch_invalidate(&b.forward, ID);
@@ -233,12 +233,12 @@ static bool has(uint64_t offset)
     return limefs_prefetch_find(&b.forward, &request, slots, &ready) > 0;
 }
 
-/* What was fetched of the bytes goes when the change begins, and comes again after its end. */
+/* A change drops the prefetched data; they can be prefetched again after it. */
 TEST_WITH(test_changes, set_up, NULL)
 {
     uint64_t at = 0;
     for (; at < 60 * MIB; at += MIB)
-        ask(at, MIB);
+        request_read(at, MIB);
     assert_true(has(50 * MIB) && has(59 * MIB));
     struct limefs_change change = {
         .snap_id = ID, .from = BEGIN + 59 * MIB, .to = BEGIN + 59 * MIB + 1};
@@ -251,9 +251,9 @@ TEST_WITH(test_changes, set_up, NULL)
     assert_false(has(59 * MIB));
     assert_true(limefs_prefetch_is_changing(&b.forward, ID));
 
-    /* While it lasts, in a stream and from the beginning. */
+    /* During the change, in a stream and from the beginning. */
     for (at = 55 * MIB; at < 70 * MIB; at += MIB) {
-        ask(at, MIB);
+        request_read(at, MIB);
         assert_false(has(59 * MIB));
     }
     limefs_prefetch_end_change(&b.forward, &other);
@@ -262,12 +262,12 @@ TEST_WITH(test_changes, set_up, NULL)
     assert_false(limefs_prefetch_is_changing(&b.forward, ID));
     assert_false(has(59 * MIB));
     for (at = 50 * MIB; at < 62 * MIB; at += MIB)
-        ask(at, MIB);
+        request_read(at, MIB);
     assert_true(has(59 * MIB));
 }
 
-/* A load that is under way when its bytes change. */
-TEST_WITH(test_a_change_of_what_is_loading, set_up, NULL)
+/* A load is in progress when its bytes change. */
+TEST_WITH(test_a_change_during_a_load, set_up, NULL)
 {
     struct limefs_change change = {.snap_id = ID, .from = BEGIN, .to = UINT64_MAX};
     bool follows, ready;
@@ -283,11 +283,10 @@ TEST_WITH(test_a_change_of_what_is_loading, set_up, NULL)
     assert_int_equal(limefs_prefetch_find(&b.forward, &request, slots, &ready), 0);
 }
 
-/* All of the record's first 10 MiB, which is where it ends; how many of the requests are given.
- */
+/* Reads a record of 10 MiB; returns how many of the requests were answered. */
 static int read_short(void)
 {
-    int given = 0, slots[LIMEFS_CHUNKS_MAX];
+    int answered = 0, slots[LIMEFS_CHUNKS_MAX];
     for (uint64_t at = 0; at < 10 * MIB; at += MIB) {
         struct limefs_read_req request = want(at, MIB);
         bool follows, ready;
@@ -296,13 +295,13 @@ static int read_short(void)
         b.count =
             limefs_prefetch_plan(&b.forward, &request, LIMEFS_SLOTS_MAX, b.loads, &follows);
         load_all();
-        given += limefs_prefetch_find(&b.forward, &request, slots, &ready) > 0;
+        answered += limefs_prefetch_find(&b.forward, &request, slots, &ready) > 0;
     }
-    return given;
+    return answered;
 }
 
-/* A record that is shorter than what counts as one stream: read again and again, of what is
- * still there, of nothing, and with a hole in it. */
+/* A record shorter than a stream is read again: with prefetched data, without, and with a
+ * hole in them. */
 TEST_WITH(test_a_short_record_again, set_up, NULL)
 {
     struct limefs_change hole = {.snap_id = ID, .from = BEGIN + 5 * MIB, .to = BEGIN + 7 * MIB};
@@ -319,13 +318,13 @@ TEST_WITH(test_a_short_record_again, set_up, NULL)
     }
 }
 
-/* A second reader, far behind the first, of what is still there. */
+/* A second reader, far behind the first, reads data that are still prefetched. */
 TEST_WITH(test_behind_another_stream, set_up, NULL)
 {
     for (uint64_t at = 0; at < 100 * MIB; at += MIB)
-        ask(at, MIB);
+        request_read(at, MIB);
     for (uint64_t at = 60 * MIB; at < 200 * MIB; at += MIB) {
-        ask(at, MIB);
+        request_read(at, MIB);
         for (int i = 0; i < b.count; i++) {
             const struct limefs_extent *extent = &b.forward.slot[b.loads[i]];
             assert_true(extent->from < extent->to);
@@ -336,9 +335,9 @@ TEST_WITH(test_behind_another_stream, set_up, NULL)
 
 TEST_WITH(test_many_streams_share_the_slots, set_up, NULL)
 {
-    int given = 0;
+    int answered = 0;
     for (uint64_t at = 0; at < 100 * MIB; at += MIB)
         for (uint64_t stream = 0; stream < 4; stream++)
-            given += ask(stream * 200 * MIB + at, MIB) > 0;
-    assert_true(given > 340); /* of 384 that might be */
+            answered += request_read(stream * 200 * MIB + at, MIB) > 0;
+    assert_true(answered > 340); /* of 384 possible ones */
 }

@@ -1,4 +1,4 @@
-/* test_identity.c - is it the file that was seen, and did it stay as it was? */
+/* test_identity.c - is it the same file, and is it unchanged? */
 #include "unit.h"
 #include "limeidentity.h"
 

@@ -1,4 +1,4 @@
-/* test_ildgxml.c - what one metadata record says, by all writers and by bad ones */
+/* test_ildgxml.c - contents of metadata records of all writers, and of invalid ones */
 #include "unit.h"
 
 #include <time.h>
@@ -6,7 +6,7 @@
 #include "limeildg.h"
 #include "xmlread.h"
 
-/* ---- as writers write it ---- */
+/* ---- real records ---- */
 
 #define ILDG(inner)      "<ildgFormat>" inner "</ildgFormat>"
 #define FOUR(x, y, z, t) "<lx>" x "</lx><ly>" y "</ly><lz>" z "</lz><lt>" t "</lt>"
@@ -62,7 +62,7 @@ TEST(test_ildg_values)
     assert_int_equal(f.precision, 32);
 }
 
-/* Whatever stands around the XML and between its elements. */
+/* Any text may surround the XML and its elements. */
 TEST(test_ildg_tolerance)
 {
     static const char *const good[] = {
@@ -79,12 +79,12 @@ TEST(test_ildg_tolerance)
         FOUR("4", "4", "4", "8") "</i:ildgFormat>",
         "<?xml version='1.0' encoding='ISO-8859-1'?><!-- J\xfclich -->" GOOD(
             FOUR("4", "4", "4", "8")),
-        DECLARATION "<!-- J\xfclich -->" GOOD(FOUR("4", "4", "4", "8")), /* no UTF-8 */
+        DECLARATION "<!-- J\xfclich -->" GOOD(FOUR("4", "4", "4", "8")), /* not UTF-8 */
         "<?xml version='1.0' encoding='windows-1252'?><!-- \x80 -->" GOOD(
             FOUR("4", "4", "4", "8")),
         "<?xml version='1.0' encoding='us-ascii'?>" GOOD(FOUR("4", "4", "4", "8")),
         GOOD(FOUR("4", "4", "4", "8") "<more><lx>7</lx><deep><lt>9</lt></deep></more>"),
-        GOOD(FOUR("4", "4", "4", "8") "<lx>4</lx>"), /* twice, but the same */
+        GOOD(FOUR("4", "4", "4", "8") "<lx>4</lx>"), /* twice, but equal */
         "<grid><note>ours</note>" GOOD(FOUR("4", "4", "4", "8")) "<lx>9</lx></grid>",
         "<wrap><lx>9</lx>" GOOD(FOUR("4", "4", "4", "8")) "</wrap>",
         "<lattice><field>su3gauge</field><precision>double</precision>" FOUR("4", "4", "4",
@@ -148,7 +148,7 @@ TEST(test_ildg_senseless)
         GOOD(FOUR("18446744073709551617", "1", "1", "1")),
         GOOD(FOUR("99999999999999999999999999", "1", "1", "1")),
         GOOD(FOUR("65536", "65536", "65536", "65536")),
-        GOOD(FOUR("55109", "55109", "55109", "55109")), /* its product is over 2^63 */
+        GOOD(FOUR("55109", "55109", "55109", "55109")), /* the product exceeds 2^63 */
         ILDG("<precision>64</precision>" FOUR("4", "4", "4", "8")),
         ILDG("<field></field><precision>64</precision>" FOUR("4", "4", "4", "8")),
         ILDG("<field>su3gauge</field>" FOUR("4", "4", "4", "8")),
@@ -161,7 +161,7 @@ TEST(test_ildg_senseless)
         if (err != LIMEFILE_E_XML_VALUE)
             print_message("# %d: %s\n", err, bad[i]);
         assert_int_equal(err, LIMEFILE_E_XML_VALUE);
-        assert_memory_equal(&f, &before, sizeof f); /* untouched */
+        assert_memory_equal(&f, &before, sizeof f); /* unchanged */
     }
     struct limefile_ildg f;
     assert_int_equal(ildg(GOOD(FOUR("55108", "55108", "55108", "55108")), &f), 0);
@@ -324,7 +324,7 @@ TEST(test_scidac_record_senseless)
         assert_int_equal(scidac_record(bad[i], &r), LIMEFILE_E_XML_VALUE);
 }
 
-/* An optional number that cannot be read counts as missing, and its name is given. */
+/* An optional number that cannot be read counts as missing, and its name is reported. */
 TEST(test_optional_elements)
 {
     static const char *const texts[] = {
@@ -370,7 +370,7 @@ TEST(test_optional_elements)
     assert_null(record.ignored);
 }
 
-/* What is too long is cut, between characters. */
+/* A long text is cut between characters. */
 TEST(test_long_words)
 {
     char xml[800] = "<scidacRecord>" SITE "<datatype>";
@@ -485,7 +485,7 @@ TEST(test_facts)
     facts("<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", LIMEFILE_E_XML, "");
 }
 
-/* expat ends the empty element that was refused, too. */
+/* expat also ends an empty element that was refused. */
 TEST(test_facts_beyond_the_limit)
 {
     char xml[XMLREAD_DEPTH_MAX * 3 + 8] = "";
@@ -496,7 +496,7 @@ TEST(test_facts_beyond_the_limit)
     facts(xml + 3, LIMEFILE_E_XML, "b@64=;");
 }
 
-/* ---- what is large, deep or slow ---- */
+/* ---- large, deep or slow documents ---- */
 
 static double seconds(void)
 {
@@ -512,7 +512,7 @@ static void repeat(struct bytes *b, const char *text, size_t upto)
         bytes_add(b, text, n);
 }
 
-/* head, as many bodies as n bytes take, tail: the result, and that it does not take long. */
+/* Parses head, n bytes of bodies and tail; returns the result and checks the time. */
 static int blown_up(const char *head, const char *body, const char *tail, size_t n)
 {
     struct bytes b = {0};
@@ -525,7 +525,7 @@ static int blown_up(const char *head, const char *body, const char *tail, size_t
     double took = seconds() - before;
     if (took > 1)
         print_message("# %s...: %zu bytes take %.3f s\n", body, b.n, took);
-    assert_true(took < 4); /* sanitizers; as it is built: 20 ms */
+    assert_true(took < 4); /* with sanitizers; 20 ms without */
     bytes_free(&b);
     return err;
 }
@@ -550,7 +550,7 @@ TEST(test_limits)
         LIMEFILE_E_XML_VALUE);
 }
 
-/* Whatever one megabyte of it looks like. */
+/* One megabyte of any form. */
 TEST(test_no_slow_case)
 {
     static const char *const cases[][3] = {
@@ -590,7 +590,7 @@ TEST(test_no_slow_case)
     };
     for (size_t i = 0; i < COUNT(cases); i++)
         blown_up(cases[i][0], cases[i][1], cases[i][2], LIMEFILE_XML_BYTES_MAX);
-    struct bytes b = {0}; /* attributes that are all different, in elements that are */
+    struct bytes b = {0}; /* attributes and elements that all differ */
     char text[64];
     struct limefile_ildg f;
     bytes_add(&b, "<a", 2);

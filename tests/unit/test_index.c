@@ -1,17 +1,17 @@
-/* test_index.c - look-ups, and the price of huge, of many and of hostile records */
+/* test_index.c - lookups, and the cost of huge, many and hostile records */
 #include "unit.h"
 
 #include <time.h>
 
-/* ---- a container that nobody could store: headers made up when they are read ---- */
+/* ---- a container too large to store: headers are computed when they are read ---- */
 
 struct virtual
 {
     struct limefile_source source;
-    uint64_t data;   /* bytes of each record's data, without padding */
-    uint64_t count;  /* of records */
-    bool own_types;  /* each record of a type of its own */
-    size_t type_len; /* of those */
+    uint64_t data;   /* data bytes of each record, without padding */
+    uint64_t count;  /* number of records */
+    bool own_types;  /* each record has a different type */
+    size_t type_len; /* of those types */
     uint64_t reads, moved;
 };
 
@@ -87,7 +87,7 @@ TEST(test_records_of_20_gb)
     limefile_index_free(index);
 }
 
-/* Two records of 2^62 - 152 bytes: the file ends at 2^63 - 16, the last that off_t can name. */
+/* Two records of 2^62 - 152 bytes: the file ends at 2^63 - 16, the last valid offset. */
 TEST(test_offsets_near_2_63)
 {
     struct virtual v = {
@@ -101,7 +101,7 @@ TEST(test_offsets_near_2_63)
     assert_true(v.reads <= 3);
     limefile_index_free(index);
 
-    v.count = 3; /* the third would end beyond: it is said, and the two stay */
+    v.count = 3; /* the third ends beyond the limit: reported, and two remain */
     index = index_of(&v.source);
     assert_int_equal(limefile_index_count(index), 2);
     assert_int_equal(limefile_index_fault(index)->code, LIMEFILE_E_LENGTH);
@@ -129,7 +129,7 @@ TEST(test_a_million_small_records)
     limefile_index_free(index);
 }
 
-/* Blocks stay short among records that are better skipped. */
+/* Reads stay short if it is better to skip the records. */
 TEST(test_records_of_middling_size)
 {
     struct virtual v = {.source.ops = &virtual_ops, .data = 250000, .count = 1000};
@@ -140,7 +140,7 @@ TEST(test_records_of_middling_size)
     limefile_index_free(index);
 }
 
-/* Worst case for memory: nothing but headers, every type as long as can be and another one. */
+/* Worst case for memory: only headers, each with a different type of maximal length. */
 TEST(test_a_million_types)
 {
     struct virtual v = {
@@ -161,7 +161,7 @@ TEST(test_a_million_types)
     limefile_index_free(index);
 }
 
-/* ---- types that collide in the hash that this index once had (FNV-1a, 32 bits) ---- */
+/* ---- types that collide in the hash of an earlier index (FNV-1a, 32 bits) ---- */
 
 static uint32_t fnv(const char *s, size_t n)
 {
@@ -171,8 +171,8 @@ static uint32_t fnv(const char *s, size_t n)
     return hash;
 }
 
-/* Four pairs of bytes strings that leave FNV's state as any other pair does make 2^k types:
- * found by search, so that the test needs no table. */
+/* Four pairs of strings that leave FNV's state as any other pair does make 2^k types; the test
+ * finds them by search. */
 static void colliding_pair(uint32_t seed, char a[4], char b[4])
 {
     enum { TABLE = 1 << 20 };
@@ -226,7 +226,7 @@ TEST(test_colliding_types_cost_nothing)
     struct limefile_index *index = index_of(&memory.source);
     double seconds = (double)(clock() - start) / CLOCKS_PER_SEC;
     assert_int_equal(limefile_index_count(index), TYPES);
-    assert_true(seconds < 2); /* 2^31 comparisons would take longer */
+    assert_true(seconds < 2); /* 2^31 comparisons take longer */
     limefile_index_free(index);
     bytes_free(&b);
 }
@@ -334,7 +334,7 @@ TEST(test_what_is_a_container)
 {
     struct bytes b = sample();
     struct limefile_memory memory;
-    for (size_t n = 1; n < b.n; n++) { /* cut anywhere it still is one */
+    for (size_t n = 1; n < b.n; n++) { /* a container truncated anywhere is still a container */
         limefile_memory_borrow(&memory, b.at, n);
         struct limefile_index *index = index_of(&memory.source);
         assert_true(limefile_index_is_container(index));
@@ -372,7 +372,7 @@ TEST(test_records_before_a_fault_stay)
     bytes_free(&b);
 }
 
-/* An index that grows, shrinks and changes at its end is the one that a scan would make. */
+/* An updated index equals a new one after the end grows, shrinks or changes. */
 TEST(test_another_last_record)
 {
     struct bytes b = {0};
@@ -402,7 +402,7 @@ TEST(test_another_last_record)
         assert_int_equal(limefile_index_by_type(next, "other", 5, &last, &count), 0);
         assert_int_equal(count, 1);
         assert_int_equal(last.ordinal, i);
-        assert_int_equal(limefile_index_with(next, &r, &index), 0); /* in its place */
+        assert_int_equal(limefile_index_with(next, &r, &index), 0); /* in place */
         limefile_index_free(next);
     }
     assert_int_equal(limefile_index_end(index), b.n);

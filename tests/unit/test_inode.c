@@ -1,4 +1,4 @@
-/* test_inode.c - what the kernel knows by number: slots, nodes, names */
+/* test_inode.c - objects that the kernel knows by number: slots, nodes, names */
 #define _GNU_SOURCE
 #include "append.h"
 #include "nodes.h"
@@ -67,7 +67,7 @@ TEST_WITH(test_numbers, set_up, tear_down)
     assert_null(limefs_inode_find_node(fs, id));
 }
 
-/* As many as the kernel likes; what it forgets is free for others. */
+/* There is no limit on nodes; the slot of a forgotten node is reused. */
 TEST_WITH(test_slots, set_up, tear_down)
 {
     enum { MANY = 1000 };
@@ -90,12 +90,12 @@ TEST_WITH(test_slots, set_up, tear_down)
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof name, "m%d", i);
         nodes[i] = child(fs->inodes.root, name, LIMEFS_PLAIN, file((ino_t)(5000 + i), 1));
-        assert_true(nodes[i]->id > last); /* though its slot was another's */
+        assert_true(nodes[i]->id > last); /* although its slot was used before */
     }
     assert_int_equal(fs->inodes.slot_count, slots);
 }
 
-/* One file is one node, whatever its names: the kernel has its pages once. */
+/* A file with several names has one node, so that the kernel caches its pages once. */
 TEST_WITH(test_links, set_up, tear_down)
 {
     struct limefs_node *sub = child(fs->inodes.root, "sub", LIMEFS_DIRECTORY, directory(2));
@@ -108,11 +108,11 @@ TEST_WITH(test_links, set_up, tear_down)
     assert_string_equal(one->name, "one");
     assert_false(limefs_node_use_name(fs, one, 2));
     struct limefile_identity stamp = file(10, 5);
-    limefs_node_forget_file(fs, &stamp); /* the number was given back, and is used again */
+    limefs_node_forget_file(fs, &stamp); /* the inode number was freed and is reused */
     assert_ptr_not_equal(child(sub, "three", LIMEFS_PLAIN, file(10, 5)), one);
 }
 
-/* Whatever its name stood for, another kind or file is another node; containers are all one. */
+/* A file of another kind or inode gets another node; a container's node is reused. */
 TEST_WITH(test_replaced, set_up, tear_down)
 {
     struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_PLAIN, file(10, 5));
@@ -120,11 +120,11 @@ TEST_WITH(test_replaced, set_up, tear_down)
     struct limefs_node *other = child(fs->inodes.root, "one", LIMEFS_PLAIN, file(11, 5));
     assert_ptr_not_equal(other, one);
     assert_ptr_equal(limefs_inode_find_node(fs, limefs_inode_node_id(one)),
-                     one); /* still held */
+                     one); /* still referenced */
     struct limefs_node *container =
         child(fs->inodes.root, "one", LIMEFS_CONTAINER, file(12, 5));
     assert_ptr_equal(child(fs->inodes.root, "one", LIMEFS_CONTAINER, file(13, 9)), container);
-    fs->options.rw = true; /* a kernel that caches writes believes in its own size alone */
+    fs->options.rw = true; /* a kernel that caches writes ignores other sizes */
     struct limefs_node *plain = child(fs->inodes.root, "plain", LIMEFS_PLAIN, file(20, 5));
     assert_ptr_equal(child(fs->inodes.root, "plain", LIMEFS_PLAIN, file(20, 5)), plain);
     assert_ptr_not_equal(child(fs->inodes.root, "plain", LIMEFS_PLAIN, file(20, 7)), plain);
@@ -143,19 +143,19 @@ static struct limefs_node *plain(time_t mtime, time_t ctime)
     return child(fs->inodes.root, "plain", LIMEFS_PLAIN, changed(mtime, ctime));
 }
 
-/* Of the same length: nor does such a kernel believe in another time. */
-TEST_WITH(test_changed_by_others, set_up, tear_down)
+/* A kernel that caches writes also ignores a new time of a file of the same length. */
+TEST_WITH(test_changed_by_another_program, set_up, tear_down)
 {
     struct limefs_node *node = plain(1, 10);
     assert_ptr_equal(plain(2, 20), node); /* a kernel that does not cache writes */
     fs->options.rw = true;
-    assert_ptr_equal(plain(2, 20), node); /* it has just heard of it */
+    assert_ptr_equal(plain(2, 20), node); /* the node is too recent */
     node->plain.known.created -= 1;
-    assert_ptr_equal(plain(1, 20), node); /* its mode, perhaps */
-    assert_ptr_equal(plain(2, 9), node);  /* seen before it was made */
+    assert_ptr_equal(plain(1, 20), node); /* perhaps a change of the mode */
+    assert_ptr_equal(plain(2, 9), node);  /* seen before the node was created */
     struct limefile_identity stamp = changed(2, 20);
     limefs_append_note_open(node, O_WRONLY, &stamp);
-    assert_ptr_equal(plain(2, 20), node); /* which somebody needs */
+    assert_ptr_equal(plain(2, 20), node); /* it is open for writing */
     limefs_append_note_close(node, false);
     assert_ptr_not_equal(plain(2, 20), node);
     struct limefile_identity fifo = {.dev = 1, .ino = 21, .mode = S_IFIFO};
@@ -165,7 +165,7 @@ TEST_WITH(test_changed_by_others, set_up, tear_down)
     assert_ptr_equal(child(fs->inodes.root, "fifo", LIMEFS_PLAIN, fifo), node);
 }
 
-TEST_WITH(test_changed_by_us, set_up, tear_down)
+TEST_WITH(test_changed_by_limefs, set_up, tear_down)
 {
     struct stat st;
     char path[] = "/tmp/test_inode-XXXXXX";
@@ -197,7 +197,7 @@ static struct limefs_tree_entry regular(enum limefs_node_kind kind, time_t chang
         .st = attributes(&stamp), .kind = kind, .is_certain = sure};
 }
 
-/* What is known without a look. */
+/* The kind is known without a check. */
 static bool is_known(struct limefs_tree_entry found, enum limefs_node_kind kind, bool sure)
 {
     found.kind = LIMEFS_DIRECTORY;
@@ -212,14 +212,14 @@ TEST_WITH(test_known, set_up, tear_down)
     assert_false(is_known(old, LIMEFS_PLAIN, true));
     limefs_node_lookup_child(fs, fs->inodes.root, "x", &old);
     assert_true(is_known(old, LIMEFS_PLAIN, true));
-    now.st.st_ctim.tv_nsec++; /* its size and mtime can be set to what they were */
+    now.st.st_ctim.tv_nsec++; /* size and mtime can be restored */
     assert_false(limefs_node_find_kind(fs, fs->inodes.root, "x", &now));
-    old.is_certain = false; /* in the tick of its last change it may change once more */
+    old.is_certain = false; /* the file may change again within the same clock tick */
     limefs_node_lookup_child(fs, fs->inodes.root, "x", &old);
     assert_false(limefs_node_find_kind(fs, fs->inodes.root, "x", &old));
 }
 
-/* What it is while it is written to, it need not be afterwards. */
+/* The kind of a file that is open for writing is unknown after the last close. */
 TEST_WITH(test_known_while_written, set_up, tear_down)
 {
     struct limefs_tree_entry before = regular(LIMEFS_PLAIN, 1, true), after = before;
@@ -234,7 +234,7 @@ TEST_WITH(test_known_while_written, set_up, tear_down)
     assert_false(limefs_node_find_kind(fs, fs->inodes.root, "x", &after));
 }
 
-/* The kernel has asked for attributes, and nobody has looked. */
+/* The kernel has requested attributes, but the file was not checked. */
 TEST_WITH(test_known_of_a_container, set_up, tear_down)
 {
     struct limefs_tree_entry old = regular(LIMEFS_CONTAINER, 1, true), now = old;
@@ -251,7 +251,7 @@ TEST_WITH(test_parents, set_up, tear_down)
     struct limefs_node *a = child(fs->inodes.root, "a", LIMEFS_DIRECTORY, directory(2));
     struct limefs_node *b = child(a, "b", LIMEFS_DIRECTORY, directory(3));
     uint64_t id = limefs_inode_node_id(a);
-    limefs_node_forget(fs, a, 1); /* its child needs it */
+    limefs_node_forget(fs, a, 1); /* its child refers to it */
     assert_ptr_equal(limefs_inode_find_node(fs, id), a);
     limefs_node_forget(fs, b, 1);
     assert_null(limefs_inode_find_node(fs, id));
@@ -269,7 +269,7 @@ TEST_WITH(test_moved, set_up, tear_down)
     assert_int_equal(limefs_node_note_rename(fs, to, "two", fs->inodes.root, "one", false), 0);
     assert_null(limefs_node_find_child(fs, to, "two"));
     assert_ptr_equal(limefs_node_find_child(fs, fs->inodes.root, "one"),
-                     one); /* over the other */
+                     one); /* it replaced the other */
 }
 
 TEST_WITH(test_shown, set_up, tear_down)
@@ -280,10 +280,10 @@ TEST_WITH(test_shown, set_up, tear_down)
     assert_int_equal(limefs_visible_ino(fs, dev, UINT64_C(1) << 40), UINT64_C(1) << 40);
     ino_t a = limefs_visible_record_ino(fs, &five, 1),
           b = limefs_visible_record_ino(fs, &five, 2);
-    assert_true(b > a && a > UINT64_MAX / 2); /* not a number of a file below */
+    assert_true(b > a && a > UINT64_MAX / 2); /* not an inode number of the source */
     assert_int_not_equal(limefs_visible_record_ino(fs, &other, 1), a);
     ino_t elsewhere = limefs_visible_ino(fs, dev + 1, 5);
-    assert_true(elsewhere != 5 && elsewhere <= UINT64_MAX / 4); /* nor a face's */
+    assert_true(elsewhere != 5 && elsewhere <= UINT64_MAX / 4); /* nor an export's */
     assert_int_not_equal(limefs_visible_export_ino(fs, &five, 1, 1, 0),
                          limefs_visible_export_ino(fs, &other, 1, 1, 0));
     fs->options.ino32 = 1;

@@ -1,4 +1,4 @@
-/* The order of locks, as builds with LOCKS=1 watch it. */
+/* test_lock.c - the lock order that builds with LOCKS=1 check */
 #ifndef LIMEFS_LOCKS
 #define LIMEFS_LOCKS
 #endif
@@ -33,7 +33,7 @@ static void in_order(void)
     limefs_lock_shared(&writer);
     limefs_lock(&job);
     limefs_lock(&fs);
-    limefs_unlock(&job); /* let go in any order */
+    limefs_unlock(&job); /* unlocked in any order */
     limefs_unlock(&fs);
     limefs_rwlock_unlock(&writer);
     limefs_lock_exclusive(&writer);
@@ -70,7 +70,7 @@ static void waits_elsewhere(void)
     limefs_lockcheck_blocking("fstat");
 }
 
-/* In a process of its own, without a word or a core: whether it ended by abort(). */
+/* Runs `what` in a quiet child without a core dump; returns whether it called abort(). */
 static bool aborts(void (*what)(void))
 {
     int status;

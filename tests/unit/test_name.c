@@ -1,4 +1,4 @@
-/* test_name.c - record <-> file name */
+/* test_name.c - file names of records and records of file names */
 #include "unit.h"
 
 TEST(test_encode)

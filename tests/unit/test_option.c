@@ -1,4 +1,4 @@
-/* A command line by a table: each kind of value, how it is refused, and the order of things. */
+/* test_option.c - a command line by a table: kinds of values, their errors, the order */
 #include "option.h"
 #include "unit.h"
 
@@ -23,7 +23,7 @@ static int note(const void *context, const char *text)
     return strcmp(text ? text : "", "stop") == 0 ? 7 : 0;
 }
 
-static int take(const void *context, char *text)
+static int record_operand(const void *context, char *text)
 {
     return note(context, text);
 }
@@ -39,12 +39,12 @@ static const struct option_rule rules[] = {
     {"reals", 0, OPTION_REALS, got.reals, 0, 10, .count = 3},
     {"word", 0, OPTION_WORD, &got.word, .words = words},
     {"text", 't', OPTION_TEXT, .value = &got.text},
-    {"call", 'c', OPTION_CALL_TEXT, .take = take},
-    {"either", 0, OPTION_CALL_OPTIONAL, .take = take},
+    {"call", 'c', OPTION_CALL_TEXT, .take = record_operand},
+    {"either", 0, OPTION_CALL_OPTIONAL, .take = record_operand},
     {NULL},
 };
 
-/* The words of the line are separated by spaces. */
+/* Spaces separate the arguments of the line. */
 static int read_line(const char *line, bool in_order, char why[OPTION_ERROR_BYTES])
 {
     static char copy[256];

@@ -9,12 +9,12 @@
 static struct limefs_options options;
 static struct limefs_command command;
 
-static char said[1024]; /* on stderr */
+static char errors[1024]; /* output on stderr */
 
-/* What limefs_options_parse() returns for "limefs WORDS". */
-static int reads(const char *words)
+/* Returns the result of limefs_options_parse() for "limefs LINE". */
+static int parse_line(const char *line)
 {
-    char *copy = strdup(words), *argv[32] = {"limefs"};
+    char *copy = strdup(line), *argv[32] = {"limefs"};
     int argc = 1;
     for (char *word = strtok(copy, " "); word; word = strtok(NULL, " "))
         argv[argc++] = word;
@@ -23,8 +23,8 @@ static int reads(const char *words)
     dup2(ends[1], 2);
     int code = limefs_options_parse(argc, argv, &command, &options);
     dup2(err, 2);
-    ssize_t n = read(ends[0], said, sizeof said - 1);
-    said[n > 0 ? n : 0] = '\0';
+    ssize_t n = read(ends[0], errors, sizeof errors - 1);
+    errors[n > 0 ? n : 0] = '\0';
     close(err);
     close(ends[0]);
     close(ends[1]);
@@ -41,7 +41,7 @@ static void release(void)
 
 TEST(test_plain)
 {
-    assert_int_equal(reads("conf.0100 /mnt"), 0);
+    assert_int_equal(parse_line("conf.0100 /mnt"), 0);
     assert_string_equal(command.source, "conf.0100");
     assert_non_null(strstr(command.fuse.mountpoint, "mnt"));
     assert_false(options.rw);
@@ -53,9 +53,9 @@ TEST(test_plain)
 
 TEST(test_values)
 {
-    assert_int_equal(reads("-o rw,window=64M,extent=4096k,forward_from=1g,readahead=0 -o "
-                           "attr_timeout=2.5,ino32,verify=stream,ranks=3,stripe=1M,"
-                           "job_timeout=0.5,max_open=7,mkdir=container a /"),
+    assert_int_equal(parse_line("-o rw,window=64M,extent=4096k,forward_from=1g,readahead=0 -o "
+                                "attr_timeout=2.5,ino32,verify=stream,ranks=3,stripe=1M,"
+                                "job_timeout=0.5,max_open=7,mkdir=container a /"),
                      0);
     assert_true(options.rw && options.ino32 && options.mkdir_container);
     assert_int_equal(options.window, 64 << 20);
@@ -68,22 +68,22 @@ TEST(test_values)
     assert_int_equal(options.verify, LIMEFS_VERIFY_STREAM);
     assert_true(options.attr_timeout == 2.5 && options.job_timeout == 0.5);
     release();
-    assert_int_equal(reads("-o job=socket a /"), 0);
+    assert_int_equal(parse_line("-o job=socket a /"), 0);
     assert_true(options.job[0] == '/'); /* the daemon will be elsewhere */
     release();
-    assert_int_equal(reads("-o ranks=2,mpirun=bin/mpirun a /"), 0);
+    assert_int_equal(parse_line("-o ranks=2,mpirun=bin/mpirun a /"), 0);
     assert_true(options.mpirun[0] == '/');
     release();
-    assert_int_equal(reads("-o ranks=2,mpirun=mpirun a /"), 0);
+    assert_int_equal(parse_line("-o ranks=2,mpirun=mpirun a /"), 0);
     assert_string_equal(options.mpirun, "mpirun");
     release();
 }
 
-/* mount(8) says rw for whatever is not ro: it counts for who says it himself. */
+/* mount(8) passes rw by default, so only the user's own option counts. */
 TEST(test_writing)
 {
     static const struct {
-        const char *words;
+        const char *line;
         bool rw;
     } cases[] = {
         {"-o ro,rw a /", true},
@@ -94,7 +94,7 @@ TEST(test_writing)
         {"-o rw,noauto,user,_netdev,nofail,defaults a /", true},
     };
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_int_equal(reads(cases[i].words), 0);
+        assert_int_equal(parse_line(cases[i].line), 0);
         assert_int_equal(options.rw, cases[i].rw);
         release();
     }
@@ -103,7 +103,7 @@ TEST(test_writing)
 TEST(test_wrong)
 {
     static const struct {
-        const char *words, *says;
+        const char *line, *says;
     } wrong[] = {
         {"", "no container or directory given"},
         {"a", "no mount point given"},
@@ -155,51 +155,51 @@ TEST(test_wrong)
         {"a / -o", "option '-o' requires a value"},
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {
-        assert_int_equal(reads(wrong[i].words), -1);
-        if (!strstr(said, wrong[i].says) || !strstr(said, "see limefs --help\n"))
-            fail_msg("%s: %s", wrong[i].words, said);
-        assert_ptr_equal(strchr(said, '\n'), said + strlen(said) - 1);
+        assert_int_equal(parse_line(wrong[i].line), -1);
+        if (!strstr(errors, wrong[i].says) || !strstr(errors, "see limefs --help\n"))
+            fail_msg("%s: %s", wrong[i].line, errors);
+        assert_ptr_equal(strchr(errors, '\n'), errors + strlen(errors) - 1);
         release();
     }
 }
 
-/* More ranks than this host can run need a command that may start them on others. */
+/* With more ranks than this host can run, mpirun must be able to use other hosts. */
 TEST(test_too_many_ranks)
 {
-    char words[64];
+    char line[64];
     unsigned most = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) * 16;
     for (int more = 0; more < 2 && most < 4096; more++) {
-        snprintf(words, sizeof words, "-o ranks=%u a /", most + (unsigned)more);
-        assert_int_equal(reads(words), more ? -1 : 0);
+        snprintf(line, sizeof line, "-o ranks=%u a /", most + (unsigned)more);
+        assert_int_equal(parse_line(line), more ? -1 : 0);
         release();
-        snprintf(words, sizeof words, "-o ranks=%u,mpirun=x a /", most + (unsigned)more);
-        assert_int_equal(reads(words), 0);
+        snprintf(line, sizeof line, "-o ranks=%u,mpirun=x a /", most + (unsigned)more);
+        assert_int_equal(parse_line(line), 0);
         release();
     }
 }
 
-/* Options of a job, where there is none. */
+/* Options of a job have no effect without ranks=. */
 TEST(test_no_effect)
 {
-    static const char *const words[] = {"window=64M", "extent=8M", "job_timeout=3", "stripe=1M",
-                                        "mpirun=x"};
-    for (size_t i = 0; i < COUNT(words); i++) {
+    static const char *const job_options[] = {"window=64M", "extent=8M", "job_timeout=3",
+                                              "stripe=1M", "mpirun=x"};
+    for (size_t i = 0; i < COUNT(job_options); i++) {
         char line[64];
-        snprintf(line, sizeof line, "-o %s a /", words[i]);
-        assert_int_equal(reads(line), 0);
-        assert_non_null(strstr(said, ": no effect without ranks="));
+        snprintf(line, sizeof line, "-o %s a /", job_options[i]);
+        assert_int_equal(parse_line(line), 0);
+        assert_non_null(strstr(errors, ": no effect without ranks="));
         release();
-        snprintf(line, sizeof line, "-o ranks=2,%s a /", words[i]);
-        assert_int_equal(reads(line), 0);
-        assert_string_equal(said, "");
+        snprintf(line, sizeof line, "-o ranks=2,%s a /", job_options[i]);
+        assert_int_equal(parse_line(line), 0);
+        assert_string_equal(errors, "");
         release();
     }
 }
 
-/* What the kernel and /proc/mounts are told; a comma in a name divides nothing. */
+/* Options for the kernel and /proc/mounts; a comma in a name is escaped. */
 TEST(test_finish)
 {
-    assert_int_equal(reads("a /"), 0);
+    assert_int_equal(parse_line("a /"), 0);
     assert_int_equal(limefs_options_add_source(&command, false, "/data/a,suid"), 0);
     assert_string_equal(command.args.argv[1], "-o");
     assert_string_equal(command.args.argv[2],

@@ -1,4 +1,4 @@
-/* test_permute.c - orders of dimensions against an oracle that divides */
+/* test_permute.c - orders of dimensions against an oracle that uses divisions */
 #include "lattice.h"
 #include "permute.h"
 
@@ -6,13 +6,13 @@
 
 enum {
     DIMS = 6,
-    GUARD = 9, /* around each buffer; odd, so that nothing is aligned either */
+    GUARD = 9, /* around each buffer; odd, so that buffers are unaligned */
     FILL = 0xa5,
 };
 
 struct orders {
     int dims;
-    int64_t sites[DIMS]; /* in the order of the disk */
+    int64_t sites[DIMS]; /* in disk order */
     int order[DIMS];
     int64_t site_bytes;
 };
@@ -25,7 +25,7 @@ static int64_t sites_of(const struct orders *orders)
     return n;
 }
 
-/* Where in memory the site is that is `site`-th on disk. */
+/* Returns the position in memory of the `site`-th site on disk. */
 static int64_t in_memory(const struct orders *orders, int64_t site)
 {
     int64_t at[DIMS] = {0}, found = 0;
@@ -43,7 +43,7 @@ static unsigned char value(int64_t site, int64_t byte)
     return (unsigned char)((uint64_t)(site * 0x9e3779b1 + byte * 0x85ebca6b) >> 13);
 }
 
-/* As the disk has it, or as memory does; with guards. */
+/* Returns a buffer in disk order or in memory order, with guards. */
 static char *filled(const struct orders *orders, bool memory)
 {
     int64_t n = sites_of(orders), site_bytes = orders->site_bytes;
@@ -58,7 +58,7 @@ static char *filled(const struct orders *orders, bool memory)
     return buffer;
 }
 
-/* Both ways. Returns how many dimensions were left. */
+/* Converts in both directions; returns the number of dimensions after merging. */
 static int try_orders(const struct orders *orders)
 {
     struct lemon_permute permute;
@@ -136,7 +136,7 @@ TEST(test_by_chance)
     }
 }
 
-/* More than what is copied at a time in one go, and not a multiple of it. */
+/* More than one block, and not a multiple of it. */
 TEST(test_long_dimensions)
 {
     static const int64_t lengths[] = {31, 32, 33, 64, 100};
@@ -156,7 +156,7 @@ TEST(test_what_stays_together_moves_together)
     struct orders slow = {4, {2, 3, 4, 5}, {1, 0, 2, 3}, 8};
     assert_int_equal(try_orders(&slow), 2);
     struct orders thin = {4, {7, 1, 5, 1}, {1, 0, 3, 2}, 8};
-    assert_int_equal(try_orders(&thin), 0); /* nobody can tell the orders apart */
+    assert_int_equal(try_orders(&thin), 0); /* all orders are equal */
     struct orders one = {3, {1, 1, 1}, {2, 0, 1}, 8};
     assert_int_equal(try_orders(&one), 0);
     struct orders none = {3, {4, 0, 4}, {2, 0, 1}, 8};
@@ -180,7 +180,7 @@ TEST(test_as_many_dimensions_as_there_can_be)
     lemon_permute_init(&permute, LEMON_BOX_DIMS, sites, order, sizeof disk[0]);
     assert_int_equal(permute.dims, LEMON_BOX_DIMS);
     lemon_permute_to_memory(&permute, (char *)disk, (char *)memory);
-    for (int i = 0; i < 1 << LEMON_BOX_DIMS; i++) { /* the bits the other way round */
+    for (int i = 0; i < 1 << LEMON_BOX_DIMS; i++) { /* reversed bits */
         int reversed = 0;
         for (int b = 0; b < LEMON_BOX_DIMS; b++)
             reversed |= (i >> b & 1) << (LEMON_BOX_DIMS - 1 - b);

@@ -1,6 +1,5 @@
 /* test_physics.c - plaquettes, link traces and bad links, against plain loops over complex
- * numbers that know nothing of tiles and blocks; files that passes over a configuration make,
- * which are the same however a pass is cut */
+ * numbers; files that passes write, which do not depend on the size of blocks */
 #define _GNU_SOURCE
 #include "unit.h"
 #include "limegauge.h"
@@ -21,7 +20,7 @@ struct config {
     uint64_t count;
     su3 *u; /* 4 a site */
     unsigned precision;
-    unsigned char *raw; /* as stored */
+    unsigned char *raw; /* in file order */
     uint64_t fail_at;   /* site whose reading fails; UINT64_MAX: none */
 };
 
@@ -125,7 +124,7 @@ static struct limefile_sites sites_of(struct config *c)
     return sites;
 }
 
-/* In blocks of as few planes as there can be, if `memory` is small. */
+/* Uses blocks with as few planes as possible if `memory` is small. */
 static struct limefile_physics measure_in(struct config *c, unsigned threads, size_t memory)
 {
     struct limefile_sites sites = sites_of(c);
@@ -257,7 +256,7 @@ static void assert_same_bits(const struct limefile_physics *have,
 
 /* ---- values ---- */
 
-/* Rows that fill no tile, one, many; few planes and many. */
+/* Rows that do not fill a tile, one, many; few planes and many. */
 static const uint64_t shapes[][4] = {
     {1, 1, 1, 1},    {2, 2, 2, 2},   {1, 2, 3, 4},   {4, 3, 2, 1},    {3, 5, 1, 2},
     {8, 4, 4, 2},    {31, 2, 1, 3},  {32, 1, 2, 2},  {33, 3, 2, 1},   {64, 1, 1, 2},
@@ -287,7 +286,7 @@ TEST(test_shapes)
     }
 }
 
-/* What this processor has gives the bits that any has. */
+/* Every instruction set gives the same bits. */
 TEST(test_instructions_same_bits)
 {
     double *tiles = aligned_alloc(64, 4 * TILE_REALS * sizeof *tiles + 64);
@@ -307,7 +306,7 @@ TEST(test_instructions_same_bits)
     free(tiles);
 }
 
-/* ---- what is wrong with links ---- */
+/* ---- bad links ---- */
 
 static void put_real(struct config *c, uint64_t link, int real, double value)
 {
@@ -329,7 +328,7 @@ static void assert_first(const struct limefile_physics *p, const struct config *
         assert_int_equal(p->first.at[d], site % c->extent[d]);
 }
 
-/* The first one in the file is named, though threads meet others before. */
+/* The first bad link in the file is reported, though threads find others before. */
 TEST(test_bad_links)
 {
     struct config c = make(5, 20, 19, 4, 64);
@@ -338,7 +337,7 @@ TEST(test_bad_links)
         put_real(&c, bad[i], 5, 0.25);
         for (unsigned threads = 1; threads <= 4; threads += 3) {
             struct limefile_physics p = measure(&c, threads), want = reference(&c);
-            bool pair = i > 1; /* 9001 and 9002 are of one site */
+            bool pair = i > 1; /* 9001 and 9002 belong to one site */
             uint64_t first = bad[i] == 9002 ? 9001 : bad[i];
             assert_same_values(&p, &want);
             assert_int_equal(p.bad_links, i + 1);
@@ -369,12 +368,12 @@ TEST(test_not_finite)
         assert_int_equal(p.bad_links, 2);
         assert_int_equal(p.bad_sites, 2);
         assert_true(isnan(p.plaquette) && isnan(p.space) && isnan(p.time) && isnan(p.trace));
-        assert_true(p.unitarity <= unitarity); /* of the others */
+        assert_true(p.unitarity <= unitarity); /* of the good links */
         release(&c);
     }
 }
 
-/* Finite, but their products are not. */
+/* The links are finite, but their products are not. */
 TEST(test_huge)
 {
     struct config c = make(3, 3, 3, 3, 64);
@@ -388,7 +387,7 @@ TEST(test_huge)
     release(&c);
 }
 
-/* Just below and beyond: a factor f makes f^2 - 1 of the unitarity, more of the determinant. */
+/* Just below and above the bound: a factor f changes unitarity by f^2 - 1. */
 TEST(test_bounds)
 {
     for (unsigned precision = 32; precision <= 64; precision += 32) {
@@ -405,7 +404,7 @@ TEST(test_bounds)
     }
 }
 
-/* ---- what a pass writes ---- */
+/* ---- output of a pass ---- */
 
 struct written {
     unsigned char *at, *marks;
@@ -429,7 +428,7 @@ static bool count(void *context, uint64_t more)
     return true;
 }
 
-/* The file by a pass in blocks of few planes, by some threads. */
+/* Writes the file by a pass in blocks of few planes, with several threads. */
 static void run_pass(const struct limefile_sites *sites, struct limefile_gauge_image *image,
                      struct written *w, unsigned threads, size_t memory,
                      struct limefile_gauge_totals *totals)
@@ -476,7 +475,7 @@ static void check_ranges(const struct limefile_gauge_image *image, const struct 
     free(part);
 }
 
-/* What is read back of an image, in ranges of odd places and lengths, is what was stored. */
+/* Reads of an image, in ranges of odd places and lengths, give the stored data. */
 static void check_back(const struct config *c, const struct limefile_gauge_image *image)
 {
     uint64_t size = limefile_gauge_image_size(image);
@@ -544,7 +543,7 @@ TEST(test_formats)
     }
 }
 
-/* ---- how it ends ---- */
+/* ---- errors ---- */
 
 static bool stop(void *context, uint64_t more)
 {
@@ -553,7 +552,7 @@ static bool stop(void *context, uint64_t more)
     return false;
 }
 
-/* The first error comes out, and all threads end; so does a caller who has enough. */
+/* The first error is returned and all threads end, also if the caller stops the pass. */
 TEST(test_failures)
 {
     struct config c = make(6, 4, 8, 6, 32);
@@ -574,11 +573,11 @@ static int refuse(void *context, uint64_t first, uint64_t count, void *out)
 {
     (void)context;
     (void)first;
-    memset(out, 0xff, (size_t)count * 576); /* there must be room for it */
+    memset(out, 0xff, (size_t)count * 576); /* the buffer must be large enough */
     return -EIO;
 }
 
-/* Lattices that are none, and those that are too large to be read. */
+/* Invalid lattices, and ones that are too large to read. */
 TEST(test_extents)
 {
     const uint64_t huge = UINT64_C(1) << 54;
@@ -606,7 +605,7 @@ TEST(test_extents)
     }
 }
 
-/* ---- what metadata say ---- */
+/* ---- values in metadata ---- */
 
 static struct limefile_physics_stated state_text(const char *text)
 {

@@ -20,7 +20,7 @@ static struct lemon_plan_hints hints_by_chance(void)
     };
 }
 
-/* Of tiny lattices all extents are short: so that these are cut everywhere, now and then. */
+/* Sometimes small hints, as all extents of tiny lattices are short. */
 static struct lemon_plan_hints hints_for_small(void)
 {
     struct lemon_plan_hints hints = hints_by_chance();
@@ -38,10 +38,9 @@ static int at_a_stripe(const struct lemon_plan *plan, int64_t at)
 
 /* ---- pieces ---- */
 
-/* A byte of the lattice belongs to one piece; checked by marks, or, of huge lattices, by sums.
- */
+/* A byte of the lattice belongs to one piece; checked by marks, or by sums if it is huge. */
 struct marks {
-    unsigned char *moved; /* NULL: too many */
+    unsigned char *moved; /* NULL: the lattice is huge */
     int64_t bytes;
 };
 
@@ -73,7 +72,7 @@ static void check_round(const struct lemon_plan *plan, const struct lemon_plan_h
         sum += pieces[i].to - pieces[i].from;
         mark(marks, &pieces[i]);
     }
-    assert_true(sum <= INT32_MAX); /* the count of a message */
+    assert_true(sum <= INT32_MAX); /* limit of a message count */
 }
 
 static void check_plan(const struct lemon_plan *plan, const struct lemon_plan_hints *hints,
@@ -117,7 +116,7 @@ TEST(test_pieces_partition_the_lattice)
 
 /* ---- schedules ---- */
 
-/* What a rank sends an aggregator in a round: by its parts, and by the aggregator's pieces. */
+/* The bytes from a rank to an aggregator in a round: by parts and by pieces. */
 static int64_t given_by_parts(const struct lemon_schedule *schedule, int64_t round,
                               int64_t aggregator)
 {
@@ -128,7 +127,7 @@ static int64_t given_by_parts(const struct lemon_schedule *schedule, int64_t rou
     return sum;
 }
 
-/* Its parts are those of the box in the aggregator's pieces, in the same order. */
+/* A rank's parts are those of its box in the aggregator's pieces, in the same order. */
 static void check_pieces_of(const struct lemon_box *box, const struct lemon_schedule *schedule,
                             int64_t round, int64_t rank, const struct lemon_piece *pieces,
                             int count)
@@ -191,7 +190,7 @@ static int by_place(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* They are the box, each byte once. */
+/* The parts contain each byte of the box once. */
 static void check_parts(const struct lemon_box *box, struct lemon_schedule *schedule)
 {
     int64_t next = 0;
@@ -206,7 +205,7 @@ static void check_parts(const struct lemon_box *box, struct lemon_schedule *sche
     assert_int_equal(next, lemon_box_bytes(box));
 }
 
-/* What ranks send is what aggregators wait for, and it fills the aggregators' pieces. */
+/* Ranks send the bytes that aggregators expect, and these fill the aggregators' pieces. */
 TEST(test_schedules_fit_together)
 {
     for (int i = chance_times(600); i > 0; i--) {
@@ -245,7 +244,7 @@ TEST(test_a_grid_gives_the_boxes)
 
 /* ---- direct, or through aggregators ---- */
 
-/* A lattice of two dimensions, `inner` bytes of each of its rows for each rank. */
+/* A lattice of two dimensions with `inner` bytes of each row for each rank. */
 static bool direct_by(const struct lemon_plan_hints *hints, int64_t base, int ranks, int rows,
                       int inner, int site)
 {
@@ -261,8 +260,8 @@ static bool direct(int ranks, int rows, int inner, int site)
     return direct_by(&(struct lemon_plan_hints){.stripe = MIB}, 144, ranks, rows, inner, site);
 }
 
-/* Where the stripe is known, runs are to be long beside it, or to be stripes. */
-TEST(test_direct_beside_stripes)
+/* With a known stripe, runs must be long compared with it, or be stripes. */
+TEST(test_direct_with_stripes)
 {
     const struct lemon_plan_hints known = {.stripe = MIB, .striped = true};
     assert_true(direct(4, 100, (int)MIB, 1));
@@ -319,9 +318,9 @@ TEST(test_direct_never_means_many_short_runs)
     }
 }
 
-/* ---- lattices that no memory holds ---- */
+/* ---- lattices larger than memory ---- */
 
-/* At any place, what the boxes hold before it is all that there is before it. */
+/* At any offset, the bytes of the boxes before it add up to the offset. */
 static void check_before(const struct lemon_grid *grid, int64_t at)
 {
     int64_t sum = 0, ranks = lemon_grid_ranks(grid);
@@ -333,7 +332,7 @@ static void check_before(const struct lemon_grid *grid, int64_t at)
     assert_int_equal(sum, at);
 }
 
-/* The byte that a run of a box begins with is the box's, the one before it is not. */
+/* The first byte of a run belongs to the box, the one before it does not. */
 static void check_run(const struct lemon_grid *grid, int64_t rank)
 {
     struct lemon_box box;
@@ -404,9 +403,8 @@ static int64_t messages(const struct lemon_schedule *schedule)
     return count;
 }
 
-/* 96^3 x 192 on 65,536 ranks, beside the exchange in rows of MPICH's issue 7935: there a rank
- * sends a message for each of its 12 time slices, of which the row of 256 has an extent of 31.8
- * MB. */
+/* 96^3 x 192 on 65,536 ranks, the case of MPICH's issue 7935: a rank sends one message for each
+ * of its 12 time slices; the row of 256 has an extent of 31.8 MB for each slice. */
 TEST(test_no_more_messages_than_an_exchange_in_rows)
 {
     struct lemon_grid grid;
@@ -421,7 +419,7 @@ TEST(test_no_more_messages_than_an_exchange_in_rows)
         struct lemon_schedule schedule;
         struct lemon_piece pieces[LEMON_ROUND_PIECES_MAX];
         assert_int_equal(lemon_schedule_init(&schedule, &plan, rank), 0);
-        assert_in_range(messages(&schedule), 1, 12 + 1); /* at the ends of extents */
+        assert_in_range(messages(&schedule), 1, 12 + 1); /* one more at ends of extents */
         sum += messages(&schedule);
         for (int64_t round = 0; schedule.aggregator >= 0 && round < plan.rounds; round++)
             for (int n = lemon_plan_round(&plan, schedule.aggregator, round, pieces);

@@ -1,5 +1,4 @@
-/* test_proof.c - whether data can be compared with their checksum, where descriptions are wrong
- */
+/* test_proof.c - can data be compared with their checksum if descriptions are wrong? */
 #define _GNU_SOURCE
 #include "unit.h"
 
@@ -10,7 +9,7 @@
 
 enum { AT = 320 };
 
-/* Of a lattice of `sites`, with a checksum; it has `bytes`. */
+/* Returns a field of a lattice of `sites`, with a checksum and `bytes` of data. */
 static struct limefile_field field_of(uint64_t sites, uint64_t site_bytes, uint64_t bytes)
 {
     return (struct limefile_field){
@@ -24,7 +23,7 @@ static struct limefile_field field_of(uint64_t sites, uint64_t site_bytes, uint6
     };
 }
 
-/* Each reading makes up the length. */
+/* Each possible layout gives the length. */
 static unsigned readings(const struct limefile_field *f, struct limefile_field as[3])
 {
     unsigned n = 0;
@@ -77,7 +76,7 @@ TEST(test_as_described)
 {
     struct limefile_field f = field_of(16, 576, 16 * 576);
     READINGS(&f, {16, 576});
-    f.disputed = true; /* lattice and length agree with one of them */
+    f.disputed = true; /* lattice and length agree with one of the two */
     READINGS(&f, {16, 576});
     f.expected = 0; /* no lattice is known */
     f.disputed = false;
@@ -107,7 +106,7 @@ TEST(test_bad_without_a_sum)
     assert_bad(&f, "its length is not a whole number of sites");
     f = field_of(512, 576, 0);
     assert_bad(&f, "there are no data");
-    f = field_of(10, 8, 81); /* of an unknown lattice, or of a part of it */
+    f = field_of(10, 8, 81); /* an unknown lattice, or a part of it */
     f.sites = f.expected = 0;
     assert_bad(&f, "its length is not a whole number of sites");
     f = field_of(12, 8, 13 * 8);
@@ -159,7 +158,7 @@ static int verify(int fd, const struct limefile_field *f, struct limefile_field 
     return limefile_field_verify(fd, f, 2, NULL, NULL, as, sum);
 }
 
-/* What was summed as `sites` sites is right, however it is described, if that can be found. */
+/* Data that were summed as `sites` sites are right under any description that gives them. */
 TEST(test_verify)
 {
     unsigned char data[32 * 288];
@@ -176,7 +175,7 @@ TEST(test_verify)
         assert_int_equal(as.sites, written[i][0]);
         assert_int_equal(as.site_bytes, written[i][1]);
         assert_int_equal(sum.suma, f.checksum.suma);
-        f.record.bytes -= 288; /* cut */
+        f.record.bytes -= 288; /* truncated */
         assert_int_equal(verify(fd, &f, &as, &sum), 0);
         assert_int_equal(as.sites, 31);
         f.record.bytes -= 1;

@@ -4,9 +4,9 @@
 
 static int decode(const char *text, size_t len, struct limefile_range *range)
 {
-    static char room[LIMEFILE_RANGE_TEXT_MAX + 1];
-    memcpy(room, text, len);
-    return limefile_range_decode(room, len, range);
+    static char buffer[LIMEFILE_RANGE_TEXT_MAX + 1];
+    memcpy(buffer, text, len);
+    return limefile_range_decode(buffer, len, range);
 }
 
 TEST(there_and_back)

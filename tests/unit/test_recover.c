@@ -1,19 +1,16 @@
-/*
- * test_recover.c - whatever a crash leaves of a change, recovery finds the container as before
- * or as after
+/* test_recover.c - after a crash during a change, recovery finds the container as before or
+ * as after
  *
- * Of each change the writes are noted. Then for each moment at which it might have been
- * stopped, what was written since the last sync comes to the disk or does not, whole or torn
- * between multiples of 8, and what is there then is recovered. Of a file that is cut the zeros
- * that fill the new last block may come alone: file systems write them as data, and the length
- * with what is theirs.
- */
+ * The test records the writes of each change. For each moment of a crash, each write since the
+ * last sync reaches the disk or not, whole or torn between multiples of 8; then recovery runs.
+ * When a file is truncated, the zeros that fill the new last block may be stored alone, as file
+ * systems write them as data but the length as metadata. */
 #include "edit.h"
 
 enum {
     RANDOM_ROUNDS = 300,
     SUBSETS_MAX = 1 << 9,
-    ANY_TYPE = 1 << 8, /* it may come out part old, part new */
+    ANY_TYPE = 1 << 8, /* the type may be part old, part new */
 };
 
 /* ---- the changes ---- */
@@ -21,13 +18,13 @@ enum {
 struct change {
     const char *name;
     struct action script[SCRIPT_MAX];
-    bool empty;  /* begins with an empty container */
-    bool nested; /* the last record's data are a container themselves */
+    bool empty;  /* starts with an empty container */
+    bool nested; /* the last record's data are a container */
     bool marked; /* its header has the mark, and nothing follows */
     bool keep;   /* tails need the keep function */
-    bool bare;   /* though nested, they do not */
-    bool mended; /* recovery refuses some states, which lime repair mends */
-    int with;    /* what must be as before or after */
+    bool bare;   /* although nested, they do not */
+    bool mended; /* recovery refuses some states, which lime repair fixes */
+    int with;    /* parts that must be as before or after */
 };
 
 static const struct change changes[] = {
@@ -183,7 +180,7 @@ static const struct change changes[] = {
      .with = WITH_FLAGS},
 };
 
-/* Three records in two messages; the last is 13 bytes long or a container. */
+/* Three records in two messages; the last has 13 bytes or is a container. */
 static struct bytes start_of(const struct change *change)
 {
     struct bytes b = {0};
@@ -217,7 +214,7 @@ static unsigned draw(unsigned below)
     return (unsigned)(seed >> 33) % below;
 }
 
-/* A write of which only some of the aligned eights have come to the disk. */
+/* Applies a write of which only some aligned groups of eight bytes were stored. */
 static void apply_torn(struct limefile_memory *disk, const struct call *call)
 {
     uint64_t end = call->offset + call->n;
@@ -239,7 +236,7 @@ static void apply(struct limefile_memory *disk, const struct call *call)
         disk->source.ops->truncate(&disk->source, call->offset);
 }
 
-/* The rest of the last block, of one of the sizes that blocks have. */
+/* Zeros the rest of the last block, for a random block size. */
 static void apply_zeros(struct limefile_memory *disk, uint64_t size)
 {
     static const unsigned char zeros[4096];
@@ -258,7 +255,7 @@ struct trial {
     struct recorder *recorder;
     struct bytes start;
     struct bytes state[SCRIPT_MAX + 1]; /* contents after each action */
-    size_t safe[SCRIPT_MAX + 1];        /* after so many calls it must be that or a later one */
+    size_t safe[SCRIPT_MAX + 1];        /* it or a later one after so many calls */
     size_t states;
     int with;
 };
@@ -284,7 +281,7 @@ static bool is_expected(const struct trial *t, const struct limefile_memory *dis
     return found;
 }
 
-/* Less than a header of zeros is no container of anybody. */
+/* Zeros shorter than a header are not a container. */
 static bool is_zero(const struct limefile_memory *disk)
 {
     size_t n = 0;
@@ -311,7 +308,7 @@ static void check_disk(struct trial *t, struct limefile_memory *disk, size_t sto
                  stopped, t->recorder->calls, limefile_strerror(err),
                  is_good(disk) ? "good, but not as before or after" : "not good");
     }
-    if (!err) { /* and nothing is left to do */
+    if (!err) { /* a second run has nothing to do */
         size_t size = disk->size;
         assert_int_equal(limefile_recover(&disk->source, NULL, NULL, NULL), 0);
         assert_int_equal(disk->size, size);
@@ -319,7 +316,7 @@ static void check_disk(struct trial *t, struct limefile_memory *disk, size_t sto
     limefile_memory_release(&first);
 }
 
-/* What was written since the last sync, by the bits of `subset`, or torn. */
+/* Applies the writes since the last sync that `subset` selects, possibly torn. */
 static void crash(struct trial *t, size_t stopped, unsigned subset, bool torn)
 {
     struct limefile_memory disk;
@@ -396,7 +393,7 @@ static void try_change(const struct change *change)
 
 struct notes {
     size_t notes, kept;
-    int answer; /* of keep */
+    int answer; /* result of keep */
     char last[400];
 };
 
@@ -415,7 +412,7 @@ static int keep(void *context, uint64_t from, uint64_t size)
     return n->answer;
 }
 
-/* Three good records, and `tail`. */
+/* Returns three good records and `tail`. */
 static struct bytes with_tail(const void *tail, size_t n)
 {
     struct change plain = {0};
@@ -469,14 +466,14 @@ TEST(test_unfinished_in_words)
     assert_int_equal(notes.kept, 0);
     assert_string_equal(notes.last, want);
     bytes_free(&b);
-    b = (struct bytes){0}; /* nothing else in the file */
+    b = (struct bytes){0}; /* the file contains nothing else */
     bytes_add(&b, raw, sizeof raw);
     assert_int_equal(recover_bytes(&b, &notes, false, &size), 0);
     assert_int_equal(size, 0);
     bytes_free(&b);
 }
 
-/* Behind a record that says that the next is being removed. */
+/* The record before states that the next one is being removed. */
 TEST(test_removed_in_words)
 {
     unsigned char raw[400] = {0};
@@ -494,13 +491,13 @@ TEST(test_removed_in_words)
     assert_int_equal(notes.kept, 0);
     assert_string_equal(notes.last, want);
     bytes_free(&b);
-    b = with_tail(raw, 0); /* it was not removed */
+    b = with_tail(raw, 0); /* the record was not removed */
     b.at[456 + 7] = 0x2d;
     bytes_record(&b, "whole", 100, 'w', MB | ME);
     assert_int_equal(recover_bytes(&b, &notes, false, &size), 0);
     assert_int_equal(size, b.n);
     bytes_free(&b);
-    b = with_tail(raw, 0); /* another writer's, later, and cut */
+    b = with_tail(raw, 0); /* a later record of another writer, truncated */
     b.at[456 + 7] = 0x2d;
     bytes_record(&b, "cut", 100, 'w', MB | ME);
     b.n -= 50;
@@ -529,8 +526,8 @@ TEST(test_tails_of_others)
     bytes_free(&b);
 }
 
-/* Whole records behind a fault: damage, which only a person may cut. */
-TEST(test_damage_is_left_alone)
+/* Whole records after a fault: only a user may remove them. */
+TEST(test_damage_is_unchanged)
 {
     struct notes notes = {0};
     size_t size;
@@ -538,7 +535,7 @@ TEST(test_damage_is_left_alone)
         struct bytes b = with_tail("", 0);
         unsigned char *second = b.at + 152;
         if (how == 0)
-            memset(second, 0, 8); /* as if it were unfinished, but others follow it */
+            memset(second, 0, 8); /* like an unfinished record, but others follow it */
         if (how == 1)
             second[0] = 'x';
         if (how == 2)
@@ -550,7 +547,7 @@ TEST(test_damage_is_left_alone)
     }
 }
 
-/* What looks like a record may be one, of somebody who does not know of the mark. */
+/* A program that does not know the mark may have written the records. */
 TEST(test_records_behind_an_open_one)
 {
     struct notes notes = {0};
@@ -568,7 +565,7 @@ TEST(test_records_behind_an_open_one)
     bytes_free(&b);
 }
 
-TEST(test_what_is_no_container)
+TEST(test_not_a_container)
 {
     static const char zeros[200];
     struct notes notes = {0};
@@ -600,7 +597,7 @@ static void check_refused(struct bytes *b, int code)
     bytes_free(b);
 }
 
-/* Flags that contradict each other, with and without a tail; a replacement without its data. */
+/* Contradictory flags, with and without a tail; a replacement without its data. */
 TEST(test_refused)
 {
     for (int with_tail = 0; with_tail < 2; with_tail++) {
@@ -619,8 +616,8 @@ TEST(test_refused)
     check_refused(&b, LIMEFILE_E_FLAGS);
 }
 
-/* What no crash of ours leaves stays as it is. */
-TEST(test_others_stay)
+/* Recovery keeps deviations that no crash of limefs leaves. */
+TEST(test_other_deviations_are_kept)
 {
     struct notes notes = {0};
     struct limefile_memory memory;
@@ -640,7 +637,7 @@ TEST(test_others_stay)
     bytes_free(&b);
 }
 
-/* Something that recovery has much to do with. */
+/* Returns a container that needs several repairs. */
 static struct bytes wreck(bool open)
 {
     unsigned char tail[200];

@@ -1,5 +1,4 @@
-/* test_rewrite.c - inner records replaced and removed in real files; failures and kills on the
- * way */
+/* test_rewrite.c - inner records replaced and removed in real files; failures and kills */
 #define _GNU_SOURCE
 #include "edit.h"
 
@@ -15,10 +14,10 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* ---- steps that can fail or be the last: these stand before libc's ---- */
+/* ---- steps that can fail or kill the process: they replace libc's functions ---- */
 
 static unsigned steps, fail_step;
-static int fail_errno; /* 0: the process dies there */
+static int fail_errno; /* 0: the step kills the process */
 static bool no_tmpfile, no_sharing;
 
 static bool fails(void)
@@ -78,15 +77,15 @@ ssize_t copy_file_range(int in, off_t *in_at, int out, off_t *out_at, size_t n, 
     return fails() ? -1 : syscall(SYS_copy_file_range, in, in_at, out, out_at, n, flags);
 }
 
-/* ---- a directory with a container, of its own for each test ---- */
+/* ---- a directory with a container for each test ---- */
 
 static struct {
     char path[64];
     int directory, fd;
-    int new_fd; /* of the container that was rewritten; or -1 */
+    int new_fd; /* of the rewritten container; or -1 */
     char name[NAME_MAX + 1];
     struct limefile_index *index;
-    struct bytes start; /* what was filled in */
+    struct bytes start; /* the initial contents */
 } place;
 
 static struct bytes read_all(void)
@@ -111,7 +110,7 @@ static int place_make(void **state)
     return 0;
 }
 
-/* Fails if anything is left over. */
+/* Fails if any file remains. */
 static int place_remove(void **state)
 {
     (void)state;
@@ -145,7 +144,7 @@ static void place_empty(void)
     unlinkat(place.directory, place.name, 0);
 }
 
-/* A message of three, one of one, one of two; the second record is long. */
+/* Messages of three, one and two records; the second record is long. */
 static void add_record(struct bytes *b, int i, size_t n)
 {
     static const unsigned flags[] = {MB, 0, ME, MB | ME, MB, ME};
@@ -227,7 +226,7 @@ TEST_IN_PLACE(test_other_length)
             assert_is(want);
             assert_int_equal(limefile_lock(place.fd), 0);
             int other = openat(place.directory, place.name, O_RDWR | O_CLOEXEC);
-            assert_int_equal(limefile_lock(other), -EBUSY); /* it is locked already */
+            assert_int_equal(limefile_lock(other), -EBUSY); /* already locked */
             close(other);
             assert_int_equal(fcntl(place.new_fd, F_GETFL) & O_ACCMODE, O_RDWR);
             place_empty();
@@ -246,7 +245,7 @@ TEST_IN_PLACE(test_no_data)
     place_empty();
 }
 
-/* Records of 0, 1, 2 ... bytes; each is in the message that is said. */
+/* Records of 0, 1, 2 ... bytes, each in the given message. */
 static struct bytes in_messages(const unsigned *message, const unsigned *length, size_t n)
 {
     struct bytes b = {0};
@@ -275,7 +274,7 @@ static void leave_out(unsigned *message, uint64_t ordinal)
 
 TEST_IN_PLACE(test_leave_out)
 {
-    for (unsigned ends = 0; ends < 16; ends++) /* all ways to make messages of five records */
+    for (unsigned ends = 0; ends < 16; ends++) /* all divisions of five records into messages */
         for (uint64_t ordinal = 1; ordinal <= 5; ordinal++) {
             unsigned message[5] = {0};
             for (unsigned i = 1; i < 5; i++)
@@ -417,8 +416,7 @@ TEST_IN_PLACE(test_other_file_of_that_name)
     place_empty();
 }
 
-/* In a directory where all may make files: what has the temporary name may be another user's.
- */
+/* In a directory where all users may create files, the temporary name may be in use. */
 TEST_IN_PLACE(test_other_file_of_the_temporary_name)
 {
     struct stat st;
@@ -435,7 +433,7 @@ TEST_IN_PLACE(test_other_file_of_the_temporary_name)
     assert_int_equal(fstatat(place.directory, ".c.limefs-new", &st, 0), 0);
     assert_int_equal(st.st_uid, 4711);
     assert_int_equal(unlinkat(place.directory, ".c.limefs-new", 0), 0);
-    /* The other one, left by a crash, is gone, or place_remove() fails. */
+    /* If the rest of a crash remains, place_remove() fails. */
     place_empty();
 }
 
@@ -466,7 +464,7 @@ static int rewrite_failing(unsigned step, int code)
     return err;
 }
 
-/* What rewrite_failing() makes when nothing fails. */
+/* Returns the container that rewrite_failing() writes without a failure. */
 static struct bytes rewritten(void)
 {
     struct bytes start = six(), want = {0};
@@ -508,7 +506,7 @@ static int count_others(void)
     return n;
 }
 
-/* Killed at each step: the old or the new container, whole, and the next call cleans up. */
+/* A kill at each step leaves the old or the new container, and the next call cleans up. */
 TEST_IN_PLACE(test_kills)
 {
     struct bytes want = rewritten();
@@ -539,7 +537,7 @@ TEST_IN_PLACE(test_kills)
     bytes_free(&want);
 }
 
-/* In a namespace of its own, in a file system of 256 KiB. */
+/* In a file system of 256 KiB in a namespace of its own. */
 static int run_out_of_space(void)
 {
     if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||

@@ -4,7 +4,7 @@
 
 #include "runs_plan.h"
 
-struct asked {
+struct request {
     struct lemon_plan_hints hints;
     int64_t bytes, ranks, base;
 };
@@ -14,9 +14,9 @@ static int64_t up_to(uint64_t n)
     return 1 + (int64_t)chance_below(n);
 }
 
-static struct asked ask(void)
+static struct request make_request(void)
 {
-    struct asked a = {.ranks = up_to(40), .base = (int64_t)chance_below(1 << 20)};
+    struct request a = {.ranks = up_to(40), .base = (int64_t)chance_below(1 << 20)};
     a.hints.stripe = INT64_C(1) << chance_below(22);
     a.hints.aggregators = chance_below(3) ? 0 : up_to(60);
     a.hints.round_bytes = chance_below(3) ? 0 : up_to(1 << 22);
@@ -27,7 +27,7 @@ static struct asked ask(void)
 TEST(test_each_byte_has_one_aggregator)
 {
     for (int i = 0; i < chance_times(2000); i++) {
-        struct asked a = ask();
+        struct request a = make_request();
         struct lemon_runs_plan plan;
         int64_t reached = 0;
         lemon_runs_plan_init(&plan, a.bytes, a.ranks, a.base, &a.hints);
@@ -53,7 +53,7 @@ TEST(test_each_byte_has_one_aggregator)
 TEST(test_aggregators_are_ranks)
 {
     for (int i = 0; i < chance_times(2000); i++) {
-        struct asked a = ask();
+        struct request a = make_request();
         struct lemon_runs_plan plan;
         int64_t aggregators = 0;
         lemon_runs_plan_init(&plan, a.bytes, a.ranks, a.base, &a.hints);
@@ -83,7 +83,7 @@ TEST(test_little_has_few_aggregators)
     assert_int_equal(plan.round_bytes, 8 * mib);
 }
 
-/* Against a table of all bytes. */
+/* Compares with a table of all bytes. */
 TEST(test_streams)
 {
     enum {
@@ -115,8 +115,8 @@ TEST(test_streams)
     }
 }
 
-/* Each rank writes its own: if its runs are 4 MiB or more, no stripe is known, and no number of
- * aggregators is requested that is less than that of the ranks. */
+/* Each rank writes its own ranges if its runs are 4 MiB or more, the stripe is unknown, and the
+ * requested number of aggregators is not less than the number of ranks. */
 TEST(test_long_runs)
 {
     const int64_t least = 4 << 20;

@@ -1,7 +1,7 @@
-/* test_scan.c - what is found in containers that are not as they should be, and where */
+/* test_scan.c - findings in invalid containers, and their offsets */
 #include "unit.h"
 
-/* Two good records of 304 bytes in all; the second has 5 bytes of padding. */
+/* Two good records of 304 bytes in total; the second has 5 bytes of padding. */
 static struct bytes two_records(void)
 {
     struct bytes b = {0};
@@ -11,7 +11,7 @@ static struct bytes two_records(void)
     return b;
 }
 
-/* Every length to which the file of two records can be cut. */
+/* Every length to which the file of two records can be truncated. */
 TEST(test_cut_at_every_byte)
 {
     struct bytes b = two_records();
@@ -49,7 +49,7 @@ TEST(test_trailing_bytes)
         for (size_t n = 1; n <= 300; n++) {
             struct bytes b = two_records();
             bytes_fill(&b, value, n);
-            if (n == 1 && value == 0x45) /* that much is what a header begins with */
+            if (n == 1 && value == 0x45) /* a header begins with this byte */
                 assert_only(&b, 2, LIMEFILE_E_HEADER_CUT, 304, 3);
             else
                 assert_only(&b, 2, LIMEFILE_E_TRAILING, 304, 3);
@@ -67,7 +67,7 @@ TEST(test_padding_nonzero)
         assert_only(&b, 2, LIMEFILE_D_PAD_NONZERO, at, 2);
         struct seen seen = scan_bytes(&b);
         assert_int_equal(seen.finding[0].have, 0x77);
-        b.at[303] = 1; /* said once a record */
+        b.at[303] = 1; /* reported once for each record */
         b.n -= at == 303 ? 0 : 1;
         seen = scan_bytes(&b);
         assert_int_equal(seen.findings, at == 303 ? 1 : 2);
@@ -105,7 +105,7 @@ TEST(test_reserved_bits)
     }
 }
 
-/* All sequences of flags of three records; what must be said follows from the format alone. */
+/* All sequences of flags of three records; the expected findings follow from the format. */
 TEST(test_every_order_of_flags)
 {
     for (unsigned all = 0; all < 64; all++) {
@@ -160,7 +160,7 @@ TEST(test_types_that_fill_the_field)
     bytes_free(&b);
 }
 
-/* ---- sources that misbehave ---- */
+/* ---- failing sources ---- */
 
 static struct bytes many_records(void)
 {
@@ -207,10 +207,10 @@ TEST(test_failing_reads)
         assert_int_equal(seen.finding[0].code, -EIO);
         assert_int_equal(seen.finding[0].ordinal, seen.records + 1);
         assert_true(seen.finding[0].offset < b.n);
-        assert_true(seen.records >= before); /* what comes before the fault is there */
+        assert_true(seen.records >= before); /* the records before the fault are found */
         before = seen.records;
 
-        faulty_init(&faulty, &b); /* passing: the bytes that are needed can be read */
+        faulty_init(&faulty, &b); /* transient: the required bytes can be read */
         faulty.fail_at = n;
         faulty.fail_for = 1;
         seen = scan_source(&faulty.source);
@@ -220,7 +220,7 @@ TEST(test_failing_reads)
     bytes_free(&b);
 }
 
-/* A bad sector: reads that touch it fail, as they do on a disk. */
+/* A bad sector: reads that touch it fail, as on a disk. */
 struct sector {
     struct limefile_source source;
     struct bytes *bytes;
@@ -258,7 +258,7 @@ TEST(test_bad_sector)
     bytes_record(&b, "three", 5, 'c', ME);   /* header 100296 */
     struct sector s = {{&sector_ops}, &b, 512, 1024, b.n};
     struct seen seen = scan_source(&s.source);
-    assert_int_equal(seen.records, 3); /* only data are hit */
+    assert_int_equal(seen.records, 3); /* only data are affected */
     assert_int_equal(seen.findings, 0);
     s.bad = 100300;
     s.bad_end = 100310;
@@ -273,7 +273,7 @@ TEST(test_growing_and_shrinking)
 {
     struct bytes b = two_records();
     bytes_record(&b, "late", 5000, 'l', MB | ME);
-    for (uint64_t size = 304; size < b.n; size += 8) { /* there is more than there was */
+    for (uint64_t size = 304; size < b.n; size += 8) { /* the source states a larger size */
         struct sector s = {{&sector_ops}, &b, UINT64_MAX, UINT64_MAX, size};
         struct seen seen = scan_source(&s.source);
         assert_int_equal(seen.records, 2);
@@ -287,7 +287,7 @@ TEST(test_growing_and_shrinking)
         }
     }
     struct sector s = {{&sector_ops}, &b, UINT64_MAX, UINT64_MAX, b.n};
-    for (b.n = 0; b.n < 448; b.n++) { /* there is less */
+    for (b.n = 0; b.n < 448; b.n++) { /* the source states a smaller size */
         struct seen seen = scan_source(&s.source);
         assert_int_equal(seen.end, LIMEFILE_E_SHRUNK);
         assert_int_equal(seen.records, b.n < 144   ? 0

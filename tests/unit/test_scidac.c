@@ -1,4 +1,4 @@
-/* The text of a record scidac-checksum: as others have written it, and as nobody should. */
+/* test_scidac.c - texts of scidac-checksum records, by other writers and invalid ones */
 #include "scidac_checksum.h"
 
 #include "suite.h"
@@ -72,7 +72,7 @@ TEST(test_what_is_none)
         assert_int_equal(parse(texts[i], &sum), -1);
 }
 
-/* In memory of exactly that size, for the sanitizers. */
+/* A buffer of exactly that size, for the sanitizers. */
 TEST(test_any_bytes)
 {
     static const char alphabet[] = "<>!-/:suma sumb0xf1 ";

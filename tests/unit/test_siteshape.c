@@ -1,4 +1,4 @@
-/* test_siteshape.c - the array that a site of a field is */
+/* test_siteshape.c - the array of numbers at a site of a field */
 #include "limesites.h"
 #include "unit.h"
 
@@ -11,7 +11,7 @@ static struct limefile_field field_of(const char *name, unsigned precision, uint
     return f;
 }
 
-/* By the words of QIO's datatypes with any prefix, and by sizes where there are none. */
+/* Shapes by QIO's datatype names with any prefix, and by sizes for other names. */
 TEST(test_shapes)
 {
     enum {
@@ -54,7 +54,7 @@ TEST(test_shapes)
         {SCIDAC, "Lattice", 64, 64, 1, 2, 1, true, 2, {2, 2}},
         {SCIDAC, "", 64, 192, 1, 3, 4, true, 2, {4, 3}},
         {SCIDAC, "mine", 64, 192, 1, 0, 0, true, 2, {4, 3}},
-        {SCIDAC, "Lattice", 32, 20, 1, 3, 4, false, 1, {5}}, /* none of these */
+        {SCIDAC, "Lattice", 32, 20, 1, 3, 4, false, 1, {5}}, /* an unknown size */
         {SCIDAC, "Lattice", 32, 28, 1, 3, 4, false, 1, {7}}, /* an odd number of reals */
         {SCIDAC,
          "GRID_F_LorentzVector4_LorentzVector4",
@@ -65,8 +65,8 @@ TEST(test_shapes)
          0,
          false,
          1,
-         {32}},                                                         /* twice */
-        {SCIDAC, "USQCD_F3_Fermions", 32, 40, 1, 3, 4, false, 1, {10}}, /* not a word */
+         {32}},                                                         /* two names */
+        {SCIDAC, "USQCD_F3_Fermions", 32, 40, 1, 3, 4, false, 1, {10}}, /* not a whole name */
         {SCIDAC, "Lattice", 32, 24, 1, 4000000000, 4000000000, false, 1, {6}},
         {GAUGE, "su3gauge", 64, 576, 0, 0, 0, true, 3, {4, 3, 3}},
         {GAUGE, "su3gauge", 32, 288, 0, 0, 0, true, 3, {4, 3, 3}},
@@ -109,7 +109,7 @@ TEST(test_shapes)
     }
 }
 
-/* All dimensions of a site have names, which differ. */
+/* All dimensions of a site have different names. */
 TEST(test_names_of_dimensions)
 {
     static const struct {

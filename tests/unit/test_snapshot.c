@@ -1,5 +1,4 @@
-/* test_snapshot.c - containers looked into; and as they were at one moment: made, kept, put to
- * sleep, told of */
+/* test_snapshot.c - snapshots of containers: created, kept, evicted, watched */
 #define _GNU_SOURCE
 #include "nodes.h"
 #include "tree.h"
@@ -78,8 +77,8 @@ TEST_WITH(test_same, set_up, tear_down)
         limefs_snapshot_unpin(fs, view);
 }
 
-/* A record that takes the place of another has an id of its own: a list with the old one may
- * still be on its way to the kernel. */
+/* A record that replaces another has a new id, as a list with the old id may still be on its
+ * way to the kernel. */
 TEST_WITH(test_record_made_again, set_up, tear_down)
 {
     uint64_t ids[40];
@@ -101,8 +100,8 @@ TEST_WITH(test_record_made_again, set_up, tear_down)
     limefs_snapshot_unpin(fs, view);
 }
 
-/* Another container under the name is another view, with another slot; who holds the old one
- * has it still. */
+/* Another container under the same name gets another snapshot in another slot; the old one
+ * stays open for its users. */
 TEST_WITH(test_replaced, set_up, tear_down)
 {
     struct limefs_snapshot *old = current(one);
@@ -117,11 +116,11 @@ TEST_WITH(test_replaced, set_up, tear_down)
     limefs_snapshot_unpin(fs, new);
 }
 
-/* max_open is 1: who is used last stays open, and the other wakes up for who comes again. */
-TEST_WITH(test_sleep, set_up, tear_down)
+/* max_open is 1: the last used snapshot stays open, and a pin reopens the other. */
+TEST_WITH(test_evict, set_up, tear_down)
 {
     struct limefs_snapshot *first = current(one);
-    limefs_snapshot_add_lookups(fs, first, 1); /* the kernel knows a record of it */
+    limefs_snapshot_add_lookups(fs, first, 1); /* the kernel knows a record */
     struct limefs_snapshot *second = current(two);
     limefs_snapshot_add_lookups(fs, second, 1);
     assert_true(first->fd >= 0); /* pinned */
@@ -129,18 +128,18 @@ TEST_WITH(test_sleep, set_up, tear_down)
     limefs_snapshot_unpin(fs, second);
     assert_int_equal(fs->snapshots.open_count, 1);
     assert_true((first->fd < 0) != (second->fd < 0));
-    struct limefs_snapshot *asleep = first->fd < 0 ? first : second;
-    assert_int_equal(limefs_snapshot_pin(fs, asleep), 0);
-    assert_true(asleep->fd >= 0);
-    limefs_snapshot_unpin(fs, asleep);
+    struct limefs_snapshot *evicted = first->fd < 0 ? first : second;
+    assert_int_equal(limefs_snapshot_pin(fs, evicted), 0);
+    assert_true(evicted->fd >= 0);
+    limefs_snapshot_unpin(fs, evicted);
     limefs_snapshot_forget(fs, first, 1);
     limefs_snapshot_forget(fs, second, 1);
 }
 
-/* ---- what a name stands for ---- */
+/* ---- the kind of a file ---- */
 
-/* A look at a container; whether it was just changed: certainly, and possibly. */
-static bool look(bool *young, bool *perhaps)
+/* Checks a container; reports whether its last change is certainly or possibly suspect. */
+static bool check_container(bool *is_suspect, bool *may_be_suspect)
 {
     struct limefs_tree_entry found;
     struct timespec before, after;
@@ -148,47 +147,46 @@ static bool look(bool *young, bool *perhaps)
     assert_int_equal(limefs_tree_detect(false, fs->source_fd, "one", &found), 0);
     clock_gettime(CLOCK_REALTIME, &after);
     assert_int_equal(found.kind, LIMEFS_CONTAINER);
-    *perhaps = limefile_time_is_suspect(&found.st.st_ctim, &before);
-    *young = limefile_time_is_suspect(&found.st.st_ctim, &after);
+    *may_be_suspect = limefile_time_is_suspect(&found.st.st_ctim, &before);
+    *is_suspect = limefile_time_is_suspect(&found.st.st_ctim, &after);
     return found.is_certain;
 }
 
-/* A change in the same tick of the clock would not show: so nothing is sure until it is over.
- */
-TEST_WITH(test_sure, set_up, tear_down)
+/* A change in the same clock tick is invisible, so no check is certain before its end. */
+TEST_WITH(test_certain, set_up, tear_down)
 {
-    bool young, perhaps;
+    bool is_suspect, may_be_suspect;
     do {
         write_container("one", 100);
-        bool sure = look(&young, &perhaps);
-        assert_false(sure && young);
-    } while (!young); /* the processor was others' meanwhile */
+        bool sure = check_container(&is_suspect, &may_be_suspect);
+        assert_false(sure && is_suspect);
+    } while (!is_suspect); /* another process may have delayed the check */
     do {
-        bool sure = look(&young, &perhaps);
-        assert_true(sure || perhaps);
-    } while (perhaps);
+        bool sure = check_container(&is_suspect, &may_be_suspect);
+        assert_true(sure || may_be_suspect);
+    } while (may_be_suspect);
 }
 
-/* ---- who wants to know ---- */
+/* ---- watches ---- */
 
 static unsigned changed, freed, both;
-static struct limefs_snapshot *of;
+static struct limefs_snapshot *last_snapshot;
 
 static void on_changed(struct limefs_snapshot *view)
 {
     changed++;
-    of = view;
+    last_snapshot = view;
 }
 
 static void on_freed(struct limefs_snapshot *view)
 {
     freed++;
-    of = view;
+    last_snapshot = view;
 }
 
-static void on_changed_too(struct limefs_snapshot *view)
+static void on_changed_second(struct limefs_snapshot *view)
 {
-    assert_ptr_equal(of, view); /* in the order in which they came */
+    assert_ptr_equal(last_snapshot, view); /* in the order of registration */
     both++;
 }
 
@@ -196,7 +194,7 @@ TEST_WITH(test_watch, set_up, tear_down)
 {
     static const struct limefs_snapshot_watch first = {.changed = on_changed,
                                                        .freed = on_freed},
-                                              second = {.changed = on_changed_too};
+                                              second = {.changed = on_changed_second};
     limefs_snapshot_add_watch(fs, &first);
     limefs_snapshot_add_watch(fs, &second);
     struct limefs_snapshot *view = current(one);
@@ -205,22 +203,21 @@ TEST_WITH(test_watch, set_up, tear_down)
     assert_int_equal(changed, 1);
     assert_int_equal(both, 1);
     struct limefile_index *index = limefs_snapshot_index(fs, view);
-    limefs_snapshot_replace_index(fs, view, index); /* taken over */
+    limefs_snapshot_replace_index(fs, view, index); /* the snapshot owns the index */
     assert_true(changed > 1 && changed == both);
     limefs_snapshot_invalidate(fs, view);
     struct limefs_snapshot *next = current(one);
     assert_ptr_not_equal(next, view);
     assert_int_equal(freed, 0);
-    limefs_snapshot_unpin(fs, view); /* nobody has it, and nobody will ask for it */
+    limefs_snapshot_unpin(fs, view); /* the last reference; no name leads to it */
     assert_int_equal(freed, 1);
-    assert_ptr_equal(of, view);
+    assert_ptr_equal(last_snapshot, view);
     limefs_snapshot_unpin(fs, next);
 }
 
-/* ---- whether a view still shows what its name leads to ---- */
+/* ---- the validity of a snapshot ---- */
 
-/* Every row of the table in snapshot.h. Changed at 100.5 s; the clock is `later` ms after that.
- */
+/* Every row of the table in snapshot.h. Last change: 100.5 s; `later` is in ms after that. */
 TEST(test_judge)
 {
     static const struct {

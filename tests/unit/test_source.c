@@ -1,4 +1,4 @@
-/* test_source.c - files and memory behind one table */
+/* test_source.c - files and memory with the same operations */
 #define _GNU_SOURCE
 #include "unit.h"
 
@@ -28,7 +28,7 @@ static int leave_directory(void **state)
 
 AROUND_ALL(enter_directory, leave_directory)
 
-/* The same calls must do the same on a file and in memory. */
+/* The same calls have the same effect on a file and in memory. */
 static void exercise(struct limefile_source *s)
 {
     uint64_t size;
@@ -36,7 +36,7 @@ static void exercise(struct limefile_source *s)
     assert_int_equal(s->ops->size(s, &size), 0);
     assert_int_equal(size, 0);
     assert_int_equal(limefile_read_full(s, buf, sizeof buf, 0), 0);
-    assert_int_equal(limefile_write_full(s, "abcdef", 6, 10), 0); /* leaves a gap of zeros */
+    assert_int_equal(limefile_write_full(s, "abcdef", 6, 10), 0); /* the gap is zeros */
     assert_int_equal(s->ops->size(s, &size), 0);
     assert_int_equal(size, 16);
     memset(buf, 'X', sizeof buf);
@@ -46,7 +46,7 @@ static void exercise(struct limefile_source *s)
     assert_int_equal(limefile_read_full(s, buf, 6, 10), 6);
     assert_memory_equal(buf, "aZZdef", 6);
     assert_int_equal(s->ops->truncate(s, 12), 0);
-    assert_int_equal(s->ops->truncate(s, 20), 0); /* what was cut is zero again */
+    assert_int_equal(s->ops->truncate(s, 20), 0); /* truncated bytes are zero again */
     assert_int_equal(limefile_read_full(s, buf, 20, 10), 10);
     assert_memory_equal(buf, "aZ\0\0\0\0\0\0\0\0", 10);
     assert_int_equal(limefile_read_full(s, buf, 1, 20), 0);
@@ -68,7 +68,7 @@ TEST(test_memory)
     assert_int_equal(limefile_read_full(&memory.source, &c, 1, UINT64_MAX), 0);
     limefile_memory_release(&memory);
     assert_null(memory.data);
-    limefile_memory_release(&memory); /* twice does no harm */
+    limefile_memory_release(&memory); /* a second call has no effect */
 }
 
 TEST(test_file)
@@ -137,7 +137,8 @@ TEST(test_open)
     assert_int_equal(mkfifo("fifo", 0600), 0);
     assert_int_equal(mkdir("dir", 0700), 0);
     assert_int_equal(limefile_open("missing", O_RDONLY), -ENOENT);
-    assert_int_equal(limefile_open("fifo", O_RDONLY), LIMEFILE_E_NOT_FILE); /* and at once */
+    assert_int_equal(limefile_open("fifo", O_RDONLY),
+                     LIMEFILE_E_NOT_FILE); /* without blocking */
     assert_int_equal(limefile_open("fifo", O_RDWR), LIMEFILE_E_NOT_FILE);
     assert_int_equal(limefile_open("socket", O_RDONLY), LIMEFILE_E_NOT_FILE);
     assert_int_equal(limefile_open("dir", O_RDONLY), -EISDIR);

@@ -1,4 +1,4 @@
-/* test_spans.c - which bytes of a range are there, against a bit for each byte */
+/* test_spans.c - sets of byte ranges, against one bit for each byte */
 #include "range_set.h"
 #include "unit.h"
 
@@ -23,7 +23,7 @@ static void check(const struct limefs_range_set *spans, const bool *there)
     for (unsigned i = 0; i < spans->count; i++) {
         const struct limefs_byte_range *range = &spans->range[i];
         assert_true(range->from < range->to && range->to <= BYTES);
-        assert_true(i == 0 || spans->range[i - 1].to < range->from); /* apart */
+        assert_true(i == 0 || spans->range[i - 1].to < range->from); /* separate */
         memset(shown + range->from, true, (size_t)(range->to - range->from));
     }
     assert_memory_equal(shown, there, sizeof shown);
@@ -70,5 +70,5 @@ TEST(test_no_room)
     assert_true(limefs_range_set_covers(&spans, 0, 2 * far));
     assert_false(limefs_range_set_covers(&spans, 0, 2 * far + 1));
     assert_true(
-        limefs_range_set_covers(&spans, 5 * far, 5 * far)); /* nothing is always there */
+        limefs_range_set_covers(&spans, 5 * far, 5 * far)); /* the set covers an empty range */
 }

@@ -1,4 +1,4 @@
-/* test_stage.c - sums of what passes, in pieces of any length */
+/* test_stage.c - sums of a stream in chunks of any length */
 #define _GNU_SOURCE
 #include "sums.h"
 #include "unit.h"
@@ -24,18 +24,18 @@ TEST(digests_agree)
     assert_true(stage_digest_matches(&a, &b));
     b.cksum = 8;
     assert_false(stage_digest_matches(&a, &b));
-    b.kinds = STAGE_ADLER32; /* nothing in common proves nothing */
+    b.kinds = STAGE_ADLER32; /* without a common sum nothing is proven */
     assert_false(stage_digest_matches(&a, &b));
     b = a;
     b.md5[15] = 1;
     assert_false(stage_digest_matches(&a, &b));
 }
 
-/* ---- fields that pass in pieces ---- */
+/* ---- fields in a stream ---- */
 
-/* A container with three fields of any site, the one in the middle without a checksum. The last
- * checksum may be wrong, and the first field late: described as a lattice of other sites, which
- * its length contradicts. */
+/* A container with three fields of any site; the middle one has no checksum. The last checksum
+ * may be wrong, and the first field late: described as a lattice of other sites, which
+ * contradicts its length. */
 struct passing {
     struct bytes bytes;
     struct limefile_memory memory;
@@ -104,7 +104,7 @@ static void pass(const struct passing *p, struct stage_fieldsums *sums, size_t m
     }
 }
 
-/* Two fields among other bytes, cut anywhere, of sites of any size. */
+/* Two fields among other bytes, in chunks of any size, with sites of any size. */
 TEST(fields_in_pieces)
 {
     for (int round = 0; round < 200; round++) {
@@ -198,7 +198,7 @@ TEST(data_in_pieces)
     }
 }
 
-/* What has not come to its end is not right. */
+/* An unfinished field is not right. */
 TEST(fields_cut_short)
 {
     struct passing p;

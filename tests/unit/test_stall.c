@@ -1,4 +1,4 @@
-/* test_stall.c - when a job that does not answer is given up */
+/* test_stall.c - when limefs gives up a job that does not answer */
 #include "job_internal.h"
 #include "unit.h"
 
@@ -9,7 +9,7 @@ struct bench {
     struct limefs_job job;
 };
 
-/* A job that has last answered at 1000. */
+/* Returns a job whose last reply was at 1000. */
 static struct limefs_job *job_of(struct bench *b)
 {
     memset(b, 0, sizeof *b);
@@ -33,7 +33,7 @@ static void sync_from(struct limefs_job *job, struct limefs_job_sync *sync, doub
     job->syncs = sync;
 }
 
-/* As a reply does. */
+/* Notes a reply. */
 static void answer(struct limefs_job *job, struct limefs_job_sync *sync, double now)
 {
     sync->done = true;
@@ -47,7 +47,7 @@ static void assert_given_up_at(const struct limefs_job *job, double then)
     assert_true(limefs_job_is_stalled(job, then + 0.1));
 }
 
-TEST(test_nothing_asked)
+TEST(test_no_requests)
 {
     struct bench b;
     assert_false(limefs_job_is_stalled(job_of(&b), 1e6));
@@ -56,7 +56,7 @@ TEST(test_nothing_asked)
 TEST(test_each_kind)
 {
     struct bench b;
-    load(job_of(&b), 1, 1060); /* after a quiet minute */
+    load(job_of(&b), 1, 1060); /* after an idle minute */
     assert_given_up_at(&b.job, 1060 + limit);
     struct limefs_job *job = job_of(&b);
     job->buffers[2] =
@@ -64,7 +64,7 @@ TEST(test_each_kind)
     assert_given_up_at(job, 1060 + limit);
     job = job_of(&b);
     job->files[3] = (struct limefs_job_file){LIMEFS_JOB_FILE_PREPARING, .last_used = 1060};
-    assert_false(limefs_job_is_stalled(job, 1e6)); /* the job knows nothing of it */
+    assert_false(limefs_job_is_stalled(job, 1e6)); /* the job has not received it */
     job->files[3].state = LIMEFS_JOB_FILE_OPENING;
     assert_given_up_at(job, 1060 + limit);
     job->files[3].state = LIMEFS_JOB_FILE_CLOSING;
@@ -73,8 +73,8 @@ TEST(test_each_kind)
     assert_false(limefs_job_is_stalled(job, 1e6));
 }
 
-/* While others are. */
-TEST(test_one_alone)
+/* The job answers other requests. */
+TEST(test_one_unanswered)
 {
     struct bench b;
     struct limefs_job *job = job_of(&b);
@@ -83,14 +83,14 @@ TEST(test_one_alone)
     assert_given_up_at(job, 1060 + limefs_job_lease_seconds(job));
 }
 
-/* What matters is when the SYNC was asked for, not how long nothing else was. */
+/* The time counts from the SYNC request, not from the last other request. */
 TEST(test_sync_after_a_quiet_minute)
 {
     struct bench b;
     struct limefs_job_sync sync;
     sync_from(job_of(&b), &sync, 1070);
     assert_given_up_at(&b.job, 1070 + 12 * limit);
-    sync.done = true; /* and who waited for it has not woken up yet */
+    sync.done = true; /* and its waiter has not woken up yet */
     assert_false(limefs_job_is_stalled(&b.job, 1e6));
 }
 
@@ -102,13 +102,13 @@ TEST(test_behind_a_sync)
     sync_from(job, &sync, 1001);
     load(job, 1, 1002);
     assert_given_up_at(job, 1001 + 12 * limit);
-    answer(job, &sync, 1050); /* a long one: its turn is now */
+    answer(job, &sync, 1050); /* after a long SYNC the load's time begins */
     assert_given_up_at(job, 1050 + limit);
     job->last_reply = 1e6;
     assert_given_up_at(job, 1050 + limefs_job_lease_seconds(job));
 }
 
-/* A job that is dead is not spared by who wants to sync. */
+/* A SYNC request does not extend the time of a dead job. */
 TEST(test_before_a_sync)
 {
     struct bench b;
@@ -117,7 +117,7 @@ TEST(test_before_a_sync)
     load(job, 1, 1001);
     sync_from(job, &sync[0], 1002);
     assert_given_up_at(job, 1001 + limit);
-    job = job_of(&b); /* nor by many, one after the other */
+    job = job_of(&b); /* nor do several in a row */
     sync_from(job, &sync[0], 1001);
     load(job, 1, 1002);
     sync_from(job, &sync[1], 1050);
@@ -125,5 +125,5 @@ TEST(test_before_a_sync)
     answer(job, &sync[0], 1060);
     assert_given_up_at(job, 1060 + limit);
     load(job, 1, 1061);
-    assert_given_up_at(job, 1060 + 12 * limit); /* the second one has waited for the first */
+    assert_given_up_at(job, 1060 + 12 * limit); /* the second SYNC waited for the first */
 }

@@ -1,6 +1,6 @@
-/* test_state.c - what a container that is written to goes through, and what it cannot */
+/* test_state.c - state transitions of a container that is written to, and forbidden ones */
 #ifndef LIMEFS_LOCKS
-#define LIMEFS_LOCKS /* a step that no line allows is told */
+#define LIMEFS_LOCKS /* reports a forbidden transition */
 #endif
 #include "write_state.c"
 #include "unit.h"
@@ -25,7 +25,7 @@ void limefs_lockcheck_release(enum limefs_lock_rank rank)
     (void)rank;
 }
 
-/* Whether a rule was broken since the last time. */
+/* Returns whether a rule was broken since the last call. */
 static bool was_broken(void)
 {
     bool was = broken > 0;
@@ -37,7 +37,7 @@ TEST(test_container)
 {
     struct limefs_container one = {0};
     assert_int_equal(one.state, LIMEFS_CONTAINER_CLOSED);
-    limefs_container_closed(&one); /* it could not be opened */
+    limefs_container_closed(&one); /* the open failed */
     limefs_container_opened(&one);
     limefs_container_rewritten(&one);
     assert_true(limefs_container_is_unindexed(&one));
@@ -52,10 +52,10 @@ TEST(test_container)
     assert_false(limefs_container_is_unindexed(&one));
     assert_false(was_broken());
 
-    limefs_container_opened(&one); /* another snapshot has it */
+    limefs_container_opened(&one); /* open in another snapshot */
     assert_true(was_broken());
     one.state = LIMEFS_CONTAINER_CLOSED;
-    limefs_container_rewritten(&one); /* without the lock on it */
+    limefs_container_rewritten(&one); /* without the lock */
     assert_true(was_broken());
 }
 
@@ -77,11 +77,11 @@ TEST(test_last)
     assert_true(was_broken());
 }
 
-/* A gap stays until the record is emptied, or its last user has gone. */
+/* A gap remains until the record is emptied or closed by its last user. */
 TEST(test_gap)
 {
     struct limefs_last one = {0};
-    limefs_last_fail(&one, -EIO, false); /* within its length: told, and that is all */
+    limefs_last_fail(&one, -EIO, false); /* within its length: only reported */
     assert_int_equal(one.state, LIMEFS_LAST_COMMITTED);
     assert_int_equal(limefs_last_error(&one), 0);
     limefs_last_fail(&one, -ENOSPC, true);
@@ -94,26 +94,26 @@ TEST(test_gap)
     limefs_last_truncate(&one, false, true);
     assert_int_equal(one.state, LIMEFS_LAST_COMMITTED);
     limefs_last_begin_growth(&one);
-    limefs_last_fail(&one, -EIO, false); /* what grows may have lost anything */
+    limefs_last_fail(&one, -EIO, false); /* a growing record may have lost any byte */
     limefs_last_fail(&one, -EFBIG, true);
     assert_int_equal(one.state, LIMEFS_LAST_GAP);
     assert_true(limefs_last_is_growing(&one));
     assert_int_equal(limefs_last_error(&one), -EFBIG);
     limefs_last_truncate(&one, false, false);
-    limefs_last_fail(&one, -EIO, false); /* of something else */
+    limefs_last_fail(&one, -EIO, false); /* another error */
     assert_int_equal(limefs_last_error(&one), -EFBIG);
     assert_false(was_broken());
 
-    limefs_last_begin_growth(&one); /* which would hide it */
+    limefs_last_begin_growth(&one); /* it would hide the gap */
     assert_true(was_broken());
     one = (struct limefs_last){LIMEFS_LAST_GAP, -EIO};
 
-    limefs_last_commit(&one); /* not with a gap */
+    limefs_last_commit(&one); /* forbidden with a gap */
     assert_true(was_broken());
     assert_int_equal(limefs_last_error(&one), 0);
 }
 
-TEST(test_aside)
+TEST(test_staging)
 {
     struct limefs_staging one = {0};
     assert_false(limefs_is_staged(&one));
@@ -134,14 +134,14 @@ TEST(test_aside)
     assert_false(was_broken());
 
     limefs_staging_store(&one);
-    limefs_staging_store(&one); /* there is nothing to put */
+    limefs_staging_store(&one); /* there is nothing to store */
     assert_true(was_broken());
     one.state = LIMEFS_STAGING_NONE;
     limefs_staging_write(&one);
     assert_true(was_broken());
 }
 
-TEST(test_aside_gap)
+TEST(test_staging_gap)
 {
     struct limefs_staging one = {0};
     limefs_staging_fail(&one, -EIO, false);
@@ -149,7 +149,7 @@ TEST(test_aside_gap)
     limefs_staging_fail(&one, -ENOSPC, true);
     assert_false(limefs_is_staged(&one));
     assert_int_equal(limefs_staging_error(&one), -ENOSPC);
-    limefs_staging_begin(&one, 5, false); /* what was to be written is missing in it */
+    limefs_staging_begin(&one, 5, false); /* it lacks the failed write */
     assert_int_equal(one.state, LIMEFS_STAGING_GAP);
     limefs_staging_write(&one);
     limefs_staging_truncate(&one, 5, 6);
@@ -158,11 +158,11 @@ TEST(test_aside_gap)
     assert_int_equal(limefs_staging_error(&one), 0);
     assert_int_equal(one.state, LIMEFS_STAGING_WRITTEN);
     limefs_staging_store(&one);
-    limefs_staging_fail(&one, -EIO, false); /* readers see it: so closing says so */
+    limefs_staging_fail(&one, -EIO, false); /* readers see the gap, so close() reports it */
     assert_true(limefs_staging_is_dirty(&one));
     assert_false(was_broken());
 
-    limefs_staging_store(&one); /* not with a gap */
+    limefs_staging_store(&one); /* forbidden with a gap */
     assert_true(was_broken());
     one = (struct limefs_staging){LIMEFS_STAGING_FAILED, -EIO};
     limefs_staging_begin(&one, 0, true);
@@ -177,7 +177,7 @@ TEST(test_sync)
     limefs_sync_end(&written);
     limefs_sync_mark_due(&written);
     assert_true(limefs_sync_begin(&written));
-    assert_true(limefs_sync_begin(&written)); /* the other has the mark, and is not through */
+    assert_true(limefs_sync_begin(&written)); /* the first has not finished */
     limefs_sync_end(&written);
     limefs_sync_end(&written);
     assert_false(limefs_sync_begin(&written));

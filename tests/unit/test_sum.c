@@ -1,15 +1,14 @@
-/* test_sum.c - sums of whole records, by any number of threads, against an oracle that knows
- * nothing of isa-l */
+/* test_sum.c - sums of records by any number of threads, against an oracle without isa-l */
 #define _GNU_SOURCE
 #include "made.h"
 
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
-/* ---- reads that fail: this one stands before libc's ---- */
+/* ---- failing reads: this pread() replaces libc's ---- */
 
-static atomic_int reads_left = -1; /* then they fail; -1: never */
-static atomic_bool in_bits;        /* every second one is interrupted, the others are short */
+static atomic_int reads_left = -1; /* then reads fail; -1: never */
+static atomic_bool in_bits;        /* every second read is interrupted, the others are short */
 static atomic_uint reads;
 
 ssize_t pread(int fd, void *data, size_t n, off_t offset)
@@ -51,7 +50,7 @@ static uint32_t oracle_crc(const unsigned char *data, size_t n)
     return ~c;
 }
 
-/* The rank of a site by counting, one coordinate after the other. */
+/* Returns the rank of a site by counting coordinates. */
 static uint64_t oracle_rank(const struct limefile_field *f, uint64_t site)
 {
     uint64_t at[LIMEFILE_DIMS_MAX], rank = 0;
@@ -85,31 +84,32 @@ static void assert_same(struct limefile_checksum is, struct limefile_checksum wa
     assert_int_equal(is.sumb, want.sumb);
 }
 
-/* ---- what progress is told ---- */
+/* ---- progress ---- */
 
-struct told {
+struct progress {
     uint64_t bytes;
     atomic_int inside;
-    bool both; /* two at once; asserted by the test's own thread */
+    bool both; /* two calls at once; the test's own thread asserts it */
 };
 
-static bool tell(void *context, uint64_t more)
+static bool count_progress(void *context, uint64_t more)
 {
-    struct told *told = context;
-    if (atomic_fetch_add(&told->inside, 1) != 0)
-        told->both = true;
-    told->bytes += more;
-    atomic_fetch_sub(&told->inside, 1);
+    struct progress *progress = context;
+    if (atomic_fetch_add(&progress->inside, 1) != 0)
+        progress->both = true;
+    progress->bytes += more;
+    atomic_fetch_sub(&progress->inside, 1);
     return true;
 }
 
 static struct limefile_checksum sum_of(const struct made *m, unsigned threads)
 {
     struct limefile_checksum sum = {1, 2};
-    struct told told = {0};
-    assert_int_equal(limefile_field_sum(m->fd, &m->field, threads, tell, &told, &sum), 0);
-    assert_int_equal(told.bytes, m->field.record.bytes);
-    assert_false(told.both);
+    struct progress progress = {0};
+    assert_int_equal(
+        limefile_field_sum(m->fd, &m->field, threads, count_progress, &progress, &sum), 0);
+    assert_int_equal(progress.bytes, m->field.record.bytes);
+    assert_false(progress.both);
     return sum;
 }
 

@@ -1,4 +1,4 @@
-/* test_tally.c - the sum of a record out of parts in any order, against the sum of the whole */
+/* test_tally.c - the sum of a record from parts in any order, against the sum of the whole */
 #include "tally.h"
 #include "unit.h"
 
@@ -24,7 +24,7 @@ static struct limefile_checksum right_sum(const struct limefile_field *field, co
     return sum;
 }
 
-/* As the daemon does it with what a request has got. */
+/* Adds bytes as the daemon does after a request. */
 static void serve(struct limefs_tally *tally, const unsigned char *data, uint64_t from,
                   uint64_t to)
 {
@@ -59,7 +59,7 @@ TEST(test_any_order)
         struct limefile_checksum right = right_sum(&field, data), sum;
         struct limefs_tally *tally = limefs_tally_new(&field);
         assert_false(limefs_tally_result(tally, &sum));
-        for (int i = 0; i < 40; i++) { /* overlapping ones, too, and beyond the end */
+        for (int i = 0; i < 40; i++) { /* also overlapping ranges, and beyond the end */
             uint64_t from = (uint64_t)rand() % bytes;
             serve(tally, data, from, from + 1 + (uint64_t)rand() % (bytes / 4 + 1));
         }
@@ -70,7 +70,7 @@ TEST(test_any_order)
     }
 }
 
-/* Requests of a stream come out of order, and do not end with sites. */
+/* Requests of a stream arrive out of order and do not end at sites. */
 TEST(test_stream)
 {
     srand(4);
@@ -84,7 +84,7 @@ TEST(test_stream)
             for (int i = 3; i >= 0; i--)
                 serve(tally, data, at + (uint64_t)i * step, at + (uint64_t)(i + 1) * step);
         assert_right(tally, &right);
-        serve(tally, data, 0, bytes); /* counts no second time */
+        serve(tally, data, 0, bytes); /* is not counted again */
         assert_right(tally, &right);
         limefs_tally_free(tally);
     }
@@ -116,7 +116,7 @@ TEST(test_boxed)
     free(data);
 }
 
-/* Reading at random does not take all memory, or for ever. */
+/* Random reads stop the tally before it takes much memory or time. */
 TEST(test_hopeless)
 {
     struct limefile_field field = field_of(64, 100000);
@@ -131,7 +131,7 @@ TEST(test_hopeless)
     limefs_tally_free(tally);
     free(data);
 
-    field = field_of(UINT64_C(1) << 40, 1); /* one datum that nobody keeps in memory */
+    field = field_of(UINT64_C(1) << 40, 1); /* one datum larger than memory */
     tally = limefs_tally_new(&field);
     serve(tally, (const unsigned char *)"", 0, 1);
     assert_true(limefs_tally_is_abandoned(tally));

@@ -1,8 +1,8 @@
-/* test_text.c - what of a text may reach a terminal or a log */
+/* test_text.c - which characters may reach a terminal or a log */
 #include "unit.h"
 #include "text.h"
 
-/* UTF-8 of a code point, of surrogates too; without the library's own arithmetic. */
+/* Encodes a code point, also a surrogate, as UTF-8 without the library. */
 static size_t encode(uint32_t code, char out[5])
 {
     size_t n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
@@ -33,11 +33,11 @@ static void assert_defused(const char *text, const char *spared, const char *wan
     strcpy(copy, text);
     limefile_text_sanitize(copy, spared);
     assert_string_equal(copy, want);
-    limefile_text_sanitize(copy, spared); /* what is harmless stays */
+    limefile_text_sanitize(copy, spared); /* harmless text is unchanged */
     assert_string_equal(copy, want);
 }
 
-/* Single bytes and code points: below; here what is several of them, or nothing. */
+/* Sequences of several bytes or of none; single bytes and code points are tested below. */
 TEST(test_texts)
 {
     assert_defused("", "", "");
@@ -51,10 +51,10 @@ TEST(test_spared)
 {
     assert_defused("\ta\nb\r\x1b", "\t\n", "\ta\nb??");
     assert_defused("\x7f\x01", "\x7f", "\x7f?");
-    assert_defused("\xc2\x85\x85", "\x85", "???"); /* only single bytes can be */
+    assert_defused("\xc2\x85\x85", "\x85", "???"); /* only single bytes can be allowed */
 }
 
-/* Alone, and between others. */
+/* Alone and between other characters. */
 TEST(test_every_byte)
 {
     for (int c = 1; c < 256; c++) {
@@ -88,7 +88,7 @@ TEST(test_every_code_point)
     }
 }
 
-/* Cut by the end of the text, or by what comes after them. */
+/* Truncated by the end of the text or by the next byte. */
 TEST(test_cut_sequences)
 {
     static const char *const whole[] = {"\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x8d\x8b"};
@@ -99,7 +99,7 @@ TEST(test_cut_sequences)
             snprintf(text, sizeof text, "%.*s", (int)n, whole[i]);
             assert_int_equal(limefile_utf8_decode(whole[i], n, &code), 0);
             assert_defused(text, "", want + 4 - n);
-            strcpy(text + n, "a"); /* what follows is read again */
+            strcpy(text + n, "a"); /* the next byte is checked on its own */
             strcpy(want + 4, "a");
             assert_defused(text, "", want + 4 - n);
             memmove(text + n, whole[0], 3);

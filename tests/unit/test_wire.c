@@ -1,5 +1,5 @@
-/* test_wire.c - packets, channels and windows, where peers misbehave; what packets hold, byte
- * for byte: tests/lib/jobclient.py and fakejob.py */
+/* test_wire.c - packets, channels and windows with faulty peers; tests/lib/jobclient.py and
+ * fakejob.py test the contents byte for byte */
 #define _GNU_SOURCE
 #include "unit.h"
 
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Two ends of a connection; 64 KiB each, so not on the stack. */
+/* Two ends of a connection, static because each has 64 KiB. */
 static struct limejob_channel near, far;
 static struct limejob_packet sent, got;
 
@@ -78,7 +78,7 @@ TEST(test_broken_replies)
     limejob_request_init(&got, LIMEJOB_OPEN, 0);
     assert_int_equal(limejob_get_code(&got, text, sizeof text), -EPROTO);
     limejob_request_init(&got, LIMEJOB_OPEN, 0);
-    limejob_put_u32(&got, 4096); /* no errno */
+    limejob_put_u32(&got, 4096); /* not an errno */
     assert_int_equal(limejob_get_code(&got, text, sizeof text), -EPROTO);
     limejob_request_init(&got, LIMEJOB_OPEN, 0);
     limejob_put_u32(&got, UINT32_MAX);
@@ -91,11 +91,11 @@ TEST(test_gets_end)
     limejob_request_init(&got, LIMEJOB_CLOSE, 0);
     limejob_put_u32(&got, 5);
     assert_true(limejob_get_u64(&got) == 0 && got.broken);
-    assert_int_equal(limejob_get_u32(&got), 0); /* once broken, for ever */
+    assert_int_equal(limejob_get_u32(&got), 0); /* an error is permanent */
     assert_int_equal(limejob_get_text(&got, text, sizeof text), -1);
     limejob_request_init(&got, LIMEJOB_CLOSE, 0);
     limejob_put_bytes(&got, "abcd", 4);
-    assert_int_equal(limejob_get_text(&got, text, sizeof text), -1); /* no room for the NUL */
+    assert_int_equal(limejob_get_text(&got, text, sizeof text), -1); /* too small for the NUL */
     limejob_request_init(&got, LIMEJOB_CLOSE, 0);
     limejob_put_bytes(&got, "a\0b", 3);
     assert_int_equal(limejob_get_text(&got, text, sizeof text), -1);
@@ -216,7 +216,7 @@ TEST_WITH(test_longest_packet, connect_ends, close_ends)
     assert_int_equal(got.bytes, LIMEJOB_PAYLOAD_MAX);
     assert_memory_equal(got.payload, sent.payload, sizeof got.payload);
     limejob_header_encode(&sent, raw);
-    raw[12] = 1; /* one more */
+    raw[12] = 1; /* a byte too many */
     put_raw(raw, sizeof raw);
     assert_int_equal(limejob_receive(&far, &got, 1000), -EMSGSIZE);
 }
@@ -240,7 +240,7 @@ TEST_WITH(test_time_outs, connect_ends, close_ends)
     limejob_request_init(&sent, LIMEJOB_STATUS, 1);
     sent.bytes = LIMEJOB_PAYLOAD_MAX;
     int err = 0;
-    for (int i = 0; i < 1000 && !err; i++) /* nobody takes them */
+    for (int i = 0; i < 1000 && !err; i++) /* the peer does not receive */
         err = limejob_send(&near, &sent, 30);
     assert_int_equal(err, -ETIMEDOUT);
 }

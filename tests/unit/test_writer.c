@@ -1,4 +1,4 @@
-/* test_writer.c - what is written, byte for byte, and what is refused */
+/* test_writer.c - bytes that the writer writes, and calls that it refuses */
 #include "unit.h"
 
 static struct limefile_writer *writer_to(struct limefile_source *to)
@@ -127,7 +127,7 @@ TEST(test_order_of_messages)
     assert_int_equal(limefile_writer_finish(w, &size), LIMEFILE_E_ORDER);
     assert_int_equal(add(w, "t", 1, 0, true, false), LIMEFILE_E_ORDER);
     assert_int_equal(add(w, "t", 1, 0, true, true), LIMEFILE_E_ORDER);
-    assert_int_equal(add(w, "t", 1, 0, false, true), 0); /* a refusal changes nothing */
+    assert_int_equal(add(w, "t", 1, 0, false, true), 0); /* a refused call changes nothing */
     assert_int_equal(limefile_writer_finish(w, &size), 0);
     assert_int_equal(size, 304);
     limefile_writer_free(w);
@@ -179,7 +179,7 @@ TEST(test_types_and_lengths)
                      LIMEFILE_E_LENGTH);
     assert_int_equal(limefile_writer_begin(w, type, 127, UINT64_C(1) << 62, true, true), 0);
     limefile_writer_free(w);
-    assert_int_equal(memory.size, 0); /* nothing was handed over yet */
+    assert_int_equal(memory.size, 0); /* nothing was written yet */
     limefile_memory_release(&memory);
 }
 

@@ -1,4 +1,4 @@
-/* unit.h - what the unit tests share: containers made by hand, sources that misbehave */
+/* unit.h - helpers of the unit tests: containers built by hand, failing sources */
 #ifndef UNIT_H
 #define UNIT_H
 
@@ -15,26 +15,26 @@
 
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 
-/* The same numbers in every run: a failure can be looked into. */
+/* The same numbers in every run, so that a failure can be reproduced. */
 static inline uint64_t chance(uint64_t *state)
 {
     return mix64(*state += MIX64_STEP);
 }
 
-/* ---- bytes that grow; written without the library's own encoder ---- */
+/* ---- growing byte arrays, written without the library's encoder ---- */
 
 struct bytes {
     unsigned char *at;
-    size_t n, room;
+    size_t n, capacity;
 };
 
-/* Room for n more; at is never NULL after it. */
+/* Reserves n more bytes; `at` is not NULL afterwards. */
 static inline void bytes_reserve(struct bytes *b, size_t n)
 {
-    if (b->at && b->n + n <= b->room)
+    if (b->at && b->n + n <= b->capacity)
         return;
-    b->room = 2 * (b->n + n) + 64;
-    b->at = realloc(b->at, b->room);
+    b->capacity = 2 * (b->n + n) + 64;
+    b->at = realloc(b->at, b->capacity);
     assert_non_null(b->at);
 }
 
@@ -58,7 +58,7 @@ static inline void bytes_free(struct bytes *b)
     *b = (struct bytes){0};
 }
 
-/* The 144 bytes as docs/format.md has them. */
+/* The 144 bytes of a header as in docs/format.md. */
 static inline void raw_header(unsigned char raw[144], const char *type, size_t type_len,
                               uint64_t bytes, unsigned flags)
 {
@@ -79,7 +79,7 @@ static inline void bytes_header(struct bytes *b, const char *type, uint64_t byte
     bytes_add(b, raw, sizeof raw);
 }
 
-/* A whole record of n data bytes, each `value`. */
+/* Adds a record of n data bytes, each `value`. */
 static inline void bytes_record(struct bytes *b, const char *type, size_t n, int value,
                                 unsigned flags)
 {
@@ -102,7 +102,7 @@ enum {
     ME = 0x40,
 };
 
-/* ---- a scan with all that it says ---- */
+/* ---- a scan with all its findings ---- */
 
 enum { FINDINGS_MAX = 64 };
 
@@ -110,7 +110,7 @@ struct seen {
     struct limefile_finding finding[FINDINGS_MAX];
     size_t findings; /* may be more than FINDINGS_MAX */
     size_t records;
-    int end; /* what the last limefile_scan_next() gave */
+    int end; /* result of the last limefile_scan_next() */
 };
 
 static inline void seen_report(void *context, const struct limefile_finding *finding)
@@ -131,7 +131,7 @@ static inline struct seen scan_source(struct limefile_source *source)
         seen.records++;
         assert_int_equal(record.ordinal, seen.records);
     }
-    assert_int_equal(limefile_scan_next(scan, &record), seen.end); /* and stays so */
+    assert_int_equal(limefile_scan_next(scan, &record), seen.end); /* repeatable */
     limefile_scan_free(scan);
     return seen;
 }
@@ -152,7 +152,7 @@ static inline void assert_finding(const struct seen *seen, size_t i, int code, u
     assert_int_equal(seen->finding[i].ordinal, ordinal);
 }
 
-/* `good` records, then exactly one finding. */
+/* There are `good` records, then exactly one finding. */
 static inline void assert_only(const struct bytes *b, size_t records, int code, uint64_t offset,
                                uint64_t ordinal)
 {
@@ -171,15 +171,15 @@ static inline struct limefile_index *index_of(struct limefile_source *source)
     return index;
 }
 
-/* ---- a source that misbehaves, in front of memory ---- */
+/* ---- a failing source in front of memory ---- */
 
 struct faulty {
     struct limefile_source source;
     struct limefile_memory memory;
     size_t short_by;    /* moves at most this many bytes a call; 0: all */
-    unsigned interrupt; /* every so many calls fail with EINTR first; 0: none */
+    unsigned interrupt; /* one of this many calls fails first with EINTR; 0: none */
     unsigned fail_at;   /* this call fails (from 1; 0: none) ... */
-    unsigned fail_for;  /* ... and so many in all */
+    unsigned fail_for;  /* ... and this many in total */
     unsigned calls;
     uint64_t moved;
 };
