@@ -120,8 +120,7 @@ static void check_set(struct limefile_volumes *set)
     limefile_index_free(index);
 }
 
-/* A set opens without parts of the lattice if it opens with them; one record is joined by
- * itself. */
+/* A set opens without parts if it opens with them; one record is joined by itself. */
 static void check_options(struct limefile_source *const *sources, size_t count, int with_parts)
 {
     static const uint64_t one = 1;

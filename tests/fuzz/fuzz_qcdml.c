@@ -1,5 +1,4 @@
-/* fuzz_qcdml.c - any bytes as a QCDml document: a replaced value is found there again, and
- * nothing else changes */
+/* fuzz_qcdml.c - any bytes as a QCDml document: replacing a value changes nothing else */
 #include "fuzz.h"
 
 #include "limeqcdml.h"

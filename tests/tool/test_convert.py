@@ -1,5 +1,4 @@
-"""lime convert: formats of configurations, read back by independent readers; damage; hostile
-headers."""
+"""lime convert: formats, read back by independent readers; damage; hostile headers."""
 import itertools
 import json
 import os

@@ -271,8 +271,7 @@ class Replace(EditCase):
 
 
 class ReplaceKilled(EditCase):
-    """After any kill of lime replace, and lime repair if lime check reports a finding, the file is
-    the old or the new container."""
+    """After a kill of lime replace, and lime repair if needed, the old or the new file is there."""
 
     FIRST, INNER, LAST = (bytes([c]) * n for c, n in ((0x61, 600_000), (0x62, 90_001),
                                                       (0x63, 200_005)))

@@ -1,5 +1,4 @@
-"""The Python examples in docs/examples: plaquettes, topological charge, the pion; from containers
-and mounts, against known values, and their plots."""
+"""The Python examples in docs/examples, against known values, and their plots."""
 
 import importlib.util
 import math

@@ -1,5 +1,4 @@
-"""Export formats of a record and references to many, by lime cat and lime refs: numpy, h5py,
-netCDF4, zarr, xarray and fsspec read the numbers that an independent reader finds."""
+"""Export formats by lime cat and lime refs, read by numpy, h5py, netCDF4, zarr, xarray, fsspec."""
 import array
 import functools
 import itertools

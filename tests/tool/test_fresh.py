@@ -1,5 +1,4 @@
-"""The README's two commands on a minimal Debian, and the daemon's sources with the headers of
-other Debian releases."""
+"""The README's two commands on a minimal Debian; headers of other Debian releases."""
 
 import glob
 import os

@@ -190,8 +190,7 @@ class Refusals(LfnCase):
 
 
 class Kills(LfnCase):
-    """After a kill at any time, the container has the old or the new name, possibly after a
-    repair."""
+    """After any kill, and a repair if needed, the container has the old or the new name."""
 
     def test_kills(self):
         seed = time.time_ns()

@@ -120,8 +120,7 @@ def make(path, kind, records, one_message=False):
 
 
 class Measured(limetest.TestCase):
-    """ru_maxrss starts at the size of the parent process, so this process never holds a whole
-    container in memory."""
+    """ru_maxrss starts at the parent's size, so this process never holds a whole container."""
 
     def peak_mb(self, args, may_fail):
         child = subprocess.Popen([limetest.program(args[0]), *args[1:]],

@@ -329,8 +329,7 @@ class Existing(OutputCase):
             self.assertEqual(leftovers(self.dir), [])
 
     def test_replaced_before_it_is_locked(self):
-        """A command that waits for the lock changes the file that has the name afterwards, not the
-        one that another command has replaced."""
+        """A command that waits for the lock changes the file that has the name afterwards."""
         conf = limetest.read(self.path("conf.lime"))
         for command in ("append out -t x a.txt", "replace out 1 a.txt", "rm out 2", "repair out",
                         "set out 1 --type y", "lfn --set lfn://a out"):

@@ -1,5 +1,4 @@
-"""lime check --physics: plaquette, link trace and SU(3) of configurations, against numpy and
-against the values in their metadata."""
+"""lime check --physics against numpy and against the values in the metadata."""
 import json
 import math
 import os

@@ -49,8 +49,7 @@ def number(xml, element):
 
 
 def fields_of(path):
-    """Returns (ordinal, shape, letter of struct, numbers in file order) of each field that the
-    records before it describe."""
+    """Returns (ordinal, shape, letter of struct, numbers in file order) of each known field."""
     records, data = records_of(path)
     out, dims, site, box = [], None, None, None
     for ordinal, (kind, offset, length) in enumerate(records, 1):

@@ -1,5 +1,4 @@
-"""No output of a program steers a terminal or forges a line: names, types, metadata, arguments,
-and output of other programs, to stdout and stderr."""
+"""No output of a program steers a terminal or forges a line, on stdout or stderr."""
 import json
 import os
 import shutil

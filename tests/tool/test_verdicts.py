@@ -1,5 +1,4 @@
-"""The verdict and exit status of lime check, repair -n, info, stage and Python for each kind of
-damage (docs/verdicts.md); tests/lib/damage.py makes the files."""
+"""Verdicts and exit statuses of all commands for each kind of damage (docs/verdicts.md)."""
 import errno
 import json
 import os

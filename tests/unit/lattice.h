@@ -47,8 +47,7 @@ static inline void shuffle(int *mapping, int n)
     }
 }
 
-/* 1 to 6 dimensions, each divided among 1 to 3 ranks (possibly more ranks than sites), with
- * any order on disk. */
+/* 1 to 6 dimensions, each divided among 1 to 3 ranks (or more than sites), in any order. */
 static inline void lattice_by_chance(struct lattice *lattice, int64_t sites_max, int site_max)
 {
     int dims = 1 + (int)chance_below(LATTICE_DIMS), mapping[LATTICE_DIMS];

@@ -1,5 +1,4 @@
-/* test_bench_pattern.c - lime-bench: in each pattern the ranks together have each byte of the
- * file once, and the data show whether they are in their place */
+/* test_bench_pattern.c - lime-bench: the ranks together have each byte of the file once */
 #include "lattice.h"
 
 #include "dataset.h"

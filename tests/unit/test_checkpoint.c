@@ -1,5 +1,4 @@
-/* test_checkpoint.c - checkpoints of particles in containers: random indexes, very many cells,
- * and failing reads; tests/tool/test_cells.py has the other tests */
+/* test_checkpoint.c - particle checkpoints: random indexes, very many cells, failing reads */
 #include "unit.h"
 
 #include "header_bytes.h"

@@ -1,5 +1,4 @@
-/* test_cksum.c - cksum of bytes, of parts, and of records by any number of threads, against an
- * oracle that divides bit by bit */
+/* test_cksum.c - cksum by any number of threads, against an oracle that divides bit by bit */
 #define _GNU_SOURCE
 #include "made.h"
 
@@ -96,7 +95,8 @@ TEST(test_records)
             uint64_t progress = 0;
             if (threads % 4 == 3)
                 cool(&m);
-            assert_int_equal(record_cksum(m.fd, &m, threads, count_progress, &progress, &sum), 0);
+            assert_int_equal(record_cksum(m.fd, &m, threads, count_progress, &progress, &sum),
+                             0);
             assert_int_equal(sum, want);
             assert_int_equal(progress, sizes[i]);
         }

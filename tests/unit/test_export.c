@@ -1,5 +1,4 @@
-/* test_export.c - export formats: arrays, every range of a .npy file, hostile metadata;
- * tests/tool/test_exports.py has the tests with other programs */
+/* test_export.c - export formats: arrays, every range of a .npy file, hostile metadata */
 #include "unit.h"
 
 #include "limeexport.h"

@@ -300,8 +300,7 @@ static int read_short(void)
     return answered;
 }
 
-/* A record shorter than a stream is read again: with prefetched data, without, and with a
- * hole in them. */
+/* A record shorter than a stream is read again, with and without a hole in the slots. */
 TEST_WITH(test_a_short_record_again, set_up, NULL)
 {
     struct limefs_change hole = {.snap_id = ID, .from = BEGIN + 5 * MIB, .to = BEGIN + 7 * MIB};

@@ -171,8 +171,7 @@ static uint32_t fnv(const char *s, size_t n)
     return hash;
 }
 
-/* Four pairs of strings that leave FNV's state as any other pair does make 2^k types; the test
- * finds them by search. */
+/* Four pairs of strings that leave the same FNV state make 2^k types; a search finds them. */
 static void colliding_pair(uint32_t seed, char a[4], char b[4])
 {
     enum { TABLE = 1 << 20 };

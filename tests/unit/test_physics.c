@@ -1,5 +1,4 @@
-/* test_physics.c - plaquettes, link traces and bad links, against plain loops over complex
- * numbers; files that passes write, which do not depend on the size of blocks */
+/* test_physics.c - measurements of configurations against plain loops; output of passes */
 #define _GNU_SOURCE
 #include "unit.h"
 #include "limegauge.h"

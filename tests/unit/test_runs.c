@@ -1,5 +1,4 @@
-/* test_runs.c - arbitrary ranges: each byte belongs to one aggregator and one round, and each
- * item has one home */
+/* test_runs.c - arbitrary ranges: each byte belongs to one aggregator and one round */
 #include "lattice.h"
 
 #include "runs_plan.h"

@@ -77,8 +77,7 @@ TEST_WITH(test_same, set_up, tear_down)
         limefs_snapshot_unpin(fs, view);
 }
 
-/* A record that replaces another has a new id, as a list with the old id may still be on its
- * way to the kernel. */
+/* A record that replaces another has a new id: a list with the old id may be in transit. */
 TEST_WITH(test_record_made_again, set_up, tear_down)
 {
     uint64_t ids[40];

@@ -1,5 +1,4 @@
-/* test_wire.c - packets, channels and windows with faulty peers; tests/lib/jobclient.py and
- * fakejob.py test the contents byte for byte */
+/* test_wire.c - packets, channels and windows with faulty peers */
 #define _GNU_SOURCE
 #include "unit.h"
 
