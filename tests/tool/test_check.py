@@ -345,7 +345,7 @@ class Data(limetest.TestCase):
                 self.assertEqual(status, 1)
                 self.assertIn("checksums: 1 right, 1 wrong", out)
 
-    def test_it_is_not_read_without_data(self):
+    def test_data_are_not_read_by_default(self):
         data = bytearray(self.good)
         data[self.at] ^= 1
         path = self.write("f.lime", bytes(data))
@@ -408,7 +408,7 @@ class Many(limetest.TestCase):
             out, _ = self.lime("-r", names[0], names[1], status=0)
             self.assertIn("2 files: 2 good", out[-1])
 
-    def test_what_is_skipped(self):
+    def test_skipped_files(self):
         """A skipped file is counted; --list-skipped adds name and reason; --all makes it bad."""
         os.symlink(self.put("c/wrong.lime"), self.put("a/link"))
         os.mkfifo(self.put("a/fifo"))

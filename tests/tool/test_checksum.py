@@ -329,7 +329,7 @@ class Add(SumCase):
                 self.assertIn(len(got[2][1]), (len(stored), len(right)))
                 self.check(self.path, "--strict")
 
-    def test_other_sites_than_the_file_says(self):
+    def test_other_sites_than_the_file_states(self):
         """lime checksum --add refuses a checksum that readers of the file would report as wrong."""
         for records in ([FORMAT, DATA], [FORMAT, DATA, SUM]):
             good = container([records])

@@ -100,7 +100,7 @@ class Corpus(ConvertCase):
         self.assertEqual(self.chain(name, "nersc", "milc", "openqcd", "lime --precision 32"),
                          before.astype(">f4").tobytes())
 
-    def test_each_is_read_by_others(self):
+    def test_each_is_read_by_other_readers(self):
         for name in DOUBLES + SINGLES:
             path = os.path.join(limetest.CORPUS, name)
             u, _ = gaugelib.read_ildg(read(path))
@@ -169,7 +169,7 @@ class Formats(ConvertCase):
         self.refused(gaugelib.write_nersc(u, "<f8", 3, "IEEE64", CHECKSUM="1"), "byte order",
                      status=2)
 
-    def test_nersc_as_others_write_it(self):
+    def test_nersc_of_other_writers(self):
         u = gaugelib.random_links((2, 4, 2, 2)).astype("complex64")
         data = gaugelib.write_nersc(u, ">f4", 2, FLOATING_POINT=None,
                                     more=["MILC_INFO = a = b", "SCIDAC_CHECKSUMA = 12", ""])
@@ -177,7 +177,7 @@ class Formats(ConvertCase):
         got, _ = gaugelib.read_ildg(self.made(data, "a.lime"))
         self.same(got[..., :2, :], u[..., :2, :])
 
-    def test_nersc_keeps_what_it_is(self):
+    def test_nersc_keeps_its_labels(self):
         u = gaugelib.random_links((2, 2, 2, 2))
         data = gaugelib.write_nersc(u)
         _, values = gaugelib.read_nersc(self.made(data, "a.nersc", "--precision", "32"))
@@ -524,7 +524,7 @@ class Hostile(ConvertCase):
 
 
 class Usage(ConvertCase):
-    def test_words(self):
+    def test_messages(self):
         path = os.path.join(limetest.CORPUS, DOUBLES[0])
         for args in ((), (path,), (path, "a.milc", "b"), (path, "out"), (path, "out.xyz"),
                      ("--to", "x", path, "a"), ("--to", "milc", "--precision", "16", path, "a"),

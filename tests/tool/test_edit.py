@@ -65,7 +65,7 @@ class Append(EditCase):
         self.assertEqual(got, self.packed([RECORDS[0], RECORDS[1] + [("a", b"a" * 99)],
                                            [("b", b"b" * 99), ("c", b"c" * 99)]]))
 
-    def test_to_an_empty_one(self):
+    def test_to_an_empty_container(self):
         self.path = self.write("f.lime", b"")
         self.assertEqual(self.lime("append", self.path, "-t", "t", self.data(b"abc")),
                          container([("t", b"abc")]))
@@ -135,7 +135,7 @@ class Killed(EditCase):
         self.assertIn("an unfinished record of type 'large'", self.out)
         self.assertEqual(self.left_over(), [])
 
-    def test_kill_in_an_empty_one(self):
+    def test_kill_in_an_empty_container(self):
         self.path = self.write("f.lime", b"")
         child = subprocess.Popen([program("lime"), "append", self.path, "-t", "t", "-"],
                                  stdin=subprocess.PIPE)

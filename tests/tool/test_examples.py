@@ -110,7 +110,7 @@ class Plaquette(Case):
             "plaquette", *args), re.M)
         return {os.path.basename(line[4]): line[:4] for line in found}
 
-    def test_as_the_writers_have_it(self):
+    def test_as_the_writers_state(self):
         got = self.lines(*sorted({row["path"] for row in limetest.manifest()
                                   if "gauge" in row["file"] or "nersc" in row["file"]}))
         self.assertEqual(len(got), 3)

@@ -370,7 +370,7 @@ put(data.isel(config=1, t=2).values)
         self.assertEqual((done.returncode, done.stdout), (status, b""))
         return done.stderr.decode()
 
-    def test_what_does_not_fit(self):
+    def test_mismatched_fields(self):
         other = os.path.join(CORPUS, "tm_clime_gauge_4448_p32_n1.lime")
         errors = self.refused(1, GAUGE, other)
         self.assertIn(f"{other}: its array is (8, 4, 4, 4, 4, 3, 3) of single complex", errors)

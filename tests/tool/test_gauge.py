@@ -290,7 +290,7 @@ class GaugeSet(volumelib.Set):
 
 
 class Volumes(GaugeCase):
-    def test_a_set(self):
+    def test_volume_set(self):
         raw = self.raw(False)
         made = GaugeSet(DIMS, [(288, raw)], volumelib.blocks(DIMS, (1, 2, 1, 1)))
         first = made.write(self.dir)

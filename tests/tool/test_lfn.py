@@ -40,7 +40,7 @@ class LfnCase(limetest.TestCase):
         self.assertEqual(read(path), container(before))
 
 
-class Tell(LfnCase):
+class Show(LfnCase):
     def test_corpus(self):
         path = os.path.join(limetest.CORPUS, "qio_nersc_ildg.lime")
         self.assertEqual(self.lime(path), "lfn://test/lfn\n")
@@ -160,7 +160,7 @@ class Add(LfnCase):
         self.becomes(before + [lfn(self.NAME)], "lfn://b", before + [lfn("lfn://b")], "1")
         self.refused([("text", b"x")] + before, self.NAME, "is not lattice data", record=["1"])
 
-    def test_an_empty_one_is_filled(self):
+    def test_empty_record_is_filled(self):
         for before in ([FORMAT, lfn(""), DATA], [FORMAT, DATA, lfn("")]):
             after = [lfn(self.NAME) if r[0] == "ildg-data-lfn" else r for r in before]
             for named in ((), ("ildg-binary-data",)):

@@ -119,7 +119,7 @@ class Failures(limetest.TestCase):
             self.assertIn(word, done.stderr.decode())
         return done.stdout
 
-    def test_fault_lists_what_stands_before(self):
+    def test_fault_lists_the_records_before_it(self):
         for n in range(1, 144):
             path = self.write("cut", TWO + header("cut", 8, 1, 1)[:n])
             self.assertIn(b"second", self.check(path, 1, f"offset {len(TWO)}: record 3: "))
@@ -176,7 +176,7 @@ class Command(limetest.TestCase):
 
 @limetest.needs_fuse
 class Mounted(limetest.TestCase):
-    def test_as_below(self):
+    def test_same_as_the_container(self):
         for name in ("tm_lemon_prop_4444_p64_n1.lime", "clime_pack_multi.lime"):
             path = os.path.join(limetest.CORPUS, name)
             with limetest.Mount(path) as mount:

@@ -88,7 +88,7 @@ class Unpack(Directories):
                          "2\t1\t2\t0\t1\t0\ta%2F%09%FF\t002-a%2F%09%FF\n"
                          "3\t2\t1\t1\t1\t1\tthree\t003-three\n")
 
-    def test_fault_keeps_what_stands_before(self):
+    def test_fault_keeps_the_records_before_it(self):
         data = container([("good", b"data")]) + header("cut", 100, 1, 1) + b"x"
         path = self.write("f.lime", data)
         directory = os.path.join(limetest.tempdir(), "parts")

@@ -264,7 +264,7 @@ class Containers(Case):
 
 @needs_numpy
 class Errors(Case):
-    def test_words_are_the_programs(self):
+    def test_messages_of_lime(self):
         self.assertRaisesWith("/nowhere: open: No such file", limefs.open, "/nowhere")
         self.assertRaisesWith("not a LIME container", limefs.open,
                               self.write("junk", b"junk" * 99))
@@ -444,7 +444,7 @@ class Stacks(Case):
         self.assertEqual(stack[...].shape, stack.shape)
         self.assertEqual(self.mapped, [])
 
-    def test_only_what_is_asked_for(self):
+    def test_only_requested_data_are_mapped(self):
         stack = self.tree()
         self.assertTrue(numpy.array_equal(stack[2], self.all[2]))
         self.assertEqual(self.mapped, ["conf.10"])
@@ -519,7 +519,7 @@ class Stacks(Case):
         good = sum(self.check_key(random_key(draw, self.all.shape)) for _ in range(3000))
         self.assertGreater(good, 1500)
 
-    def test_arrays_map_what_they_choose(self):
+    def test_arrays_map_selected_containers(self):
         stack = self.tree()
         self.assertEqual(stack[[3, 1, 3], [0, 1, 0]].shape[0], 3)
         self.assertEqual(self.mapped, ["conf.9", "conf.100"])
@@ -595,7 +595,7 @@ class Stacks(Case):
             self.assertRaisesWith(message, self.tree)
             self.assertRaisesWith(message, limefs.stack, [path])
 
-    def test_what_cannot_be_read(self):
+    def test_unreadable_file(self):
         os.symlink("/nowhere", os.path.join(self.directory, "conf.12"))
         self.assertRaisesWith("conf.12: open: No such file", self.tree)
 

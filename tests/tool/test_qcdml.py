@@ -243,7 +243,7 @@ class Fill(QcdmlCase):
             self.fill(text, self.conf(lfn=None), "--lfn", bad, status=1)
             self.assertIn("is not a logical file name", self.err)
 
-    def test_what_is_missing(self):
+    def test_missing_elements(self):
         path = self.conf()
         text = document([record()])
         for name in ("dataLFN", "precision", "field", "crcCheckSum", "avePlaquette"):

@@ -110,7 +110,7 @@ class Tails(RepairCase):
         self.assertIn(f"{(512 << 20) - len(GOOD)} bytes cut (dry run)", self.out)
 
 
-class Ours(RepairCase):
+class Remains(RepairCase):
     """Remains of limefs -o rw and lime append after a kill."""
 
     UNFINISHED = bytes(8) + header("new/type", 0, 0, 0)[8:]
@@ -325,7 +325,7 @@ class Mends(RepairCase):
             self.assertEqual(self.repair(data), data + bytes(-len(data) % 8))
 
 
-class Untouched(RepairCase):
+class Unchanged(RepairCase):
     def test_good(self):
         self.path = self.write("f.lime", GOOD)
         before = os.stat(self.path)

@@ -376,7 +376,7 @@ class Unverified(TestCase):
         self.assertEqual((found["d"]["status"], found["d"]["checksums_verified"]), ("there", 1))
 
 
-class There(TestCase):
+class UpToDate(TestCase):
     def setUp(self):
         super().setUp()
         configuration(self.at_source("c"), lfn="lfn://a/b")
@@ -924,7 +924,7 @@ class HeldFirst(Held):
             time.sleep(0.5)
         return before / 1024
 
-    def test_many_others_end_before_it(self):
+    def test_many_later_files_finish_first(self):
         """lime holds the results of many later files in little memory and prints all of them."""
         names = [f"/none/{i}" for i in range(40000)]
         with self.held("fsync", self.first, *names, code=2) as found:
@@ -1009,7 +1009,7 @@ class HeldName(Held):
         self.assertIn("removed or replaced the temporary file", found[0]["reason"])
         self.assertNothingLeft()
 
-    def test_another_one_without_locks(self):
+    def test_second_run_without_locks(self):
         """A second run without locks replaces the temporary file and finishes before the first."""
         unlocked = faults.Faults(self.target)
         unlocked.arm(faults.LIME, "lock", 1, errno.ENOLCK, lasts=True)

@@ -291,7 +291,7 @@ class Failures(Fake):
         self.assertNotIn("no space left", self.page())
         self.assertIn("hdf5 ", self.study_text("disjoint"))
 
-    def test_all_of_it(self):
+    def test_everything_fails(self):
         self.study("scaling", *TINY)
         self.configure(abort="job aborted")
         shown, _ = self.study("disjoint", *TINY, status=1)
@@ -392,7 +392,7 @@ class Page(Fake):
         self.assertIn("<table", self.page())
 
 
-class Words(Fake):
+class Statements(Fake):
     """The page's statements about known numbers."""
 
     def test_clear_winner(self):

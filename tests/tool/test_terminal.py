@@ -144,7 +144,7 @@ class Lime(Harmless):
         os.symlink(b"none", os.path.join(os.path.dirname(source), HOSTILE + b"l"))
         self.defused("lime", "stage", "-r", os.path.dirname(source), directory)
 
-    def test_words(self):
+    def test_messages(self):
         for args in ([HOSTILE], ["help", HOSTILE], ["stage", "-j", HOSTILE, "a", "b"],
                      ["stage", "--sums", HOSTILE, "a", "b"],
                      ["stage", "--job-timeout", HOSTILE, "a", "b"],
@@ -244,14 +244,14 @@ class Json(Harmless):
         for command in ("ls", "info", "check", "checksum"):
             self.json("lime", command, "--json", self.path + b".none")
 
-    def test_data_are_not_touched(self):
+    def test_data_are_unchanged(self):
         for selector, data in ((["-t", HOSTILE], b"1"), (["xlf-info"], METADATA[0][1])):
             self.assertEqual(self.run_ok(["lime", "cat", self.path, *selector]), data)
 
 
 @limetest.needs_fuse
 class Limefs(Harmless):
-    def test_words(self):
+    def test_messages(self):
         path, where = self.file(FILE), self.directory()
         self.defused("limefs", b"-\x9b", path, where, status=2, shows=(b"'-?'",))
         for args in ([b"--" + HOSTILE, path, where], ["-o", HOSTILE, path, where],
@@ -370,7 +370,7 @@ class LimefsIo(Harmless):
         if not os.path.exists(jobtest.IO):
             self.skipTest("needs MPI")
 
-    def test_words(self):
+    def test_messages(self):
         where = self.directory()
         for word in (b"-\x9b", b"-\x1b", b"-\x1b\x9b", b"-\xe2\x80\xae"):
             self.defused(jobtest.IO, word, status=2, shows=())

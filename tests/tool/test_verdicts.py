@@ -189,7 +189,7 @@ class Verdicts(limetest.TestCase):
                 if verdict == "unreadable":
                     self.stage(path, "skipped", "--any")
 
-    def test_stage_of_others(self):
+    def test_stage_other_files(self):
         """An archive is not a container; a header of another version makes a damaged one."""
         good = damage.configuration()
         for data, verdict in ((b"PK\3\4" + bytes(1000) + good, "unreadable"),

@@ -61,7 +61,7 @@ static inline void unmake(struct made *m)
 }
 
 /* Drops the file from the page cache. */
-static inline void cool(const struct made *m)
+static inline void drop_cache(const struct made *m)
 {
     assert_int_equal(fdatasync(m->fd), 0);
     assert_int_equal(posix_fadvise(m->fd, 0, 0, POSIX_FADV_DONTNEED), 0);

@@ -88,7 +88,7 @@ static void append(const char *type, size_t n, int value)
     assert_int_equal(limefile_commit(editor, n), 0);
 }
 
-TEST_THREE(test_what_readers_see)
+TEST_THREE(test_visible_to_readers)
 {
     assert_int_equal(limefile_append_begin(editor, "new", 3), 0);
     put(0, 30, 'n');
@@ -614,7 +614,7 @@ TEST_THREE(test_no_room_for_the_length)
     assert_is(&want);
 }
 
-TEST(test_nowhere_to_write)
+TEST(test_read_only_source)
 {
     struct limefile_memory memory;
     struct bytes b = three();

@@ -128,7 +128,7 @@ TEST(test_harmless)
     assert_false(limefile_is_harmless(-EIO));
 }
 
-TEST(test_errors_have_words)
+TEST(test_errors_have_messages)
 {
     for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_SHRUNK; code++) {
         assert_string_not_equal(limefile_strerror(code), "unknown error");

@@ -160,7 +160,7 @@ TEST_WITH(test_a_small_block_stream_is_a_stream, set_up, NULL)
     assert_true(answered > 3500);
 }
 
-TEST_WITH(test_nothing_is_loaded_when_it_may_not_be, set_up, NULL)
+TEST_WITH(test_no_load_without_permission, set_up, NULL)
 {
     for (uint64_t at = 0; at < 50 * MIB; at += MIB) {
         struct limefs_read_req request = want(at, MIB);
@@ -181,7 +181,7 @@ TEST_WITH(test_waiting_leads_further_ahead, set_up, NULL)
     assert_int_equal(b.forward.stream[0].depth, 6); /* of 8 slots: slow streams need a few */
 }
 
-TEST_WITH(test_who_goes_away_wastes_and_is_noticed, set_up, NULL)
+TEST_WITH(test_abandoned_stream_is_wasted, set_up, NULL)
 {
     for (uint64_t at = 0; at < 100 * MIB; at += MIB) {
         struct limefs_read_req request = want(at, MIB);
@@ -195,7 +195,7 @@ TEST_WITH(test_who_goes_away_wastes_and_is_noticed, set_up, NULL)
     assert_true(b.forward.stats.wasted_bytes >= 32 * MIB);
 }
 
-TEST_WITH(test_held_and_loading_slots_are_not_taken, set_up, NULL)
+TEST_WITH(test_held_and_loading_slots_are_not_reused, set_up, NULL)
 {
     for (uint64_t at = 0; at < 8 * MIB; at += MIB)
         request_read(at, MIB);
@@ -301,7 +301,7 @@ static int read_short(void)
 }
 
 /* A record shorter than a stream is read again, with and without a hole in the slots. */
-TEST_WITH(test_a_short_record_again, set_up, NULL)
+TEST_WITH(test_rereading_a_short_record, set_up, NULL)
 {
     struct limefs_change hole = {.snap_id = ID, .from = BEGIN + 5 * MIB, .to = BEGIN + 7 * MIB};
     assert_true(read_short() >= 6);

@@ -42,11 +42,11 @@ TEST(differences)
     }
 }
 
-TEST(racy)
+TEST(suspect)
 {
     static const struct {
         struct timespec time, seen;
-        bool racy;
+        bool suspect;
     } rows[] = {
         {{100, 5}, {100, 6}, true},         {{100, 5}, {100, 20000004}, true},
         {{100, 5}, {100, 20000005}, false}, {{100, 0}, {101, 0}, true},
@@ -54,7 +54,8 @@ TEST(racy)
         {{100, 5}, {0, 0}, true},           {{0, 0}, {100, 0}, false},
     };
     for (size_t i = 0; i < COUNT(rows); i++)
-        assert_int_equal(limefile_time_is_suspect(&rows[i].time, &rows[i].seen), rows[i].racy);
+        assert_int_equal(limefile_time_is_suspect(&rows[i].time, &rows[i].seen),
+                         rows[i].suspect);
 }
 
 TEST(validity)

@@ -130,7 +130,7 @@ TEST(test_precisions)
     }
 }
 
-TEST(test_ildg_senseless)
+TEST(test_invalid_ildg)
 {
     static const char *const bad[] = {
         "<ildgFormat/>",
@@ -172,7 +172,7 @@ TEST(test_ildg_senseless)
     "<!DOCTYPE a [<!ENTITY a \"4\"><!ENTITY b \"&a;&a;&a;&a;&a;&a;&a;&a;&a;\">]>" GOOD( \
         FOUR("&b;", "4", "4", "8"))
 
-TEST(test_no_xml)
+TEST(test_not_xml)
 {
     static const char *const bad[] = {
         "",
@@ -295,7 +295,7 @@ TEST(test_scidac_record)
     assert_int_equal(r.upper[1], 3);
 }
 
-TEST(test_scidac_record_senseless)
+TEST(test_invalid_scidac_record)
 {
     static const char *const bad[] = {
         RECORD(""),

@@ -329,7 +329,7 @@ TEST(test_empty_file)
     limefile_index_free(NULL);
 }
 
-TEST(test_what_is_a_container)
+TEST(test_is_container)
 {
     struct bytes b = sample();
     struct limefile_memory memory;
@@ -422,7 +422,7 @@ static int no_size(struct limefile_source *source, uint64_t *size)
     return -EBADF;
 }
 
-TEST(test_size_that_cannot_be_told)
+TEST(test_unknown_size)
 {
     static const struct limefile_source_ops ops = {.read = virtual_read, .size = no_size};
     struct limefile_source source = {&ops};

@@ -258,7 +258,7 @@ TEST_WITH(test_parents, set_up, tear_down)
     assert_null(limefs_node_find_child(fs, fs->inodes.root, "a"));
 }
 
-TEST_WITH(test_moved, set_up, tear_down)
+TEST_WITH(test_renamed, set_up, tear_down)
 {
     struct limefs_node *to = child(fs->inodes.root, "to", LIMEFS_DIRECTORY, directory(2));
     struct limefs_node *one = child(fs->inodes.root, "one", LIMEFS_PLAIN, file(10, 5));
@@ -272,7 +272,7 @@ TEST_WITH(test_moved, set_up, tear_down)
                      one); /* it replaced the other */
 }
 
-TEST_WITH(test_shown, set_up, tear_down)
+TEST_WITH(test_visible_inodes, set_up, tear_down)
 {
     const uint64_t dev = fs->source_dev;
     const struct stat five = {.st_dev = dev, .st_ino = 5},

@@ -149,7 +149,7 @@ TEST(test_long_dimensions)
         }
 }
 
-TEST(test_what_stays_together_moves_together)
+TEST(test_adjacent_dimensions_are_merged)
 {
     struct orders halves = {4, {2, 3, 4, 5}, {2, 3, 0, 1}, 8};
     assert_int_equal(try_orders(&halves), 2);
@@ -165,7 +165,7 @@ TEST(test_what_stays_together_moves_together)
     assert_int_equal(try_orders(&empty), 0);
 }
 
-TEST(test_as_many_dimensions_as_there_can_be)
+TEST(test_maximal_dimensions)
 {
     struct lemon_permute permute;
     int64_t sites[LEMON_BOX_DIMS];

@@ -117,7 +117,7 @@ TEST(test_pieces_partition_the_lattice)
 /* ---- schedules ---- */
 
 /* The bytes from a rank to an aggregator in a round: by parts and by pieces. */
-static int64_t given_by_parts(const struct lemon_schedule *schedule, int64_t round,
+static int64_t bytes_by_parts(const struct lemon_schedule *schedule, int64_t round,
                               int64_t aggregator)
 {
     int64_t sum = 0;
@@ -163,7 +163,7 @@ static void check_sources(const struct lattice *lattice, const struct lemon_plan
         for (int i = 0; i < count; i++)
             sum += pieces[i].to - pieces[i].from;
         for (int other = 0; other < plan->ranks; other++) {
-            int64_t n = given_by_parts(&schedules[other], round, rank);
+            int64_t n = bytes_by_parts(&schedules[other], round, rank);
             check_pieces_of(&lattice->boxes[other], &schedules[other], round, rank, pieces,
                             count);
             given += n;
@@ -184,7 +184,7 @@ static void check_sources(const struct lattice *lattice, const struct lemon_plan
     assert_int_equal(window, own->window);
 }
 
-static int by_place(const void *a, const void *b)
+static int compare_offsets(const void *a, const void *b)
 {
     const struct lemon_part *x = a, *y = b;
     return (x->at > y->at) - (x->at < y->at);
@@ -197,7 +197,8 @@ static void check_parts(const struct lemon_box *box, struct lemon_schedule *sche
     for (int64_t i = 1; i < schedule->part_count; i++)
         assert_true(schedule->parts[i - 1].round <= schedule->parts[i].round);
     if (schedule->part_count)
-        qsort(schedule->parts, (size_t)schedule->part_count, sizeof *schedule->parts, by_place);
+        qsort(schedule->parts, (size_t)schedule->part_count, sizeof *schedule->parts,
+              compare_offsets);
     for (int64_t i = 0; i < schedule->part_count; i++) {
         assert_int_equal(schedule->parts[i].at, next);
         next += schedule->parts[i].n;

@@ -9,7 +9,7 @@ static int decode(const char *text, size_t len, struct limefile_range *range)
     return limefile_range_decode(buffer, len, range);
 }
 
-TEST(there_and_back)
+TEST(round_trip)
 {
     const struct limefile_range all[] = {
         {.container = {1, 2, 0, 0, 1000, {5, 7}, {6, 8}},

@@ -432,7 +432,7 @@ static int recover_bytes(const struct bytes *b, struct notes *notes, bool with_k
     return err;
 }
 
-TEST(test_good_is_not_touched)
+TEST(test_good_is_unchanged)
 {
     struct recorder recorder;
     struct bytes b = with_tail("", 0);
@@ -447,7 +447,7 @@ TEST(test_good_is_not_touched)
     bytes_free(&b);
 }
 
-TEST(test_unfinished_in_words)
+TEST(test_message_about_an_unfinished_record)
 {
     unsigned char raw[144 + 17];
     struct notes notes = {0};
@@ -474,7 +474,7 @@ TEST(test_unfinished_in_words)
 }
 
 /* The record before states that the next one is being removed. */
-TEST(test_removed_in_words)
+TEST(test_message_about_a_removal)
 {
     unsigned char raw[400] = {0};
     struct notes notes = {0};
@@ -507,7 +507,7 @@ TEST(test_removed_in_words)
     bytes_free(&b);
 }
 
-TEST(test_tails_of_others)
+TEST(test_foreign_tails)
 {
     struct notes notes = {0};
     size_t size;

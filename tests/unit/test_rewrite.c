@@ -378,7 +378,7 @@ TEST_IN_PLACE(test_names)
     }
 }
 
-TEST_IN_PLACE(test_what_belongs_to_the_file)
+TEST_IN_PLACE(test_attributes_of_the_file)
 {
     struct stat st;
     char value[16];

@@ -66,7 +66,7 @@ TEST(test_aggregators_are_ranks)
     }
 }
 
-TEST(test_little_has_few_aggregators)
+TEST(test_few_bytes_have_few_aggregators)
 {
     const int64_t mib = 1 << 20;
     struct lemon_plan_hints hints = {.stripe = mib};

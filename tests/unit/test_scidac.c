@@ -11,7 +11,7 @@ static int parse(const char *text, struct limefile_checksum *sum)
     return lemon_scidac_parse(text, strlen(text), sum);
 }
 
-TEST(test_what_is_written)
+TEST(test_written_texts)
 {
     const struct limefile_checksum sums[] = {
         {0xf17ba6db, 0xebc2d919}, {0, 0}, {1, 0xffffffff}, {0x00abcdef, 0x0000000f}};
@@ -45,7 +45,7 @@ TEST(test_as_others_write)
     }
 }
 
-TEST(test_what_is_none)
+TEST(test_invalid_texts)
 {
     static const char *const texts[] = {
         "",

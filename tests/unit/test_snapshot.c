@@ -78,7 +78,7 @@ TEST_WITH(test_same, set_up, tear_down)
 }
 
 /* A record that replaces another has a new id: a list with the old id may be in transit. */
-TEST_WITH(test_record_made_again, set_up, tear_down)
+TEST_WITH(test_renewed_record, set_up, tear_down)
 {
     uint64_t ids[40];
     struct limefs_snapshot *view = current(one);
@@ -217,7 +217,7 @@ TEST_WITH(test_watch, set_up, tear_down)
 /* ---- the validity of a snapshot ---- */
 
 /* Every row of the table in snapshot.h. Last change: 100.5 s; `later` is in ms after that. */
-TEST(test_judge)
+TEST(test_validity)
 {
     static const struct {
         enum limefs_snapshot_state state;

@@ -86,7 +86,7 @@ TEST(test_file)
     assert_int_equal(file.source.ops->size(&file.source, &size), -EBADF);
 }
 
-TEST(test_lent_memory_is_never_written)
+TEST(test_borrowed_memory_is_never_written)
 {
     char lent[] = "lent";
     struct limefile_memory memory;

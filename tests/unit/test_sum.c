@@ -157,7 +157,7 @@ TEST(test_any_threads)
         for (unsigned threads = 0; threads <= 16; threads++)
             assert_same(sum_of(&m, threads), want);
         for (unsigned threads = 0; threads <= 3; threads++) {
-            cool(&m);
+            drop_cache(&m);
             assert_same(sum_of(&m, threads), want);
         }
         unmake(&m);
@@ -170,7 +170,7 @@ TEST(test_half_in_memory)
     struct limefile_checksum want = oracle(&m.field, m.data);
     for (int i = 0; i < 8; i++) {
         unsigned char buffer[65536];
-        cool(&m);
+        drop_cache(&m);
         for (int pages = 0; pages < 40; pages++)
             assert_true(pread(m.fd, buffer, sizeof buffer,
                               (off_t)(random_word() % m.field.record.bytes)) > 0);
@@ -233,7 +233,7 @@ TEST(test_errors)
         for (int cold = 0; cold < 2; cold++) {
             assert_int_equal(ftruncate(m.fd, (off_t)(AT + m.field.record.bytes - 1)), 0);
             if (cold)
-                cool(&m);
+                drop_cache(&m);
             for (unsigned threads = 0; threads < 5; threads++)
                 assert_int_equal(limefile_field_sum(m.fd, &m.field, threads, NULL, NULL, &sum),
                                  LIMEFILE_E_SHRUNK);
@@ -260,7 +260,7 @@ TEST(test_reading_fails)
         for (int cold = 0; cold < 2; cold++)
             for (int i = 0; i < 8; i++) {
                 if (cold)
-                    cool(&m);
+                    drop_cache(&m);
                 atomic_store(&reads_left, i);
                 int err =
                     limefile_field_sum(m.fd, &m.field, 1 + (unsigned)i % 3, NULL, NULL, &sum);

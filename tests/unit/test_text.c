@@ -14,7 +14,7 @@ static size_t encode(uint32_t code, char out[5])
     return n;
 }
 
-static bool must_go(uint32_t code)
+static bool must_be_replaced(uint32_t code)
 {
     static const uint32_t ranges[][2] = {
         {0x00, 0x1f},     {0x7f, 0x9f},     {0x061c, 0x061c}, {0x200e, 0x200f},
@@ -47,7 +47,7 @@ TEST(test_texts)
     assert_defused("caf\xe9 au lait", "", "caf? au lait");
 }
 
-TEST(test_spared)
+TEST(test_allowed)
 {
     assert_defused("\ta\nb\r\x1b", "\t\n", "\ta\nb??");
     assert_defused("\x7f\x01", "\x7f", "\x7f?");
@@ -80,7 +80,7 @@ TEST(test_every_code_point)
         assert_true(surrogate || read == code);
         strcpy(out, text);
         limefile_text_sanitize(out, "");
-        if (must_go(code))
+        if (must_be_replaced(code))
             assert_memory_equal(out, "????", n);
         else
             assert_memory_equal(out, text, n);
@@ -108,7 +108,7 @@ TEST(test_cut_sequences)
         }
 }
 
-TEST(test_no_utf8)
+TEST(test_not_utf8)
 {
     static const char *const bad[] = {
         "\xc0\x80",

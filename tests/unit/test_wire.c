@@ -233,7 +233,7 @@ TEST_WITH(test_hung_up, connect_ends, close_ends)
     assert_int_equal(limejob_send(&far, &sent, 1000), -EPIPE);
 }
 
-TEST_WITH(test_time_outs, connect_ends, close_ends)
+TEST_WITH(test_timeouts, connect_ends, close_ends)
 {
     assert_int_equal(limejob_receive(&far, &got, 30), 0);
     limejob_request_init(&sent, LIMEJOB_STATUS, 1);

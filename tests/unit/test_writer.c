@@ -208,7 +208,7 @@ TEST(test_failing_writes)
     bytes_free(&want);
 }
 
-TEST(test_nowhere_to_write)
+TEST(test_read_only_source)
 {
     struct limefile_memory memory;
     uint64_t size;
