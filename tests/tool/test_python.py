@@ -227,7 +227,7 @@ class Containers(Case):
 
     @limetest.needs_fuse
     def test_direct_io(self):
-        """With direct_io a large record in a writable mount can't be mapped; the error names it."""
+        """With direct_io a large record in a writable mount can't be mapped; the error explains it."""
         path = os.path.join(limetest.tempdir(), "conf")
         self.run_ok(["make-config", "--lattice", "8,8,8,16", path])
         with limetest.Mount(path, opts="rw,direct_io,forward_from=1M") as mount:

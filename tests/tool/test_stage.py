@@ -170,7 +170,7 @@ class Sums(TestCase):
             self.assertEqual([found[name]["data_more"] for name in names], [0, 872, 0, 0])
             self.assertEqual((found["none"]["data"], found["any"]["data"]), ([], []))
         self.assertEqual(len(want["some"]), 6)
-        # Earlier versions stored no crcCheckSum; --check computes it.
+        # Earlier versions stored no crcCheckSum; --check-there computes it.
         name = "user.limefs.staged"
         old = os.getxattr(self.at_target("some"), name)
         os.setxattr(self.at_target("some"), name, old[:old.index(b" data")])

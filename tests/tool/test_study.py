@@ -73,7 +73,7 @@ class Fake(limetest.TestCase):
         with open(os.path.join(self.out, "study.html"), encoding="utf-8") as file:
             return file.read()
 
-    def errors(self, study):
+    def study_text(self, study):
         """Returns the text of a study on the page."""
         part = self.page().split(f"<h2 id={study}>")[1].split("<h2 ")[0]
         return re.sub(r"<[^>]*>", " ", part)
@@ -155,9 +155,9 @@ class Resume(Fake):
         with subprocess.Popen(self.command("disjoint", *TINY), env=self.environment(),
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
             self.addCleanup(process.kill)
-            there = limetest._wait(lambda: os.path.exists(started) or process.poll() is not None,
+            begun = limetest._wait(lambda: os.path.exists(started) or process.poll() is not None,
                                    60 * limetest.SLOWNESS)
-            self.assertTrue(there)
+            self.assertTrue(begun)
             self.assertIsNone(process.poll())
             with open(started, encoding="ascii") as file:
                 child = int(file.read())

@@ -222,7 +222,7 @@ TEST_WITH(permissions, NULL, release)
     end_process(process);
 }
 
-/* A caller without a readable status has no groups; one that has exited gets EACCES. */
+/* A caller with an unknown PID has no groups; one that has exited gets EACCES. */
 TEST_WITH(unknown_callers, NULL, release)
 {
     const gid_t groups[] = {EXTRA};

@@ -501,7 +501,7 @@ TEST(test_after_a_failed_commit)
     }
 }
 
-/* Truncation of the last record fails half-way, and there is no retry. */
+/* Truncation of the last record fails half-way, without a retry. */
 TEST(test_append_after_a_failed_cut)
 {
     static const struct action then[] = {{BEGIN, .text = "new"},

@@ -374,7 +374,7 @@ TEST(test_even_odd_shape)
     assert_int_equal(limefile_export_open(&f, &name, &export), LIMEFILE_E_STATE);
 }
 
-/* Infinities, NaNs and denormal numbers. */
+/* Infinities, NaN, denormal and inexact numbers. */
 TEST(test_numbers)
 {
     static const double in[] = {

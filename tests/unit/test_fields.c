@@ -237,7 +237,7 @@ static const struct {
          TEXT("etmc-propagator-format", ETMC(32, 2), MB | ME),
          DATA("scidac-binary-data", SPINOR_2222, MB), TEXT("scidac-checksum", SUM(1, 2), ME),
          DATA("scidac-binary-data", SPINOR_2222, MB), TEXT("scidac-checksum", SUM(3, 4), ME),
-         DATA("scidac-binary-data", SPINOR_2222 + 8, MB | ME), /* another kind of data */
+         DATA("scidac-binary-data", SPINOR_2222 + 8, MB | ME), /* another length */
      },
      "3: propagator diracFermion 32, 2 2 2 2, sites 16 of 96, format 2, sum 4 (1 2)\n"
      "5: propagator diracFermion 32, 2 2 2 2, sites 16 of 96, format 2, sum 6 (3 4)\n"

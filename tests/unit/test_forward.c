@@ -300,7 +300,7 @@ static int read_short(void)
     return answered;
 }
 
-/* A record shorter than a stream is read again, with and without a hole in the slots. */
+/* A record shorter than a stream is read again: at once, without its slots, after a change. */
 TEST_WITH(test_rereading_a_short_record, set_up, NULL)
 {
     struct limefs_change hole = {.snap_id = ID, .from = BEGIN + 5 * MIB, .to = BEGIN + 7 * MIB};

@@ -67,7 +67,7 @@ TEST_WITH(test_numbers, set_up, tear_down)
     assert_null(limefs_inode_find_node(fs, id));
 }
 
-/* There is no limit on nodes; the slot of a forgotten node is reused. */
+/* The number of nodes is unlimited; the slot of a forgotten node is reused. */
 TEST_WITH(test_slots, set_up, tear_down)
 {
     enum { MANY = 1000 };

@@ -404,8 +404,8 @@ static int64_t messages(const struct lemon_schedule *schedule)
     return count;
 }
 
-/* 96^3 x 192 on 65,536 ranks, the case of MPICH's issue 7935: a rank sends one message for each
- * of its 12 time slices; the row of 256 has an extent of 31.8 MB for each slice. */
+/* 96^3 x 192 on 65,536 ranks, compared with the exchange in rows of MPICH's issue 7935, where a
+ * rank sends one message for each of its 12 time slices. */
 TEST(test_no_more_messages_than_an_exchange_in_rows)
 {
     struct lemon_grid grid;

@@ -54,7 +54,7 @@ TEST(test_shapes)
         {SCIDAC, "Lattice", 64, 64, 1, 2, 1, true, 2, {2, 2}},
         {SCIDAC, "", 64, 192, 1, 3, 4, true, 2, {4, 3}},
         {SCIDAC, "mine", 64, 192, 1, 0, 0, true, 2, {4, 3}},
-        {SCIDAC, "Lattice", 32, 20, 1, 3, 4, false, 1, {5}}, /* an unknown size */
+        {SCIDAC, "Lattice", 32, 20, 1, 3, 4, false, 1, {5}}, /* five reals */
         {SCIDAC, "Lattice", 32, 28, 1, 3, 4, false, 1, {7}}, /* an odd number of reals */
         {SCIDAC,
          "GRID_F_LorentzVector4_LorentzVector4",
