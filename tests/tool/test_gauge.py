@@ -127,12 +127,12 @@ class Writers(GaugeCase):
                                  ("gauge", 64 if double else 32))
                 self.assertEqual(tuple(info["array"]["shape"]), self.links.shape)
                 self.assertIn(b"gauge configuration", self.run_ok(["lime", "info", path]))
-                told = self.check(path, "--data", status=0)
+                report = self.check(path, "--data", status=0)
                 unknown = str(writer[0]).startswith("ABC")
-                self.assertEqual([f["code"] for f in told["findings"]], ["datatype"] * unknown)
-                self.assertEqual((told["verdict"], told["warnings"]), ("good", int(unknown)))
+                self.assertEqual([f["code"] for f in report["findings"]], ["datatype"] * unknown)
+                self.assertEqual((report["verdict"], report["warnings"]), ("good", int(unknown)))
                 self.check(path, "--data", "--strict", status=int(unknown))
-                self.assert_measured(told["physics"][0], self.links)
+                self.assert_measured(report["physics"][0], self.links)
                 got = self.npy(path, "3.npy")
                 self.assertEqual(got.dtype.str, ">c16" if double else ">c8")
                 self.assertEqual((got.shape, got.tobytes()), (self.links.shape, raw))
@@ -147,9 +147,9 @@ class Writers(GaugeCase):
             field(private("USQCD_D3_ColorMatrix", "D", 144, 4), double, 576),
             field(private("USQCD_F3_DiracPropagator", "F", 1152, 1), bytes(1152 * sites), 1152),
             field(private("USQCD_F3_ColorMatrix", "F", 72, 1), bytes(72 * sites), 72)]))
-        told = self.check(path, status=0)
-        self.assertEqual([p["ordinal"] for p in told["physics"]], [6])
-        self.assert_measured(told["physics"][0], self.links)
+        report = self.check(path, status=0)
+        self.assertEqual([p["ordinal"] for p in report["physics"]], [6])
+        self.assert_measured(report["physics"][0], self.links)
         self.assert_converted(path, True)
         two = self.write("two", container([
             [scidac.private_file(DIMS)],
@@ -168,10 +168,10 @@ class Writers(GaugeCase):
 class NotExamined(GaugeCase):
     """lime check names data that may be a configuration but can't be examined, with the reason."""
 
-    def told(self, *messages, status=3):
+    def reasons(self, *messages, status=3):
         path = self.write("c", container([*messages]))
-        told = self.check(path, status=status)
-        for result in told["physics"]:
+        report = self.check(path, status=status)
+        for result in report["physics"]:
             self.assertEqual(result["state"], "unverified")
             line = f": record {result['ordinal']}: unverified: {result['reason']}\n"
             done = run(["lime", "check", "--physics", path])
@@ -182,7 +182,7 @@ class NotExamined(GaugeCase):
             self.fails(["lime", "convert", "--to", "nersc", path, os.path.join(self.dir, "never")],
                        f"record {result['ordinal']}: not an SU(3) gauge configuration: "
                        f"{result['reason']}\n", status=2)
-        return [result["reason"] for result in told["physics"]]
+        return [result["reason"] for result in report["physics"]]
 
     def test_reasons(self):
         raw = self.raw(False)
@@ -295,8 +295,8 @@ class Volumes(GaugeCase):
         made = GaugeSet(DIMS, [(288, raw)], volumelib.blocks(DIMS, (1, 2, 1, 1)))
         first = made.write(self.dir)
         for volume in 0, 1:
-            told = self.check(made.path(self.dir, volume), status=3)
-            self.assertEqual([(p["state"], p["reason"].split(";")[0]) for p in told["physics"]],
+            report = self.check(made.path(self.dir, volume), status=3)
+            self.assertEqual([(p["state"], p["reason"].split(";")[0]) for p in report["physics"]],
                              [("unverified", "one volume of a partitioned set")])
         self.assert_converted(first, False)
         joined = os.path.join(self.dir, "joined")
