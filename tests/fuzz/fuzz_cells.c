@@ -106,7 +106,7 @@ static void as_container(const uint8_t *data, size_t size)
     struct limecheckpoint_findings findings;
     struct limecheckpoint p;
     struct limefile_finding finding;
-    uint64_t count = 0, told = 0, offset = 0;
+    uint64_t count = 0, reported = 0, offset = 0;
     limefile_memory_borrow(&memory, data, size);
     HOLDS(limefile_index_build(&memory.source, &index) == 0);
     limecheckpoint_walk_begin(&walk, &memory.source, index);
@@ -116,13 +116,13 @@ static void as_container(const uint8_t *data, size_t size)
         check_checkpoint(&memory.source, &p);
     }
     limecheckpoint_findings_begin(&findings, &memory.source, index);
-    for (; limecheckpoint_findings_next(&findings, &finding) == 1; told++) {
+    for (; limecheckpoint_findings_next(&findings, &finding) == 1; reported++) {
         char text[512];
         HOLDS(finding.offset >= offset && finding.code >= LIMEFILE_D_CELLS_TEXT);
         HOLDS(limefile_finding_text(&finding, text, sizeof text) < (int)sizeof text);
         offset = finding.offset;
     }
-    HOLDS(told == count);
+    HOLDS(reported == count);
     limefile_index_free(index);
 }
 

@@ -146,8 +146,8 @@ static void as_volumes(const uint8_t *data, size_t size)
     struct limefile_memory memory[VOLUMES_MAX];
     struct limefile_source *sources[VOLUMES_MAX];
     struct limefile_volumes *set;
-    size_t count = 0, wanted = size ? (size_t)(data[0] % VOLUMES_MAX) + 1 : 0, bad;
-    for (size_t at = 1; count < wanted && at + 2 <= size; count++) {
+    size_t count = 0, requested = size ? (size_t)(data[0] % VOLUMES_MAX) + 1 : 0, bad;
+    for (size_t at = 1; count < requested && at + 2 <= size; count++) {
         size_t n = (size_t)data[at] << 8 | data[at + 1];
         at += 2;
         n = n < size - at ? n : size - at;

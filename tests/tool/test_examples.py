@@ -53,15 +53,15 @@ class Case(limetest.TestCase):
         """Makes the plot in both formats; the same arguments give the same picture."""
         if not numpython.has("matplotlib"):
             self.skipTest("needs matplotlib")
-        there = os.path.join(limetest.tempdir(), "figure")
+        path = os.path.join(limetest.tempdir(), "figure")
         env = {**ENV, "MPLCONFIGDIR": limetest.tempdir()}
         for form, begin in ((".png", b"\x89PNG"), (".svg", b"<?xml"), ("2.svg", b"<?xml")):
             run([sys.executable, os.path.join(EXAMPLES, name + ".py"), *args, "--out",
-                 there + form], env=env, timeout=120, check=True)
-            data = limetest.read(there + form)
+                 path + form], env=env, timeout=120, check=True)
+            data = limetest.read(path + form)
             self.assertTrue(data.startswith(begin), form)
             self.assertGreater(len(data), 5000)
-        self.assertEqual(limetest.read(there + ".svg"), data)
+        self.assertEqual(limetest.read(path + ".svg"), data)
         return data.decode()
 
 

@@ -309,18 +309,18 @@ class Existing(OutputCase):
                 os.unlink(self.out)
             if before:
                 self.old()
-            harm = faults.Faults(self.dir)
-            harm.arm(faults.LIME, "copy_file_range", 1, 0, faults.HANG)
+            fault = faults.Faults(self.dir)
+            fault.arm(faults.LIME, "copy_file_range", 1, 0, faults.HANG)
             with subprocess.Popen([program("lime"), "pack", "-fo", self.out, "-t", "x", "big"],
-                                  env=harm.environment(), stderr=subprocess.PIPE,
+                                  env=fault.environment(), stderr=subprocess.PIPE,
                                   cwd=self.dir) as child:
-                self.assertTrue(limetest._wait(lambda: harm.struck, 60))
+                self.assertTrue(limetest._wait(lambda: fault.struck, 60))
                 if then:
                     limetest.put(self.path("another"), other)
                     os.rename(self.path("another"), self.out)
                 else:
                     os.unlink(self.out)
-                harm.disarm()
+                fault.disarm()
                 errors = child.communicate(timeout=60 * limetest.SLOWNESS)[1]
             self.assertEqual(child.returncode, 1)
             self.assertIn(b"out: not written: another process has", errors)
@@ -338,14 +338,14 @@ class Existing(OutputCase):
                 run(["lime", *re.sub(r"\bout\b", "expected", command).split()], cwd=self.dir,
                     check=True)
                 self.old()
-                harm = faults.Faults(self.dir)
-                harm.arm(faults.LIME, "lock", 1, 0, faults.HANG)
+                fault = faults.Faults(self.dir)
+                fault.arm(faults.LIME, "lock", 1, 0, faults.HANG)
                 with subprocess.Popen([program("lime"), *command.split()], cwd=self.dir,
-                                      env=harm.environment(), stdout=subprocess.DEVNULL) as child:
-                    self.assertTrue(limetest._wait(lambda: harm.struck, 60))
+                                      env=fault.environment(), stdout=subprocess.DEVNULL) as child:
+                    self.assertTrue(limetest._wait(lambda: fault.struck, 60))
                     limetest.put(self.path("another"), conf)
                     os.rename(self.path("another"), self.out)
-                    harm.disarm()
+                    fault.disarm()
                     self.assertEqual(child.wait(60 * limetest.SLOWNESS), 0)
                 self.assertEqual(limetest.read(self.out), limetest.read(self.path("expected")))
 
@@ -373,13 +373,13 @@ class Existing(OutputCase):
 
     def test_no_modes(self):
         """A file system that refuses every change of a mode and gives all files the same mode."""
-        harm = faults.Faults(self.dir)
+        fault = faults.Faults(self.dir)
         for name, mode in (("new", None), ("out", 0o600)):
             with self.subTest(name):
                 if mode:
                     self.old(mode)
-                harm.arm(faults.LIME, "fchmod", 1, errno.EPERM, lasts=True)
-                self.start("pack", name, env=harm.environment(), check=True)
+                fault.arm(faults.LIME, "fchmod", 1, errno.EPERM, lasts=True)
+                self.start("pack", name, env=fault.environment(), check=True)
                 self.assertEqual(leftovers(self.dir), [])
 
     @limetest.needs_fuse

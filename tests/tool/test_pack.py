@@ -301,14 +301,14 @@ class AllOrNothing(limetest.TestCase):
         for command in (["pack", "-fo", path, "-t", "t", self.data],
                         ["append", path, "-t", "t", self.data]):
             os.utime(self.data, (1e9, 1e9))
-            harm = faults.Faults(directory)
-            harm.arm(faults.LIME, "copy_file_range", 1, 0, faults.HANG)
-            with subprocess.Popen([program("lime"), *command], env=harm.environment(),
+            fault = faults.Faults(directory)
+            fault.arm(faults.LIME, "copy_file_range", 1, 0, faults.HANG)
+            with subprocess.Popen([program("lime"), *command], env=fault.environment(),
                                   stderr=subprocess.PIPE) as child:
-                self.assertTrue(limetest._wait(lambda: harm.struck, 60))
+                self.assertTrue(limetest._wait(lambda: fault.struck, 60))
                 with open(self.data, "r+b") as file:
                     file.write(b"changed")
-                harm.disarm()
+                fault.disarm()
                 errors = child.communicate(timeout=60)[1]
             self.assertEqual(child.returncode, 1)
             self.assertIn(b"read: the file changed while it was read", errors)

@@ -227,7 +227,7 @@ class Containers(Case):
 
     @limetest.needs_fuse
     def test_direct_io(self):
-        """With direct_io a large record in a writable mount can't be mapped; the error explains it."""
+        """A large record in a writable direct_io mount can't be mapped; the error tells why."""
         path = os.path.join(limetest.tempdir(), "conf")
         self.run_ok(["make-config", "--lattice", "8,8,8,16", path])
         with limetest.Mount(path, opts="rw,direct_io,forward_from=1M") as mount:
@@ -638,37 +638,37 @@ class Installed(Case):
 
     def test_make_install(self):
         """make install uses the directory variables; make uninstall removes every file."""
-        there = limetest.tempdir()
-        make = ["make", "-C", limetest.REPO, f"B={limetest.B}", f"DESTDIR={there}", "MPICC=none",
+        target = limetest.tempdir()
+        make = ["make", "-C", limetest.REPO, f"B={limetest.B}", f"DESTDIR={target}", "MPICC=none",
                 "-o", "all"]
         self.run_ok([*make, "PREFIX=/opt/lime", "install"], timeout=120)
-        where = os.path.join(there, "opt/lime/lib/python3/dist-packages")
+        where = os.path.join(target, "opt/lime/lib/python3/dist-packages")
         self.assertEqual(sorted(os.listdir(os.path.join(where, "limefs"))),
                          sorted(name for name in os.listdir(os.path.join(PACKAGE, "limefs"))
                                 if name.endswith(".py")))
         out = self.python("-c", "import limefs; print(limefs.find_lime())", PYTHONPATH=where)
-        self.assertEqual(out.strip(), os.path.join(there, "opt/lime/bin/lime"))
+        self.assertEqual(out.strip(), os.path.join(target, "opt/lime/bin/lime"))
         self.run_ok([*make, "PREFIX=/opt/lime", "uninstall"], timeout=120)
-        left = [name for _, _, names in os.walk(there) for name in names]
+        left = [name for _, _, names in os.walk(target) for name in names]
         self.assertEqual(left, [])
         self.run_ok([*make, "PREFIX=/usr", "PYTHONDIR=/x/y", "install"], timeout=120)
-        self.assertTrue(os.path.exists(os.path.join(there, "x/y/limefs/__init__.py")))
+        self.assertTrue(os.path.exists(os.path.join(target, "x/y/limefs/__init__.py")))
 
     def test_pip(self):
         """pip installs without a network and writes nothing to the source directory."""
         if not numpython.has("pip") or not numpython.has("venv"):
             self.skipTest("needs pip")
-        there = limetest.tempdir()
+        target = limetest.tempdir()
         before = sorted(os.listdir(PACKAGE))
         self.python("-m", "pip", "install", "--quiet", "--no-index", "--no-deps",
-                    "--disable-pip-version-check", "--no-cache-dir", "--target", there, PACKAGE,
-                    HOME=there)
+                    "--disable-pip-version-check", "--no-cache-dir", "--target", target, PACKAGE,
+                    HOME=target)
         self.assertEqual(sorted(os.listdir(PACKAGE)), before)
         out = self.python("-c", "import limefs, sys; print(limefs.open(sys.argv[1]).array().shape)",
-                          GAUGE, PYTHONPATH=there)
+                          GAUGE, PYTHONPATH=target)
         self.assertEqual(out.strip(), "(4, 4, 4, 4, 4, 3, 3)")
-        out = self.python("-m", "pip", "list", "--path", there, "--disable-pip-version-check",
-                          HOME=there)
+        out = self.python("-m", "pip", "list", "--path", target, "--disable-pip-version-check",
+                          HOME=target)
         self.assertRegex(out, rf"limefs +{re.escape(limefs.__version__)}")
 
 

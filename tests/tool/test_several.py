@@ -217,16 +217,16 @@ class Several(limetest.TestCase):
     def test_error_in_a_directory(self):
         """lime reports the error and processes the files that it has found."""
         self.configurations(5)
-        harm = faults.Faults(self.directory)
+        fault = faults.Faults(self.directory)
         for command, status in ("check", 2), ("info", 2), ("refs", 1):
-            harm.arm(faults.LIME, "readdir", 4, errno.EIO)
-            done = run(["lime", command, "-r", self.directory], env=harm.environment())
-            self.assertEqual(harm.struck, 1, command)
+            fault.arm(faults.LIME, "readdir", 4, errno.EIO)
+            done = run(["lime", command, "-r", self.directory], env=fault.environment())
+            self.assertEqual(fault.struck, 1, command)
             self.assertEqual(done.returncode, status, command)
             self.assertIn(f"lime: {self.directory}: read: Input/output error", done.stderr.decode())
-        harm.arm(faults.LIME, "readdir", 4, errno.EIO)
-        done = run(["lime", "stage", "-r", self.directory, self.tempdir()], env=harm.environment())
-        self.assertEqual((done.returncode, harm.struck), (1, 1))
+        fault.arm(faults.LIME, "readdir", 4, errno.EIO)
+        done = run(["lime", "stage", "-r", self.directory, self.tempdir()], env=fault.environment())
+        self.assertEqual((done.returncode, fault.struck), (1, 1))
         self.assertIn(f"lime: {self.directory}: not copied: Input/output error",
                       done.stderr.decode())
 

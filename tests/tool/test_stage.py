@@ -244,11 +244,11 @@ class Bad(TestCase):
 
     def test_source_that_changes(self):
         path = large(self.at_source("c"), 24, 1)
-        harm = faults.Faults(os.path.dirname(path))
-        harm.arm(faults.LIME, faults.EACH, 1, 0, faults.CHANGE, lasts=True,
-                 rename=(os.fsencode(path), b"", 0))
-        self.assertFails("the source keeps changing", path, self.target, env=harm.environment())
-        self.assertGreater(harm.struck, 10)
+        fault = faults.Faults(os.path.dirname(path))
+        fault.arm(faults.LIME, faults.EACH, 1, 0, faults.CHANGE, lasts=True,
+                  rename=(os.fsencode(path), b"", 0))
+        self.assertFails("the source keeps changing", path, self.target, env=fault.environment())
+        self.assertGreater(fault.struck, 10)
         self.assertNothingLeft()
         self.stage(path, self.target)
         self.assertSame("c")
@@ -957,8 +957,8 @@ class HeldTarget(Held):
 
     def test_replaced(self):
         """Another process replaces the locked target, or creates a target that did not exist."""
-        for options, there in (("-f",), True), (("-f",), False), ((), False):
-            if there:
+        for options, exists in (("-f",), True), (("-f",), False), ((), False):
+            if exists:
                 put(self.at_target("c"), limetest.container([("a", b"acknowledged")]))
             with self.held("linkat", *options, code=1) as found:
                 os.rename(put(self.at_source("new"), b"another"), self.at_target("c"))

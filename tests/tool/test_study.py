@@ -555,20 +555,20 @@ class Numbers(limetest.TestCase):
 
     def test_in_turn(self):
         """The machine's speed changes, but the ratio within each turn is the same."""
-        moods = [1, 3, 2, 5, 4, 2, 3, 1, 5, 4]
-        a = [1.2 * mood * f for mood, f in zip(moods, (1, 1.01, 0.99) * 4)]
-        pair = samples.Sample(a, "turns"), samples.Sample(moods, "turns")
+        speeds = [1, 3, 2, 5, 4, 2, 3, 1, 5, 4]
+        a = [1.2 * speed * f for speed, f in zip(speeds, (1, 1.01, 0.99) * 4)]
+        pair = samples.Sample(a, "turns"), samples.Sample(speeds, "turns")
         self.assertEqual(samples.compare(*pair)[0], samples.FASTER)
         self.assertEqual(samples.compare(pair[1], pair[0])[0], samples.FASTER)
-        for other in (samples.Sample(moods), samples.Sample(moods, "other turns"),
-                      samples.Sample(moods[::-1], "turns")):
+        for other in (samples.Sample(speeds), samples.Sample(speeds, "other turns"),
+                      samples.Sample(speeds[::-1], "turns")):
             self.assertEqual(samples.compare(pair[0], other)[0], samples.ALIKE)
         # In one round of five the order is reversed.
-        b = [2 * value for value in a[:2]] + moods[2:]
+        b = [2 * value for value in a[:2]] + speeds[2:]
         turned = [samples.Sample(values, "turns", 5) for values in (a, b)]
         self.assertEqual(samples.compare(*turned)[0], samples.ALIKE)
         # Seven turns are too few for certainty.
-        few = samples.Sample(a[:7], "turns"), samples.Sample(moods[:7], "turns")
+        few = samples.Sample(a[:7], "turns"), samples.Sample(speeds[:7], "turns")
         self.assertEqual(samples.compare(*few)[0], samples.PROBABLY)
 
     def test_interval(self):

@@ -223,18 +223,18 @@ class Unreadable(limetest.TestCase):
     def test_a_disk_that_fails(self):
         """A file is unreadable, exit status 2, if any read fails."""
         path = self.write("c.lime", damage.configuration())
-        harm = faults.Faults(os.path.dirname(path))
+        fault = faults.Faults(os.path.dirname(path))
         for command in (["check"], ["check", "--data"], ["check", "--data", "--physics"],
                         ["check", "--data", "-r"], ["info"], ["checksum"]):
             target = os.path.dirname(path) if "-r" in command else path
-            harm.count(faults.LIME)
-            run(["lime", *command, target], env=harm.environment(), check=True)
-            reads = harm.counts()["pread"]
+            fault.count(faults.LIME)
+            run(["lime", *command, target], env=fault.environment(), check=True)
+            reads = fault.counts()["pread"]
             for nth in range(1, reads + 1):
-                harm.arm(faults.LIME, "pread", nth, errno.EIO, lasts=True)
-                done = run(["lime", *command, "--json", target], env=harm.environment())
+                fault.arm(faults.LIME, "pread", nth, errno.EIO, lasts=True)
+                done = run(["lime", *command, "--json", target], env=fault.environment())
                 with self.subTest(command, nth=nth):
-                    self.assertGreater(harm.struck, 0)
+                    self.assertGreater(fault.struck, 0)
                     self.assertEqual(done.returncode, 2, done)
                     if command[0] != "checksum":
                         self.assertIn(b'"verdict": "unreadable"', done.stdout)

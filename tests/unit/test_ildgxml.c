@@ -111,22 +111,22 @@ TEST(test_precisions)
     static const struct {
         const char *word;
         unsigned bits;
-    } words[] = {
+    } precisions[] = {
         {"32", 32},     {"64", 64},     {"F", 32},         {"D", 64},         {"f", 32},
         {"single", 32}, {"double", 64}, {"65", 0},         {"0", 0},          {"", 0},
         {"-32", 0},     {"3 2", 0},     {"IEEE64BIG", 64}, {"IEEE32BIG", 32}, {"Float", 32},
         {"16", 0},      {"I", 0},       {"128", 0},        {"64 ", 64},
     };
-    for (size_t i = 0; i < COUNT(words); i++) {
+    for (size_t i = 0; i < COUNT(precisions); i++) {
         char xml[400];
         struct limefile_ildg f;
         snprintf(
             xml, sizeof xml,
             ILDG("<field>su3gauge</field><precision>%s</precision>" FOUR("1", "2", "3", "4")),
-            words[i].word);
-        assert_int_equal(ildg(xml, &f), words[i].bits ? 0 : LIMEFILE_E_XML_VALUE);
-        if (words[i].bits)
-            assert_int_equal(f.precision, words[i].bits);
+            precisions[i].word);
+        assert_int_equal(ildg(xml, &f), precisions[i].bits ? 0 : LIMEFILE_E_XML_VALUE);
+        if (precisions[i].bits)
+            assert_int_equal(f.precision, precisions[i].bits);
     }
 }
 

@@ -103,7 +103,7 @@ TEST(test_writing)
 TEST(test_wrong)
 {
     static const struct {
-        const char *line, *says;
+        const char *line, *message;
     } wrong[] = {
         {"", "no container or directory given"},
         {"a", "no mount point given"},
@@ -156,7 +156,7 @@ TEST(test_wrong)
     };
     for (size_t i = 0; i < COUNT(wrong); i++) {
         assert_int_equal(parse_line(wrong[i].line), -1);
-        if (!strstr(errors, wrong[i].says) || !strstr(errors, "see limefs --help\n"))
+        if (!strstr(errors, wrong[i].message) || !strstr(errors, "see limefs --help\n"))
             fail_msg("%s: %s", wrong[i].line, errors);
         assert_ptr_equal(strchr(errors, '\n'), errors + strlen(errors) - 1);
         release();

@@ -159,14 +159,14 @@ static void check_sources(const struct lattice *lattice, const struct lemon_plan
     for (int64_t round = 0; round < plan->rounds; round++) {
         struct lemon_piece pieces[LEMON_ROUND_PIECES_MAX];
         int count = lemon_plan_round(plan, own->aggregator, round, pieces);
-        int64_t sum = 0, given = 0;
+        int64_t sum = 0, sent = 0;
         for (int i = 0; i < count; i++)
             sum += pieces[i].to - pieces[i].from;
         for (int other = 0; other < plan->ranks; other++) {
             int64_t n = bytes_by_parts(&schedules[other], round, rank);
             check_pieces_of(&lattice->boxes[other], &schedules[other], round, rank, pieces,
                             count);
-            given += n;
+            sent += n;
             if (n == 0)
                 continue;
             assert_true(next < own->source_count);
@@ -175,7 +175,7 @@ static void check_sources(const struct lattice *lattice, const struct lemon_plan
             assert_int_equal(own->sources[next].n, n);
             next++;
         }
-        assert_int_equal(given, sum);
+        assert_int_equal(sent, sum);
         bytes += sum;
         window = sum > window ? sum : window;
     }

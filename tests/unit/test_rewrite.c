@@ -245,7 +245,7 @@ TEST_IN_PLACE(test_no_data)
     place_empty();
 }
 
-/* Records of 0, 1, 2 ... bytes, each in the given message. */
+/* Records of 0, 1, 2 ... bytes, each in the stated message. */
 static struct bytes in_messages(const unsigned *message, const unsigned *length, size_t n)
 {
     struct bytes b = {0};

@@ -114,28 +114,28 @@ TEST(test_every_order_of_flags)
             int code;
             uint64_t offset, ordinal;
         } want[8];
-        size_t wanted = 0;
+        size_t expected = 0;
         bool ended = true;
         for (unsigned i = 0; i < 3; i++) {
             unsigned flags = (all >> 2 * i & 3) << 6;
             bytes_record(&b, "r", 8, 0, flags);
-            want[wanted].offset = 152 * i + 6;
-            want[wanted].ordinal = i + 1;
+            want[expected].offset = 152 * i + 6;
+            want[expected].ordinal = i + 1;
             if (ended && !(flags & MB))
-                want[wanted++].code = LIMEFILE_D_MB_MISSING;
+                want[expected++].code = LIMEFILE_D_MB_MISSING;
             if (!ended && flags & MB)
-                want[wanted++].code = LIMEFILE_D_MB_INSIDE;
+                want[expected++].code = LIMEFILE_D_MB_INSIDE;
             ended = flags & ME;
         }
-        want[wanted].offset = 310;
-        want[wanted].ordinal = 3;
+        want[expected].offset = 310;
+        want[expected].ordinal = 3;
         if (!ended)
-            want[wanted++].code = LIMEFILE_D_ME_MISSING;
+            want[expected++].code = LIMEFILE_D_ME_MISSING;
         struct seen seen = scan_bytes(&b);
         assert_int_equal(seen.records, 3);
         assert_int_equal(seen.end, 0);
-        assert_int_equal(seen.findings, wanted);
-        for (size_t i = 0; i < wanted; i++)
+        assert_int_equal(seen.findings, expected);
+        for (size_t i = 0; i < expected; i++)
             assert_finding(&seen, i, want[i].code, want[i].offset, want[i].ordinal);
         bytes_free(&b);
     }

@@ -9,15 +9,15 @@ enum {
     BYTES = 200,
 };
 
-static bool all_there(const bool *there, unsigned from, unsigned to)
+static bool all_present(const bool *present, unsigned from, unsigned to)
 {
     for (unsigned i = from; i < to; i++)
-        if (!there[i])
+        if (!present[i])
             return false;
     return true;
 }
 
-static void check(const struct limefs_range_set *spans, const bool *there)
+static void check(const struct limefs_range_set *spans, const bool *present)
 {
     bool shown[BYTES] = {false};
     for (unsigned i = 0; i < spans->count; i++) {
@@ -26,7 +26,7 @@ static void check(const struct limefs_range_set *spans, const bool *there)
         assert_true(i == 0 || spans->range[i - 1].to < range->from); /* separate */
         memset(shown + range->from, true, (size_t)(range->to - range->from));
     }
-    assert_memory_equal(shown, there, sizeof shown);
+    assert_memory_equal(shown, present, sizeof shown);
 }
 
 TEST(test_random_ranges)
@@ -34,23 +34,24 @@ TEST(test_random_ranges)
     srand(1);
     for (int round = 0; round < 2000; round++) {
         struct limefs_range_set spans = {0};
-        bool there[BYTES] = {false};
+        bool present[BYTES] = {false};
         for (int i = 0; i < 60; i++) {
             unsigned from = (unsigned)rand() % BYTES, n = (unsigned)rand() % 8;
             unsigned to = from + n < BYTES ? from + n : BYTES;
             bool full = spans.count == LIMEFS_RANGE_SET_MAX;
             if (limefs_range_set_add(&spans, from, to))
-                memset(there + from, true, to - from);
+                memset(present + from, true, to - from);
             else
                 assert_true(full);
-            check(&spans, there);
+            check(&spans, present);
             assert_int_equal(limefs_range_set_covers(&spans, from, to),
-                             all_there(there, from, to));
+                             all_present(present, from, to));
             uint64_t first = from, last = to;
             bool gap = limefs_range_set_find_gap(&spans, &first, &last);
-            assert_int_equal(gap, !all_there(there, from, to));
-            assert_true(!gap || (all_there(there, from, (unsigned)first) && !there[first] &&
-                                 !there[last - 1] && (last == to || there[last])));
+            assert_int_equal(gap, !all_present(present, from, to));
+            assert_true(!gap ||
+                        (all_present(present, from, (unsigned)first) && !present[first] &&
+                         !present[last - 1] && (last == to || present[last])));
         }
     }
 }

@@ -173,7 +173,7 @@ TEST(test_roots)
 TEST(test_differences)
 {
     struct limefile_identity others[9];
-    static const char *const words[] = {
+    static const char *const texts[] = {
         "device 7, not 2049",
         "inode 7, not 1048600",
         "uid 7, not 1000",
@@ -194,7 +194,7 @@ TEST(test_differences)
     others[8].ctime.tv_nsec = 7;
     for (size_t i = 0; i < COUNT(others); i++) {
         assert_int_equal(limejob_identity_compare(&others[i], &conf, 0, text, 128), -ESTALE);
-        assert_string_equal(text, words[i]);
+        assert_string_equal(text, texts[i]);
         assert_int_equal(limejob_identity_compare(&others[i], &conf, LIMEFILE_STATE, NULL, 0),
                          i < 4 ? -ESTALE : 0);
         assert_int_equal(limejob_identity_compare(&others[i], &conf, LIMEFILE_DEV, NULL, 0),
