@@ -297,7 +297,7 @@ class Particles(CellsCase):
                           f"{len(c.members[0]) - 1} {reason}\n", errors)
 
     def test_faces(self):
-        """On a face the upper cell has the particle; at the end the last or, if periodic, the first."""
+        """A face belongs to the upper cell; the end to the last one, or to the first if periodic."""
         for periodic in (False, True):
             c = Checkpoint(0, (2, 2, 2), periodic=(periodic,) * 3)
             upper = 0 if periodic else 7
