@@ -297,7 +297,7 @@ class Particles(CellsCase):
                           f"{len(c.members[0]) - 1} {reason}\n", errors)
 
     def test_faces(self):
-        """A face belongs to the upper cell; the end to the last one, or to the first if periodic."""
+        """A face belongs to the upper cell; the last face to the last cell, or 0 if periodic."""
         for periodic in (False, True):
             c = Checkpoint(0, (2, 2, 2), periodic=(periodic,) * 3)
             upper = 0 if periodic else 7
