@@ -89,8 +89,8 @@ static void check_checkpoint(struct limefile_source *source, const struct limech
     struct limecheckpoint_verdict v;
     HOLDS(p->text.ordinal || p->index.ordinal || p->data.ordinal);
     HOLDS(!p->has_header || p->index.ordinal);
-    HOLDS(!p->entries_valid ||
-          (p->has_header && p->fewest <= p->most && p->most <= p->cells.particles));
+    HOLDS(!p->entries_valid || (p->has_header && p->fewest_in_cell <= p->most_in_cell &&
+                                p->most_in_cell <= p->cells.particles));
     HOLDS(!p->is_complete ||
           (p->entries_valid && p->data.bytes == limefile_cells_data_bytes(&p->cells)));
     int err = limecheckpoint_verify(source, p, NULL, NULL, &v);

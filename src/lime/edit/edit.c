@@ -305,7 +305,7 @@ int limefile_commit(struct limefile_editor *editor, uint64_t bytes)
         err = commit_length(editor, bytes);
     if (err)
         return err;
-    /* Clearing the mark needs no sync: if a crash restores it, there are no bytes to cut. */
+    /* Clearing the mark needs no sync: a crash that restores it leaves nothing to cut. */
     bool first = !editor->last.committed;
     if (first || editor->marked)
         err = limefile_edit_write_start(editor, false);

@@ -92,7 +92,7 @@ int limefile_redo_apply(struct limefile_source *source, uint64_t last,
         err = set_mark_and_sync(source, last, MARK_RESIZING);
     if (!err)
         err = cut_after(source, last);
-    /* Clearing the mark needs no sync: if a crash restores it, there are no bytes to cut. */
+    /* Clearing the mark needs no sync: a crash that restores it leaves nothing to cut. */
     return err ? err : limefile_set_mark(source, last, 0);
 }
 

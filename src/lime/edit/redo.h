@@ -5,7 +5,7 @@
 #include "limeedit.h"
 
 /* Finds the new data behind the last record, whose header is at `last`, in a file of `size`
- * bytes and whose mark is MARK_REPLACING. Returns 1 and fills `out`; 0 if there are no valid
+ * bytes and whose mark is MARK_REPLACING. Returns 1 and fills `out`; 0 if it has no valid
  * new data, or an error code: `out` is not to be used then. */
 int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t size,
                        struct limefile_redo *out);

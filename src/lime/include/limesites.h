@@ -53,8 +53,8 @@ enum limefile_configuration {
 
 #define LIMEFILE_WHY_VOLUME "one volume of a partitioned set; use 'lime join'"
 
-/* Sets *why to the reason for LIMEFILE_CONFIGURATION_UNKNOWN (static), or NULL. why may be
- * NULL. */
+/* Sets *why to the reason for LIMEFILE_CONFIGURATION_UNKNOWN (static), or NULL. why: or NULL.
+ */
 enum limefile_configuration limefile_field_configuration(const struct limefile_field *,
                                                          const char **why);
 

@@ -17,8 +17,7 @@ size_t limefile_utf8_decode(const char *text, size_t len, uint32_t *code);
 
 /* Replaces bytes by '?' that could control a terminal or forge a line of a log: control
  * characters (C0 and DEL, except those in `allowed`; C1), characters that change the direction
- * of text, line and paragraph separators, and bytes that are not UTF-8. The length does not
- * change. */
+ * of text, line and paragraph separators, and bytes that are not UTF-8. The length stays. */
 void limefile_text_sanitize(char *text, const char *allowed);
 
 /* Prints "program: text" as one line on stderr, defused and cut after 5 KiB. */

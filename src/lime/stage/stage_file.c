@@ -48,7 +48,8 @@ static int fail_transfer(struct stage_file *f, const struct stage_transfer *t)
                       t->in_write ? "write" : "read", t->err_offset, limefile_strerror(t->err));
 }
 
-/* A failed write of the journal is no error (the next run copies all); a failed sync is. */
+/* The next run can do without the journal, so its write errors are ignored; a failed sync is an
+ * error. */
 static int write_checkpoint(struct stage_file *f, struct file_pass *p)
 {
     int err = stage_ring_drain(f->ring);

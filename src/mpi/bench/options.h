@@ -35,8 +35,8 @@ struct bench_options {
     struct bench_task task; /* its pattern is complete after bench_options_resolve() */
 };
 
-/* Returns false if the options are wrong and writes why to reason; "" if the number of operands
- * is wrong. */
+/* Returns false if the options are wrong and writes why to reason; "" for a wrong number of
+ * operands. */
 bool bench_options_parse(int argc, char **argv, struct bench_options *,
                          char reason[BENCH_REASON_BYTES]);
 

@@ -37,8 +37,7 @@ bool md_series_write(struct md_series *, const struct md_state *, double energy_
 bool md_series_poll(const struct checkpoint_world *, struct md_series *);
 
 /* Reads the newest good checkpoint and drops newer ones from the series. Sets *found to false
- * if the series is empty; returns false if none is good. The caller frees a state that was
- * found. */
+ * if the series is empty; returns false if none is good. The caller frees the state. */
 bool md_series_load(const struct checkpoint_world *, struct md_series *, struct md_state *,
                     double *energy_at_0, bool *found);
 

@@ -37,8 +37,7 @@ struct data_check {
 /* Compares the data of each field with its checksum. */
 void sums_check(struct data_check *);
 
-/* Compares header and data of a foreign file that limefs shows as a container; skips other
- * fields. */
+/* Compares header and data of a foreign file shown as a container; skips other fields. */
 void sums_check_headers(struct data_check *);
 
 /* ---- checkpoints of particles (checkpoint.c) ---- */

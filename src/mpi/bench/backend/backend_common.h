@@ -30,8 +30,7 @@ int bench_posix_pieces(struct bench_io *);
 int bench_posix_sync(struct bench_io *);
 int bench_posix_close(struct bench_io *);
 
-/* If fsync is requested, rank 0 syncs the file by its path, because a library wrote to it when
- * it closed it. */
+/* If fsync is requested, rank 0 syncs the file by its path: a library writes to it on close. */
 int bench_posix_sync_path(struct bench_io *);
 
 /* ---- io->file ---- */

@@ -181,7 +181,7 @@ static bool job_serves(const char *directory)
     return is_serving;
 }
 
-/* Fails with the last line that limefs has logged or, if there is none, its exit status. */
+/* Fails with the last line that limefs has logged, else with its exit status. */
 static int report_exit(struct bench_io *io, int log, int status)
 {
     char text[512];

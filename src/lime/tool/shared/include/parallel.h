@@ -19,8 +19,7 @@ struct parallel {
     const char *separator; /* printed on stdout between the output of two files; or NULL */
     void *context;
 
-    /* Examines a file with `threads` threads, normally in a child process. Returns an exit
-     * status. */
+    /* Examines a file, normally in a child process. Returns an exit status. */
     int (*work)(void *context, const struct pathlist_item *, unsigned threads);
 
     /* Prints the replacement for the standard output of a file whose process crashed; `why` has
