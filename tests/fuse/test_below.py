@@ -165,7 +165,7 @@ class Changed(Below):
     def test_changed_continuously(self):
         """stat(), open() and chmod() never fail."""
         below, mount = self.paths("file")
-        with limetest.meanwhile(rewrite, below, NEW[:10]):
+        with limetest.in_background(rewrite, below, NEW[:10]):
             for i in range(2000):
                 os.stat(mount)
                 with open(mount, ("rb", "r+b", "ab")[i % 3]):

@@ -161,7 +161,7 @@ class Change(limetest.TestCase):
                 self.assertEqual(len(set(read(self.at("data")))), 1)
 
         end, letters = time.monotonic() + (2 if not limetest.STRESS else 60), 0
-        with limetest.meanwhile(read_data, threads=4):
+        with limetest.in_background(read_data, threads=4):
             while time.monotonic() < end:
                 letters = (letters + 1) % 26
                 fill = bytes([65 + letters]) * (3 * MIB)

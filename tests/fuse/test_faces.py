@@ -548,7 +548,7 @@ class Changes(TestCase):
                 except OSError as error:
                     self.assertIn(error.errno, (errno.ESTALE, errno.ENOENT))
 
-            with limetest.meanwhile(read_export, threads=3):
+            with limetest.in_background(read_export, threads=3):
                 for data in plain[1:]:
                     opened(mount.join("ildg-binary-data"), os.O_WRONLY, data)
                     self.assertEqual(self.body(mount), data)

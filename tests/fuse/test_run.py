@@ -399,7 +399,7 @@ class Changes(limetest.TestCase):
             change(turn)
             time.sleep(0.03 * (1 + turn % 4))
 
-        with limetest.Mount(self.directory) as mount, limetest.meanwhile(change_once):
+        with limetest.Mount(self.directory) as mount, limetest.in_background(change_once):
             readers = [subprocess.Popen(
                 [limetest.program("limefs-run"), PYTHON, "-c", self.READER,
                  mount.join("c.lime", name), str(tag), "4", piece], env=environ(),

@@ -90,7 +90,7 @@ class Replaced(limetest.TestCase):
             parts = {data[i:i + 32] for i in range(0, len(data), 32)}
             self.assertEqual([part.split()[2] for part in parts], [b"%d" % number], path)
 
-        with limetest.meanwhile(use, threads=8):
+        with limetest.in_background(use, threads=8):
             self.replace_and_rename(names, new_container)
         mount.stop()
 

@@ -282,7 +282,7 @@ class OnRequest(Files):
             def verify():
                 self.assertEqual(os.getxattr(record, VERIFY), b"good")
 
-            with limetest.meanwhile(verify, threads=4):
+            with limetest.in_background(verify, threads=4):
                 for seen in range(20):
                     os.listdir(mount.path)
                     with open(record, "rb") as file:

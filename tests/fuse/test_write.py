@@ -187,7 +187,7 @@ class Concurrent(writelib.TestCase):
                 self.assertEqual(len(found), len(old))
                 self.assertLessEqual(set(found), {ord("o"), ord("n")})
 
-            with limetest.meanwhile(check, threads=3):
+            with limetest.in_background(check, threads=3):
                 self.write_chunks(mount.join("data"), new, self.chunks(len(new), 3), "sync")
             self.assertBytes(read(mount.join("data")), new)
         self.assertHolds(path, [A, ("data", new), B])
@@ -278,7 +278,7 @@ class Concurrent(writelib.TestCase):
         with contextlib.ExitStack() as stack:
             for i, call in enumerate([patch, change_map, rewrite, set_attributes, append,
                                       check_mount, check_mount, check_container]):
-                stack.enter_context(limetest.meanwhile(call, random.Random(i)))
+                stack.enter_context(limetest.in_background(call, random.Random(i)))
             time.sleep(60 if limetest.STRESS else 2)
         mount.stop()
         found = self.assertClean(path)

@@ -130,7 +130,7 @@ class Content(TestCase):
 
             with limetest.descriptor(mount.join("new"),
                                      os.O_WRONLY | os.O_CREAT | os.O_DIRECT) as fd:
-                with limetest.meanwhile(append):
+                with limetest.in_background(append):
                     until(lambda: len(written) >= 2 * MIB, 30)
                     for _ in range(3):
                         self.read_until_forwarded(mount, "data", data)
@@ -184,7 +184,7 @@ class Oracle(TestCase):
                 for i in range(writers):
                     fd = stack.enter_context(limetest.descriptor(
                         mount.join("data"), os.O_WRONLY | (os.O_DIRECT if i % 2 else 0)))
-                    stack.enter_context(limetest.meanwhile(write, fd, i, random.Random(i)))
+                    stack.enter_context(limetest.in_background(write, fd, i, random.Random(i)))
                 end = time.monotonic() + 60 * limetest.SLOWNESS
                 for i in itertools.count():
                     if i >= rounds and stats(mount)["forwarded_bytes"] >= forwarded:

@@ -369,7 +369,7 @@ def at_once(*calls):
 
 
 @contextlib.contextmanager
-def meanwhile(function, *args, threads=1):
+def in_background(function, *args, threads=1):
     """Calls the function repeatedly in other threads during the body of the `with`."""
     stop = threading.Event()
 
