@@ -213,7 +213,7 @@ int field_describe(struct limefile_field *f, enum limefile_fieldkind kind,
     if (__builtin_mul_overflow(out.sites, out.site_bytes, &out.expected) ||
         out.expected > LIMEFILE_BYTES_MAX)
         return LIMEFILE_E_XML_VALUE;
-    /* If only the size of a site is known, its rank is its position, as in any lattice. */
+    /* If only the size of a site is known, a site's rank is its position in the record. */
     if (kind == LIMEFILE_KIND_SCIDAC && !meta->format && !out.boxed && !meta->file &&
         out.record.bytes % out.site_bytes == 0)
         out.sites = out.record.bytes / out.site_bytes;

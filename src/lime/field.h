@@ -22,7 +22,7 @@ int field_describe(struct limefile_field *, enum limefile_fieldkind,
 /* Returns true if its sites are four square colour matrices. */
 bool field_is_links(const struct limefile_field *);
 
-/* Returns true if a private record alone describes it, with a datatype of Grid. */
+/* Returns true if only a private record XML describes the field, with a datatype of Grid. */
 bool field_is_grid(const struct limefile_field *);
 
 /* Return true if the ildg-format of the data agrees with their private record XML (or there is

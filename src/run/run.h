@@ -82,7 +82,7 @@ struct limefs_run_record {
 enum {
     LIMEFS_RUN_FDS = 1 << 16, /* higher ones are read through the mount */
     LIMEFS_RUN_RECORDS = 1 << 10,
-    LIMEFS_RUN_PER_RECORD = 1 << 2, /* the entry of a record is a multiple of it, less 1 */
+    LIMEFS_RUN_PER_RECORD = 1 << 2, /* entry % PER_RECORD == PER_RECORD - 1: a record */
     LIMEFS_RUN_NO_POSITION = -1,
 };
 extern _Atomic uint64_t limefs_run_entries[LIMEFS_RUN_FDS];

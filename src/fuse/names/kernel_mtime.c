@@ -60,9 +60,9 @@ void limefs_kernel_mtime_note_write(struct limefs_node *node)
     node->plain.known.has_new_data = true;
 }
 
-/* The second write within one tick of the kernel's clock changes no time there, so the kernel
- * sends none. The file must then keep the last mtime that the kernel has sent; node->io_lock
- * keeps other threads from setting another one. */
+/* A second write within one clock tick leaves the kernel's cached mtime as it is, so the
+ * kernel sends no new one. The file must then keep the last mtime that the kernel has sent;
+ * node->io_lock keeps other threads from setting another one. */
 static void restore_mtime(struct limefs *fs, struct limefs_node *node, int fd)
 {
     limefs_lock(&node->io_lock);

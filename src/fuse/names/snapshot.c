@@ -712,14 +712,14 @@ int limefs_snapshot_replace_file(struct limefs *fs, struct limefs_snapshot *snap
     limefs_daemon_creds_enter();
     int reopened = limefile_reopen(fd, O_RDONLY);
     limefs_daemon_creds_leave();
-    /* If the reopen failed, share the file open as fd, and its lock until the eviction. */
+    /* If the reopen fails, snap->fd shares fd's open file, with its lock until eviction. */
     int err = dup3(reopened < 0 ? fd : reopened, snap->fd, O_CLOEXEC) < 0 ? -errno : 0;
     bool has_stat = fstat(snap->fd, &st) == 0;
     limefs_lock(&fs->lock);
     snap->file_replaced = true;
     notify_changed(fs, snap);
     limefs_snapshot_note_check(snap, has_stat ? &st : NULL);
-    /* The kernel means this file by the node now. */
+    /* To the kernel, the node now stands for this file. */
     snap->node->stamp = snap->node->container.mkdir_identity = snap->stamp;
     limefs_unlock(&fs->lock);
     if (reopened >= 0)

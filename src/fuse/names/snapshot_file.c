@@ -226,14 +226,14 @@ static int check_file(struct limefs *fs, const struct limefs_snapshot *snap,
     return 0;
 }
 
-/* Called before reading what this check must prove. */
+/* Call it before the reads that this check has to vouch for. */
 static void check_for_writers(const struct limefs_snapshot *snap, struct file_check *check)
 {
     check->is_reliable = limefs_identity_is_reliable(
         &check->stamp, &check->time, limefile_is_being_written(snap->fd, &check->stamp.ctime));
 }
 
-/* Only the ctime has changed, or it is so young that the next change may not change it. A
+/* Called if only the ctime has changed, or if another change might leave the ctime the same. A
  * program that changes a container in place can set the mtime back, so the headers decide. */
 static bool confirm_headers(struct limefs *fs, struct limefs_snapshot *snap,
                             const struct file_check *check)
@@ -305,7 +305,7 @@ int limefs_snapshot_check_record(struct limefs *fs, struct limefs_snapshot *snap
         if (!check.is_known || (checked && !snap->writer))
             check_for_writers(snap, &check);
         if (check.is_known || record_is_unchanged(fs, snap, record, &check)) {
-            /* A new *checked makes the caller read again: the file may have changed before. */
+            /* If *checked changes, the caller reads again: the file may have changed before. */
             if (checked && (!check.same_data || (check.is_reliable && !snap->writer)))
                 *checked = check.stamp;
             return 0;

@@ -11,8 +11,8 @@ int limefs_snapshot_open_file(int file, const struct limefile_identity *expected
                               struct limefs_container_file *out, struct stat *st);
 void limefs_snapshot_close_file(const struct limefs_container_file *);
 
-/* Stores a check of the file. st: its attributes, or NULL if they could not be read; another
- * thread may have stored newer ones. The caller holds fs->lock. */
+/* Stores the result of a check of the file. st: its attributes, or NULL if they could not be
+ * read; another thread may have stored newer ones. The caller holds fs->lock. */
 void limefs_snapshot_note_check(struct limefs_snapshot *, const struct stat *st);
 
 #endif

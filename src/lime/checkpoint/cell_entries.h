@@ -10,7 +10,7 @@ struct cell_entries {
     struct limefile_source *source;
     const struct limecells *cells;
     uint64_t offset;    /* offset of the first entry */
-    uint64_t next;      /* number of the cell after those in raw */
+    uint64_t next;      /* number of the next cell to read into raw */
     size_t count, used; /* numbers of entries in raw */
     unsigned char raw[CELL_ENTRIES_AT_ONCE * LIMECELLS_ENTRY_BYTES];
 };

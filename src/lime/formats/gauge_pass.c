@@ -281,8 +281,8 @@ static bool run_step(struct worker *me, const struct step *s)
     return atomic_load(&w->failed) > s->number;
 }
 
-/* Step 0 reads the last slice, later steps read all slices from 0. A slice is used in the steps
- * after the one that reads it. */
+/* Step 0 reads the last slice, later steps read all slices from 0. Each slice is read in one
+ * step and used in the next two. */
 static bool run_block(struct worker *me, struct step *s)
 {
     struct pass_state *w = me->state;

@@ -230,7 +230,7 @@ bool job_extent_busy(const struct job_worker *worker)
 
 /* ---- on rank 0's host ---- */
 
-/* Ends a part early while messages are in flight, to let MPI progress; it ends at a block. */
+/* While MPI messages are in flight, parts are short and end at a block: MPI progresses. */
 static int64_t find_part_end(const struct job_worker *worker, const struct job_extent *extent,
                              int64_t at, int64_t to)
 {

@@ -395,7 +395,7 @@ static int encode_record_header(LemonWriter *writer, LemonRecordHeader const *pr
     return LEMON_SUCCESS;
 }
 
-/* Computes the length of the filler before the record. The record must end before 2^63. */
+/* Computes the length of the filler before the record. LEMON_ERR_PARAM: ends after 2^63. */
 static int compute_filler(const LemonWriter *writer, LemonRecordHeader const *props,
                           int64_t *filler)
 {

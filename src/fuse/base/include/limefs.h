@@ -103,7 +103,7 @@ struct limefs {
     char *source;           /* absolute path of the container or directory */
     uint64_t source_dev;    /* the device of the source */
     int source_fd;          /* O_PATH: the directory, or the directory of the container */
-    const char *container;  /* its name in that directory, within `source`; NULL: a tree */
+    const char *container;  /* its name in that directory; points into `source`; NULL: a tree */
     const char *mountpoint; /* absolute; NULL: unknown, as /dev/fuse was opened for us */
     bool foreground;
     bool switches_creds; /* requests run with their callers' rights (credentials.h) */

@@ -1,8 +1,8 @@
 /* limeexport.h - exports: present a field's record as files in the formats of other programs.
  *
  * An export's bytes depend only on the record's description, and on the record's bytes where it
- * contains them. They are computed while the file is read and need no disk space. The name of a
- * export is the record's name with a suffix:
+ * contains them. They are computed while the file is read and need no disk space. The name of
+ * an export is the record's name with a suffix:
  *
  *     X.npy                     numpy: a header, then the data as stored (big-endian)
  *     X.t/000 ...               time slices: ranges of the data, one file each
@@ -15,7 +15,7 @@
  * The header of a whole file contains sums of all data, so limefile_export_prepare() must
  * compute them before the file can be read.
  *
- * The module prints nothing and has no global state (a lock protects the HDF5 library's).
+ * The module prints nothing and has no global state (HDF5 has some: a lock protects it).
  * An open export that is ready does not change, so any number of threads may read it. */
 #ifndef LIMEEXPORT_H
 #define LIMEEXPORT_H
@@ -28,8 +28,8 @@
 
 /* A row-major array: the lattice's dimensions, t slowest, then those of a site. Four links have
  * the shape (T, Z, Y, X, 4, 3, 3), a spinor (T, Z, Y, X, 4, 3). A hypercube has the shape of
- * its box. The data of a halved lattice, or of an unknown one with a known number of sites,
- * have one dimension for the sites. */
+ * its box. If the lattice is halved, or only its number of sites is known, one dimension
+ * covers all sites. */
 struct limefile_array {
     unsigned dims;    /* number of dimensions in shape */
     unsigned lattice; /* how many of them are the lattice's */

@@ -204,7 +204,7 @@ static bool find_by_type(const struct container *c, const char *type, size_t len
     return true;
 }
 
-/* Returns true if the word looks like a number or two; *found: the record exists. */
+/* Returns true if the word looks like N or N.M; *found: the record exists. */
 static bool find_by_number(const struct container *c, const char *word,
                            struct limefile_record *out, bool *found)
 {
