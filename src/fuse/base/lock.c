@@ -73,7 +73,7 @@ static const char *rank_name(unsigned rank)
 {
     static const char *const names[] = {
         "dir",   "readahead", "node", "metadata", "append", "writer users", "writer",
-        "close", "file",      "job",  "fs",       "proofs", "errands",      "log"};
+        "close", "file",      "job",  "fs",       "checks", "work queue",   "log"};
     _Static_assert(sizeof names / sizeof names[0] == LIMEFS_LOCK_COUNT, "one for each rank");
     return names[rank];
 }

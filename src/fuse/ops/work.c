@@ -58,13 +58,13 @@ int limefs_work_start(struct limefs *fs)
         free(queue);
         return err;
     }
-    fs->errands = queue;
+    fs->work_queue = queue;
     return 0;
 }
 
 int limefs_work_submit(struct limefs *fs, const struct limefs_work *request)
 {
-    struct limefs_work_queue *queue = fs->errands;
+    struct limefs_work_queue *queue = fs->work_queue;
     struct limefs_work *work = malloc(sizeof *work);
     if (!work)
         return -ENOMEM;
@@ -82,7 +82,7 @@ int limefs_work_submit(struct limefs *fs, const struct limefs_work *request)
 
 void limefs_work_stop(struct limefs *fs)
 {
-    struct limefs_work_queue *queue = fs->errands;
+    struct limefs_work_queue *queue = fs->work_queue;
     if (!queue)
         return;
     limefs_lock(&queue->lock);
@@ -95,5 +95,5 @@ void limefs_work_stop(struct limefs *fs)
     limefs_lock_destroy(&queue->lock);
     pthread_cond_destroy(&queue->work_added);
     free(queue);
-    fs->errands = NULL;
+    fs->work_queue = NULL;
 }

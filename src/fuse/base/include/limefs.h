@@ -108,11 +108,11 @@ struct limefs {
     bool foreground;
     bool switches_creds; /* requests run with their callers' rights (credentials.h) */
     bool denies_changes; /* by other users, as the daemon cannot switch to their rights */
-    struct fuse_session *session;       /* NULL: not mounted yet */
-    unsigned threads;                   /* most threads that serve requests */
-    struct limefs_job *job;             /* job.h; NULL: the mount has no job */
-    struct limefs_readahead *readahead; /* readahead.h; NULL: nothing is read ahead */
-    struct limefs_work_queue *errands;  /* the work queue of slow requests (work.h) */
+    struct fuse_session *session;         /* NULL: not mounted yet */
+    unsigned threads;                     /* most threads that serve requests */
+    struct limefs_job *job;               /* job.h; NULL: the mount has no job */
+    struct limefs_readahead *readahead;   /* readahead.h; NULL: nothing is read ahead */
+    struct limefs_work_queue *work_queue; /* the work queue of slow requests (work.h) */
 
     /* Guards inodes, snapshots, exports and what is open. It is held briefly, never over I/O.
      */
