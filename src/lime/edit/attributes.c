@@ -19,7 +19,7 @@ static bool is_required(const char *attribute)
            strncmp(attribute, "system.posix_acl", 16) == 0;
 }
 
-/* Copies one attribute if it exists. Returns 0 or -errno; 0 also if it is not required. */
+/* Copies one attribute. Returns 0, also if it does not exist or is not required, or -errno. */
 static int copy_attribute(int from, int to, const char *attribute)
 {
     int err = 0;
@@ -55,7 +55,7 @@ int limefile_acl_copy(int from, int to)
 {
     if (fgetxattr(from, ACL, NULL, 0) >= 0)
         return copy_attribute(from, to, ACL);
-    /* The new file may have a list from the directory's default list. */
+    /* `to` may have inherited a list from its directory's default list. */
     if (fremovexattr(to, ACL) == 0)
         return 0;
     return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;

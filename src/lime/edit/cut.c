@@ -3,8 +3,8 @@
  *
  * When a file system cuts a file, it zeros the rest of the last block. These zeros are data:
  * all or some of them may reach the disk although the new size does not. A crash then leaves
- * the cut records with zeros at their beginning. So, before the cut, the record before it gets
- * a mark, and the header at the cut, if there is one, loses its magic.
+ * the cut records with zeros at their beginning. So, before the file is cut, the record that
+ * precedes the cut gets a mark, and the header at the cut, if there is one, loses its magic.
  */
 #include "cut.h"
 #include "header_bytes.h"
@@ -18,7 +18,7 @@ enum { WORD = 8 }; /* bytes of an aligned write that is atomic on the disk */
 struct first_word {
     uint64_t at;
     unsigned char word[WORD];
-    bool changed; /* it was or may have been written */
+    bool changed; /* the word in the file was or may have been overwritten */
 };
 
 static int write_word(struct limefile_source *source, struct first_word *first,
@@ -34,13 +34,14 @@ static int read_word(struct limefile_source *source, struct first_word *first)
     return got < 0 ? (int)got : got == WORD ? 0 : LIMEFILE_E_MAGIC;
 }
 
+/* Sets or (0) clears the mark of the record before the cut, and sets its ME if required. */
 static int write_mark(struct limefile_source *source, const struct limefile_cut *cut,
-                      struct first_word *first, int what)
+                      struct first_word *first, int mark)
 {
     unsigned char word[WORD];
     memcpy(word, first->word, WORD);
     word[AT_FLAGS] |= cut->set_me ? FLAG_ME : 0;
-    word[AT_RESERVED] = (unsigned char)what;
+    word[AT_RESERVED] = (unsigned char)mark;
     return write_word(source, first, word);
 }
 
@@ -65,7 +66,7 @@ static int mark_cut(struct limefile_source *source, const struct limefile_cut *c
     return err ? err : source->ops->sync(source);
 }
 
-/* Restores the record behind the cut before the word that states that a record follows. */
+/* Restores the header at the cut first: while it lacks its magic, the mark must remain. */
 static void undo_mark(struct limefile_source *source, const struct first_word *before,
                       const struct first_word *last)
 {
@@ -84,14 +85,14 @@ static int set_file_size(struct limefile_source *source, uint64_t end)
     return err || size == end ? err : source->ops->truncate(source, end);
 }
 
-/* Some file systems need space for a change in place, which the cut itself would free. */
+/* Some file systems need space even to overwrite a word; the cut itself may free it. */
 static bool is_full(int err)
 {
     return err == -ENOSPC || err == -EDQUOT;
 }
 
 /* Clearing the mark needs no sync: a mark that survives a crash has no bytes behind it. ME
- * needs one if the disk was too full for it before the cut; recovery sets it after a crash. */
+ * needs a sync if it is set only here because the disk was too full before the cut (`full`). */
 static int clear_mark(struct limefile_source *source, struct limefile_cut *cut,
                       struct first_word *before, bool full)
 {

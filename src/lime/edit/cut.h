@@ -6,20 +6,20 @@
 
 #include <stdbool.h>
 
-/* Cuts all bytes from `end` on, behind the record whose header is at `before`. */
+/* A cut of all bytes from `end` on. The caller sets the first five members. */
 struct limefile_cut {
     uint64_t end;
-    bool has_previous; /* a record precedes `end` */
-    uint64_t before;   /* offset of its header */
-    bool set_me;       /* that record ends its message after the cut */
-    bool visible;      /* a good header may stand at `end` */
+    bool has_previous; /* a record precedes `end`, and gets a mark during the cut */
+    uint64_t before;   /* offset of that record's header */
+    bool set_me;       /* the cut sets ME in that header */
+    bool visible;      /* a header with its magic may be at `end`; the cut clears the magic */
     /* Results of limefile_cut(). */
     bool is_cut; /* the file ends at `end`, perhaps not yet on the disk; else it is unchanged */
-    bool marked; /* the preceding record still has the mark */
+    bool marked; /* the preceding record still has the mark, MARK_REMOVING */
 };
 
-/* Cuts and syncs. A crash in the middle leaves a tail that recovery recognises, unless the file
- * system had no space for the mark. Returns 0, -errno or a code of limefile.h. */
+/* Cuts and syncs the file. A crash in the middle leaves a tail that recovery recognises, unless
+ * the file system had no space for the mark. Returns 0, -errno or a code of limefile.h. */
 int limefile_cut(struct limefile_source *source, struct limefile_cut *cut);
 
 #endif

@@ -19,7 +19,7 @@ static int push_header(struct limefile_editor *editor, uint64_t header)
     return 0;
 }
 
-/* Makes the record at `header`, which is whole and good, the last one. */
+/* Makes the record at `header`, which must be complete and valid, the editor's last one. */
 static int load_last(struct limefile_editor *editor, uint64_t ordinal, uint64_t header)
 {
     struct limefile_header h;
@@ -43,6 +43,7 @@ static int load_last(struct limefile_editor *editor, uint64_t ordinal, uint64_t 
     return 0;
 }
 
+/* Reads all header offsets from the index. Adds the padding of the last record if missing. */
 static int load_headers(struct limefile_editor *editor, const struct limefile_index *index)
 {
     struct limefile_record record;
@@ -110,7 +111,7 @@ int limefile_editor_end(const struct limefile_editor *editor, uint64_t *end)
 
 /* ---- append ---- */
 
-/* Finds the offset of the next header. LIMEFILE_E_STATE if the file does not end there. */
+/* Finds where the next record begins. LIMEFILE_E_STATE if the file does not end there. */
 static int find_end(const struct limefile_editor *editor, uint64_t *end)
 {
     uint64_t data_end, size;
@@ -121,6 +122,7 @@ static int find_end(const struct limefile_editor *editor, uint64_t *end)
     return err ? err : size == *end ? 0 : LIMEFILE_E_STATE;
 }
 
+/* Writes and syncs a header at `at`, with zeros instead of its first word. */
 static int write_unfinished(struct limefile_editor *editor,
                             const struct limefile_header *header, uint64_t at)
 {
@@ -194,7 +196,7 @@ int limefile_editor_set_mb(struct limefile_editor *editor, bool mb)
 
 /* ---- commit ---- */
 
-/* The record before ends its message if and only if this record begins another one. */
+/* Makes the record before the last one end its message only if the last one begins another. */
 static int set_previous_me(struct limefile_editor *editor)
 {
     uint64_t before = editor->count > 1 ? editor->headers[editor->count - 2] : 0;
@@ -205,6 +207,7 @@ static int set_previous_me(struct limefile_editor *editor)
     return editor->before_cleared ? limefile_set_flags(editor->source, before, 0, FLAG_ME) : 0;
 }
 
+/* Writes all of the header except its first word, which limefile_commit() writes last. */
 static int commit_first(struct limefile_editor *editor, uint64_t bytes)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
@@ -225,12 +228,14 @@ static int commit_first(struct limefile_editor *editor, uint64_t bytes)
     return 0;
 }
 
+/* Commits the length that the header states already. */
 static int commit_same(struct limefile_editor *editor)
 {
     int err = limefile_set_end(editor, editor->claimed);
     return err ? err : limefile_sync(editor->source);
 }
 
+/* Syncs the data before it writes their new, greater length. */
 static int commit_more(struct limefile_editor *editor, uint64_t bytes)
 {
     int err = limefile_set_end(editor, bytes);
@@ -239,7 +244,7 @@ static int commit_more(struct limefile_editor *editor, uint64_t bytes)
     return err ? err : limefile_set_length(editor, bytes);
 }
 
-/* Finds the smallest allowed end of the file, which is the end that the header claims. */
+/* Finds the smallest allowed end of the file: the end of the record as its header states it. */
 static int find_floor(const struct limefile_editor *editor, uint64_t *floor)
 {
     uint64_t data_end;
@@ -256,7 +261,7 @@ static int truncate_to(struct limefile_editor *editor, uint64_t end)
     return err || size <= end ? err : limefile_set_size(editor->source, end);
 }
 
-/* Cuts the data to `bytes` bytes, but not the file below its floor; zeros fill the rest. */
+/* Cuts the data to `bytes` bytes, but the file to no less than find_floor(), with zeros. */
 static int cut_data(struct limefile_editor *editor, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];
@@ -269,8 +274,8 @@ static int cut_data(struct limefile_editor *editor, uint64_t bytes)
     return limefile_write_full(editor->source, zeros, (size_t)(floor - end), end);
 }
 
-/* The mark states that the bytes behind the new end are not data. Uncommitted bytes are cut
- * first: the write of the length may need space that only this cut frees. */
+/* Commits a smaller length. The mark makes recovery cut the bytes behind the new end. Cuts
+ * uncommitted bytes first: writing the length may need space that only this cut frees. */
 static int commit_less(struct limefile_editor *editor, uint64_t bytes)
 {
     uint64_t floor;
@@ -305,7 +310,7 @@ int limefile_commit(struct limefile_editor *editor, uint64_t bytes)
         err = commit_length(editor, bytes);
     if (err)
         return err;
-    /* Clearing the mark needs no sync: a crash that restores it leaves nothing to cut. */
+    /* Clearing the mark needs no sync: if a crash restores it, recovery cuts nothing. */
     bool first = !editor->last.committed;
     if (first || editor->marked)
         err = limefile_edit_write_start(editor, false);
@@ -334,6 +339,7 @@ int limefile_growth_begin(struct limefile_editor *editor)
     return err;
 }
 
+/* Extends the file by zeros, after cutting what a writer has allocated behind the data. */
 static int grow_data(struct limefile_editor *editor, uint64_t now, uint64_t bytes)
 {
     uint64_t size, end = editor->last.data_offset + bytes;

@@ -1,4 +1,4 @@
-/* edit_header.c - change types and message flags in place */
+/* edit_header.c - change the types and message flags of records in place */
 #include "edit_io.h"
 #include "header_bytes.h"
 

@@ -1,4 +1,4 @@
-/* edit_io.c - the single reads and writes that an edit consists of */
+/* edit_io.c - the reads and writes that edits of a container consist of */
 #include "edit_io.h"
 #include "header_bytes.h"
 
@@ -67,7 +67,6 @@ int limefile_encode_last(const struct limefile_editor *editor, uint64_t bytes,
     return err ? err : limefile_header_encode(&header, raw);
 }
 
-/* Writes the first word of the last record, which makes a header of the bytes there. */
 int limefile_edit_write_start(struct limefile_editor *editor, bool mark)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
@@ -84,7 +83,7 @@ int limefile_edit_write_start(struct limefile_editor *editor, bool mark)
     return err;
 }
 
-/* Returns true if the last header, as the source shows it, contains that length. */
+/* Returns true if the last record's header, read from the file, states that length. */
 static bool reads_length(const struct limefile_editor *editor, uint64_t bytes)
 {
     unsigned char word[LIMEFILE_WORD];
@@ -104,7 +103,7 @@ int limefile_set_length(struct limefile_editor *editor, uint64_t bytes)
         editor->claimed = bytes;
     int err = limefile_write_full(editor->source, word, sizeof word,
                                   editor->last.header_offset + AT_BYTES);
-    /* The write failed without changing the length, for example because the disk is full. */
+    /* The write may fail without changing the length, for example because the disk is full. */
     if (err && !uncertain && reads_length(editor, claimed)) {
         editor->claimed = claimed;
         editor->uncertain = false;
@@ -120,8 +119,7 @@ int limefile_set_length(struct limefile_editor *editor, uint64_t bytes)
     return 0;
 }
 
-/* Sets the file's end behind `bytes` of data and their padding. The size is set first: a write
- * of the padding may need space that only this cut frees. */
+/* Sets the size first: writing the padding may need space that only this cut frees. */
 int limefile_set_end(struct limefile_editor *editor, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];

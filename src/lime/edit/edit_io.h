@@ -1,6 +1,6 @@
 /*
- * edit_io.h - the single reads and writes of an edit, of which no reader sees half. Functions
- * return 0, -errno or a code of limefile.h. Not thread-safe.
+ * edit_io.h - the reads and writes that edits of a container consist of. Functions return 0,
+ * -errno or a code of limefile.h, and sync only if they say so. Not thread-safe.
  */
 #ifndef LIMEFILE_EDIT_IO_H
 #define LIMEFILE_EDIT_IO_H
@@ -14,18 +14,18 @@ struct limefile_editor {
     uint64_t *headers; /* header offsets of all records; the last one is that of `last` */
     size_t count, capacity;
     struct limefile_last_record last;
-    uint64_t claimed;    /* the greatest length that the last header may have on the disk */
+    uint64_t claimed;    /* the greatest length that the last header may state on the disk */
     bool visible;        /* the last header's magic is or may be on the disk */
-    bool uncertain;      /* a write of its length has failed: it is `claimed` or less */
-    bool marked;         /* MARK_RESIZING is or may be in the last header */
-    bool mark_synced;    /* the mark is also on the disk */
-    bool before_cleared; /* ME of the record before is or may be cleared for the last one */
+    bool uncertain;      /* a write of the length failed: the header states `claimed` or less */
+    bool marked;         /* the last header has or may have a mark (MARK_RESIZING, _REMOVING) */
+    bool mark_synced;    /* MARK_RESIZING is also on the disk */
+    bool before_cleared; /* ME of the record before the last one is or may be cleared */
 };
 
-int limefile_sync(struct limefile_source *source);
+int limefile_sync(struct limefile_source *source); /* -EROFS: the source is read-only */
 int limefile_set_size(struct limefile_source *source, uint64_t size); /* sets the file's size */
 
-/* Read the first word, or all, of the header at an offset. */
+/* Read the first word, or all, of the header at an offset. LIMEFILE_E_MAGIC: no header. */
 int limefile_edit_read_start(struct limefile_source *source, uint64_t header,
                              unsigned char word[LIMEFILE_WORD]);
 int limefile_edit_read_header(struct limefile_source *source, uint64_t at,
@@ -35,17 +35,18 @@ int limefile_edit_read_header(struct limefile_source *source, uint64_t at,
 int limefile_set_flags(struct limefile_source *source, uint64_t header, unsigned clear,
                        unsigned set);
 
-/* Writes the reserved byte of the header at `header`. */
+/* Sets the reserved byte of the header at `header`: a MARK_* of header_bytes.h, or 0. */
 int limefile_set_mark(struct limefile_source *source, uint64_t header, int mark);
 
-/* Encodes the last record's header, 144 bytes, with length `bytes` and its final MB and ME. */
+/* Encodes the last record's header, 144 bytes, with length `bytes`, last.mb, and ME set. */
 int limefile_encode_last(const struct limefile_editor *editor, uint64_t bytes,
                          unsigned char *raw);
 
-/* Write the last record's first header word, which makes it a header; write its length and
- * sync; set the file's end behind `bytes` bytes of data. */
+/* Writes the first word of the last record's header: magic, flags, and (mark) MARK_RESIZING. */
 int limefile_edit_write_start(struct limefile_editor *editor, bool mark);
+/* Writes the length of the last record's data into its header, and syncs. */
 int limefile_set_length(struct limefile_editor *editor, uint64_t bytes);
+/* Ends the file after `bytes` bytes of the last record's data and their padding. */
 int limefile_set_end(struct limefile_editor *editor, uint64_t bytes);
 
 #endif

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
+/* Applies a lock command to the whole file. F_OFD_GETLK fills *all. Returns 0 or -errno. */
 static int call_fcntl(int fd, int command, short type, struct flock *all)
 {
     *all = (struct flock){.l_type = type, .l_whence = SEEK_SET};

@@ -1,4 +1,4 @@
-/* recover.c - bring a container that a crash has left back into a good state */
+/* recover.c - restore a container to a valid state after a crash */
 #define _GNU_SOURCE
 #include "limeedit.h"
 #include "header_bytes.h"
@@ -15,8 +15,9 @@
 
 /* ---- the tail behind the last record ---- */
 
-/* Returns the length of the type of an unfinished record; 0 if no program of ours wrote it. Our
- * types are plain ASCII, in which a power failure may leave aligned groups of 8 zero bytes. */
+/* Returns the length of an unfinished record's type, or 0 if this project did not write it.
+ * this project writes plain ASCII; a power failure may leave aligned groups of 8 zero bytes in
+ * it. */
 static size_t measure_type(const unsigned char *type, size_t n)
 {
     size_t len = 0;
@@ -29,7 +30,7 @@ static size_t measure_type(const unsigned char *type, size_t n)
     return len;
 }
 
-/* Returns 1 if a good header is at `offset`. */
+/* Returns 1 if a valid header is at `offset`, 0 if not, or an error code. */
 static int is_header(struct limefile_source *source, uint64_t offset,
                      struct limefile_header *header)
 {
@@ -40,8 +41,8 @@ static int is_header(struct limefile_source *source, uint64_t offset,
     return got == sizeof raw && limefile_header_decode(raw, header) == 0;
 }
 
-/* Returns 1 if a header follows, or the length is impossible: then the header at survey->end is
- * not unfinished, but has lost its magic in the middle of a container. */
+/* Returns 1 if a header follows the record of `bytes` bytes at survey->end, or the length is
+ * impossible: then that record is not unfinished, but its header has lost its magic. */
 static int is_followed(struct limefile_source *source, const struct limefile_survey *survey,
                        uint64_t bytes)
 {
@@ -54,8 +55,8 @@ static int is_followed(struct limefile_source *source, const struct limefile_sur
     return is_header(source, next, &header);
 }
 
-/* A program that does not know the mark may have appended a whole record. */
-static int classify_open_tail(struct limefile_source *source, struct limefile_survey *survey)
+/* A program that does not know MARK_RESIZING may have appended a whole record. */
+static int classify_resized_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     struct limefile_header header;
     uint64_t data_end, next;
@@ -69,7 +70,7 @@ static int classify_open_tail(struct limefile_source *source, struct limefile_su
     return 0;
 }
 
-/* A good header is not a removed record: a removal destroys the magic before anything else. */
+/* A valid header is not a removed record's: a removal clears the magic before it cuts. */
 static int classify_removed_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     struct limefile_header header;
@@ -78,6 +79,7 @@ static int classify_removed_tail(struct limefile_source *source, struct limefile
     return found < 0 ? found : 0;
 }
 
+/* Recognises an unfinished record, and zeros, in a tail after a record without a mark. */
 static int classify_other_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES] = {0};
@@ -115,7 +117,7 @@ static int classify_tail(struct limefile_source *source, struct limefile_survey 
     if (survey->replacing)
         return classify_redo_tail(source, survey);
     if (survey->resizing)
-        return classify_open_tail(source, survey);
+        return classify_resized_tail(source, survey);
     if (survey->removing && survey->removing == survey->records)
         return classify_removed_tail(source, survey);
     return classify_other_tail(source, survey);
@@ -123,8 +125,8 @@ static int classify_tail(struct limefile_source *source, struct limefile_survey 
 
 /* ---- the survey ---- */
 
-/* Returns false for flags that recovery corrects: those of a last record that has a mark, and
- * of a record that was about to be removed behind one. */
+/* Returns true for contradicting flags that recovery does not resolve. It resolves a missing ME
+ * of a marked last record, and a missing MB after a record with MARK_REMOVING. */
 static bool is_contradiction(const struct limefile_survey *survey,
                              const struct limefile_finding *finding)
 {
@@ -236,7 +238,7 @@ int limefile_survey_repair(struct limefile_source *source, const struct limefile
 {
     struct limefile_cut cut = {
         .end = survey->end,
-        .has_previous = survey->records > 0 && !survey->resizing, /* an open record is marked */
+        .has_previous = survey->records > 0 && !survey->resizing, /* it has a mark then */
         .before = survey->last,
         .set_me = survey->cut_sets_me,
     };
@@ -263,7 +265,7 @@ static void report_change(void *context, const char *text)
         r->report(r->context, text);
 }
 
-/* Returns 0 if `save` has saved a tail that is not known to be ours, and it may be cut. */
+/* Saves a tail of unknown origin. Returns 0 if it may be cut: not if it has a whole record. */
 static int save_tail(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_salvage rec;
@@ -278,7 +280,7 @@ static int save_tail(struct recovery *r, const struct limefile_survey *survey)
     return r->save(r->context, survey->end, survey->size);
 }
 
-/* The cut is synced, because the mark of an open record must outlive the tail on the disk. */
+/* Cuts the tail and syncs: a record's MARK_RESIZING must outlive the tail on the disk. */
 static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];
@@ -326,7 +328,7 @@ static int zero_padding(struct recovery *r, const struct limefile_survey *survey
     return err ? err : limefile_sync(r->source);
 }
 
-/* After a crash the last record ends its message and has no mark. */
+/* Makes the last record end its message, and clears its mark. */
 static int repair_last(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_header header;
@@ -349,7 +351,7 @@ static int repair_last(struct recovery *r, const struct limefile_survey *survey)
                         header.me ? "the mark of an interrupted change cleared" : "ME set");
 }
 
-/* Clears the mark of a removal that did nothing yet: the last record is still there. */
+/* Undoes a removal that a crash interrupted before the last record was cut. */
 static int undo_removal(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_header last;
@@ -393,7 +395,7 @@ int limefile_recover(struct limefile_source *source, limefile_report_fn *report,
 
 /* ---- saved tails ---- */
 
-/* The file is private until it has the owner and the mode of the container. */
+/* Creates a file that only this user can read until it has the container's owner and mode. */
 static int create_private(int dir_fd, const char *name, int container)
 {
     int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

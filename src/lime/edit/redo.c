@@ -6,10 +6,10 @@
  * the file a trailer: a magic word, the offset of the record's data, and the new length.
  *
  * The mark of the last record states what a crash leaves. MARK_RESIZING: the bytes behind the
- * last record are not committed, and recovery cuts them. MARK_REPLACING: they are valid, and
- * recovery repeats the copy into the record. Before the cut the mark becomes MARK_RESIZING
- * again: a file system may zero some of the cut bytes before the new size is on the disk, and
- * recovery must not copy such zeros.
+ * last record are not committed, and recovery cuts them. MARK_REPLACING: the new data are
+ * valid, and recovery repeats the copy into the record. Before the cut of the new data the mark
+ * becomes MARK_RESIZING again: a file system may zero some of the cut bytes before the new size
+ * is on the disk, and recovery must not copy such zeros.
  */
 #include "redo.h"
 #include "header_bytes.h"
@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TRAILER = 24, CHUNK_BYTES = 1024 * 1024 };
+enum { TRAILER = 24 /* bytes */, CHUNK_BYTES = 1024 * 1024 };
 
 static const unsigned char trailer_magic[LIMEFILE_WORD] = "limeredo";
 
@@ -48,8 +48,8 @@ static int copy_new_data(struct limefile_source *source, const struct limefile_r
     return err;
 }
 
-/* Writes the last record's padding and length. The zero word behind the padding keeps old data
- * from looking like a record. */
+/* Writes the last record's padding and its length, `bytes`. The zero word behind the padding
+ * overwrites old data that could look like a header. */
 static int write_last_end(struct limefile_source *source, uint64_t last, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN + LIMEFILE_WORD];
@@ -92,13 +92,13 @@ int limefile_redo_apply(struct limefile_source *source, uint64_t last,
         err = set_mark_and_sync(source, last, MARK_RESIZING);
     if (!err)
         err = cut_after(source, last);
-    /* Clearing the mark needs no sync: a crash that restores it leaves nothing to cut. */
+    /* Clearing the mark needs no sync: if a crash restores it, recovery cuts nothing. */
     return err ? err : limefile_set_mark(source, last, 0);
 }
 
 /* ---- find ---- */
 
-/* Returns true if redo->target is the data of a record whose header has a matching length, and
+/* Returns true if the data of a record with a matching length begin at redo->target, and
  * the new data do not begin before the offset that limefile_redo_begin() chooses. They may
  * begin after it, because a repeated copy may already have made the last record shorter. */
 static bool is_valid_redo(struct limefile_source *source, uint64_t last,

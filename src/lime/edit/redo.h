@@ -4,15 +4,15 @@
 
 #include "limeedit.h"
 
-/* Finds the new data behind the last record, whose header is at `last`, in a file of `size`
- * bytes and whose mark is MARK_REPLACING. Returns 1 and fills `out`; 0 if it has no valid
- * new data, or an error code: `out` is not to be used then. */
+/* Finds the new data behind the last record, which has the mark MARK_REPLACING. last: offset of
+ * its header; size: bytes of the file. Returns 1 and fills `out`, 0 if the file has no valid
+ * new data, or an error code. `out` is undefined unless it returns 1. */
 int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t size,
                        struct limefile_redo *out);
 
-/* Copies the new data into the record at redo->target. Then cuts the file behind the last
- * record, whose header is at `last`, and clears the mark of the last record. The caller may
- * repeat it after a crash or an error. Returns 0 or an error code. */
+/* Copies the new data to redo->target. Then cuts the file behind the last record, whose header
+ * is at `last`, and clears the last record's mark. The caller may repeat the call after a crash
+ * or an error. Returns 0 or an error code. */
 int limefile_redo_apply(struct limefile_source *source, uint64_t last,
                         const struct limefile_redo *redo);
 

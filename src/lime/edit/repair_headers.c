@@ -1,8 +1,8 @@
 /*
  * repair_headers.c - repair header and padding deviations without changing a type or data
  *
- * If one of two neighbours states a message boundary, both must state it. So a record's flags
- * can be fixed only when the next record is known.
+ * ME of a record and MB of the next one state the same message boundary. If only one is set,
+ * this sets the other, so a record's flags are fixed only when the next record has been read.
  */
 #include "limeedit.h"
 #include "header_bytes.h"
@@ -23,7 +23,7 @@ struct repair {
     limefile_progress_fn *progress;
     void *context;
     struct limefile_record record;       /* the record to fix next, or ordinal 0 */
-    struct deviations found, next_found; /* of `record`; of the record that the scan reads */
+    struct deviations found, next_found; /* those of `record`; those of the record after it */
     bool previous_me;                    /* the record before `record` has ME */
 };
 
@@ -44,7 +44,7 @@ static void record_finding(void *context, const struct limefile_finding *finding
     case LIMEFILE_D_PAD_CUT:
         m->next_found.padding = true;
         break;
-    default: /* the rule above covers MB and ME; types, and bytes behind a fault, stay */
+    default: /* fix_flags() finds missing MB and ME; types, and bytes behind a fault, stay */
         break;
     }
 }

@@ -1,5 +1,5 @@
 /*
- * rewrite.c - write a changed copy of a container next to the old one and rename it over it
+ * rewrite.c - replace a container by a changed copy that is written next to it
  *
  * The new file has no name until it is complete, synced and locked (O_TMPFILE). On a file
  * system without O_TMPFILE it has the temporary name from the beginning.
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-    OWNER_TRIES = 5,
+    OWNER_TRIES = 5,  /* attempts to copy owner and mode, if they change in between */
     NAME_TRIES = 100, /* attempts, if other users own files with the temporary name */
     SUFFIX_MAX = 48,  /* bytes that the temporary name adds at most */
     BLOCK = 4096,     /* file systems with reflinks can share whole blocks */
@@ -62,7 +62,7 @@ static int copy_range(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
     return limefile_copy(&part);
 }
 
-/* Copies in three parts, of which the middle one consists of whole blocks. */
+/* Appends n bytes of fd in three parts. The middle one is whole blocks, which can be shared. */
 static int copy_aligned(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
 {
     uint64_t head = -offset % BLOCK;
@@ -126,8 +126,8 @@ static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear
     return limefile_fd_write(r->new_fd, &flags, 1, header + AT_FLAGS);
 }
 
-/* The neighbours inherit the flags of a removed record. An inserted record ends the message
- * instead of the one before it. */
+/* A removal passes the record's ME to the record before it and its MB to the one after it. An
+ * inserted record takes ME from the record before it. */
 static int adjust_flags(const struct rewrite *r)
 {
     const struct limefile_record *record = r->plan->record;
@@ -193,7 +193,7 @@ static int write_container(struct rewrite *r)
 
 /* ---- names ---- */
 
-/* The inode distinguishes long names with the same beginning. */
+/* A long name is cut; the inode then distinguishes it from others with the same beginning. */
 static void format_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
 {
     char suffix[SUFFIX_MAX] = "", number[16] = "";
@@ -206,7 +206,7 @@ static void format_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
              suffix, number);
 }
 
-/* Removes the file that a crash has left, but not a file that may belong to another user. */
+/* Frees the temporary name: removes a crash's leftover, unless it may be another user's. */
 static bool remove_leftover(const struct rewrite *r, const struct stat *container)
 {
     struct stat st;
@@ -229,12 +229,13 @@ static int choose_temporary(struct rewrite *r)
     return -EEXIST;
 }
 
-/* Fails unless the name still belongs to the open file, and not to a link or another file. */
+/* Returns -ESTALE unless plan->name is still the open file, not a link or another file. */
 static int check_target(const struct rewrite *r)
 {
     return limefile_check_name(r->plan->dir_fd, r->plan->name, r->plan->fd);
 }
 
+/* Creates the new file, if possible without a name. */
 static int create_file(struct rewrite *r)
 {
     r->new_fd = openat(r->plan->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
@@ -259,8 +260,8 @@ static int link_temporary(struct rewrite *r)
     return 0;
 }
 
-/* Copies the owner and the rights as late as possible, and again if they change in the
- * meantime: the new file must not restore rights that a user is taking away. */
+/* Copies owner, mode and attributes as late as possible, and again if they change during the
+ * copy: the new file must not restore a permission that a user has just removed. */
 static int copy_owner(const struct rewrite *r)
 {
     struct stat before, after;

@@ -11,7 +11,7 @@ enum {
     PATTERN_BYTES = 6, /* magic and version */
 };
 
-/* Returns 1 if the file has a header there and all data that it claims; 0, or an error code. */
+/* Returns 1 if a header is at `offset` and the file has all its data, 0, or an error code. */
 static int is_whole_record(struct limefile_source *source, uint64_t offset, uint64_t size,
                            struct limefile_salvage *out)
 {
@@ -35,7 +35,7 @@ static void make_pattern(unsigned char pattern[PATTERN_BYTES])
     memcpy(pattern, raw, PATTERN_BYTES);
 }
 
-/* Searches at every byte, not only at multiples of 8: lost or added bytes cause such files. */
+/* Searches at every byte, not only at multiples of 8: a damaged file may have lost bytes. */
 static int search_block(struct limefile_source *source, const char *block, size_t n,
                         uint64_t offset, uint64_t size, struct limefile_salvage *out)
 {
@@ -67,7 +67,7 @@ int limefile_salvage_find(struct limefile_source *source, uint64_t from, uint64_
             break;
         }
         found = search_block(source, block, (size_t)got, from, size, out);
-        /* The blocks overlap, so that a pattern across the end of a block is found. */
+        /* Let blocks overlap, to find a pattern that crosses the end of a block. */
         from += (uint64_t)got - (PATTERN_BYTES - 1);
         if (progress)
             progress(context, from - start, size - start);

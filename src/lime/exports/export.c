@@ -1,6 +1,7 @@
 /* export.c - an open export: list its files, find the source of their bytes, and read them
  *
- * A Zarr group, format 2, has one array, "field", with a chunk for each time slice:
+ * A Zarr group, format 2, has one array, "field", with a chunk for each time slice. Its
+ * entries:
  *
  *     0 .zgroup  1 .zattrs  2 .zmetadata  3 field/  4 field/.zarray  5 field/.zattrs
  *     6 field/0.0.0  7 field/1.0.0 ... */
@@ -156,7 +157,7 @@ static bool zarr_find(const struct limefile_export *export, uint64_t parent, con
     return true;
 }
 
-/* Returns the parts of a file; false: there is no such number. A directory is empty. */
+/* Finds the parts of a file; false: no entry has this number. A directory has empty parts. */
 static bool find_file_parts(const struct limefile_export *export, uint64_t number,
                             struct file_parts *out)
 {
@@ -237,7 +238,7 @@ bool limefile_export_find(const struct limefile_export *export, uint64_t parent,
 
 /* ---- reading files ---- */
 
-/* Finds the bytes from `offset` to the end of its part of the file; 0 bytes: end of file. */
+/* Finds the bytes from `offset` to the end of the part with this offset; 0: end of the file. */
 static void find_piece(const struct limefile_export *export, const struct file_parts *file,
                        uint64_t offset, struct limefile_export_range *out)
 {

@@ -30,18 +30,18 @@ bool export_supports_array(const struct limefile_array *, const struct limefile_
 
 /* ---- export_compute.c: data in another order, precision or byte order ----
  *
- * Sites with even x+y+z+t are before the odd ones; each half has the record's order. */
+ * Even-odd order: sites with even x+y+z+t come first; each half has the record's order. */
 
 struct export_evenodd {
     uint64_t sites, even_sites; /* of the whole array */
-    uint64_t pairs;             /* pairs of sites in a block, in which parity alternates */
+    uint64_t pairs;             /* pairs of sites in a block (see evenodd_init()) */
     unsigned origin;            /* parity of the first site */
     unsigned slower_dims;       /* number of dimensions that are slower than those of a block */
     uint64_t extent[LIMEFILE_DIMS_MAX]; /* of the slower dimensions, the fastest first */
 };
 
 struct export_compute {
-    unsigned from, to;          /* bytes of a number */
+    unsigned from, to;          /* bytes of a number in the record; of a computed number */
     uint64_t site_bytes;        /* bytes of a site in the record */
     uint64_t out_bytes;         /* bytes of a computed site */
     uint64_t bytes;             /* bytes of all computed data */
@@ -54,8 +54,8 @@ struct export_compute {
 int compute_init(struct export_compute *, const struct export_layout *,
                  const struct limefile_export_spec *);
 
-/* Reads n bytes at `offset` of the computed data, which must not end before. read_record()
- * reads the record (limefile_export_read_fn). Returns 0, -errno or LIMEFILE_E_SHRUNK. */
+/* Reads n bytes at `offset` of the computed data; offset + n must be at most compute->bytes.
+ * Returns 0, LIMEFILE_E_SHRUNK or an error of read_record(), which reads the record. */
 int compute_read(const struct export_compute *, unsigned char *out, size_t n, uint64_t offset,
                  limefile_export_read_fn *read_record, void *context);
 
@@ -73,7 +73,7 @@ struct h5_file {
 /* Returns true if this build supports HDF5. */
 bool h5_is_supported(void);
 
-/* LIMEFILE_E_STATE: the library is missing, or cannot create such a file. -errno. */
+/* Returns 0, -errno or LIMEFILE_E_STATE: the library is missing or cannot create the file. */
 int h5_build(const struct limefile_field *, const struct export_layout *, struct h5_file *);
 
 /* ---- export.c ---- */
@@ -91,9 +91,9 @@ struct limefile_export {
     struct export_compute compute;
     unsigned char *own_bytes;              /* owned: all bytes that are not in the record */
     struct export_text text[EXPORT_TEXTS]; /* NPY: header; H5: before, after; Zarr: files */
-    uint64_t slices, slice_bytes; /* the files of a directory are ranges of slice_bytes */
-    unsigned digits;
-    struct limefile_sites sites; /* a whole file: its lattice; the reader sets `read` itself */
+    uint64_t slices, slice_bytes; /* a file in a directory is a slice of the record's data */
+    unsigned digits;              /* digits of a slice's name */
+    struct limefile_sites sites;  /* a whole file: its lattice, without `read` and `context` */
     struct limefile_gauge_image *image; /* a whole file: its image; otherwise NULL */
     bool has_checksum;                  /* a whole file: the record has a stored `checksum` */
     struct limefile_checksum checksum;
@@ -101,6 +101,7 @@ struct limefile_export {
 
 /* ---- export_npy_zarr.c: numpy's header, and Zarr's files ---- */
 
+/* Create own_bytes and text[], and `compute`. Return 0, -ENOMEM or LIMEFILE_E_STATE. */
 int export_npy_open(struct limefile_export *);
 int export_zarr_open(struct limefile_export *, const struct limefile_field *);
 

@@ -11,7 +11,7 @@ struct computation {
     const struct export_compute *compute;
     limefile_export_read_fn *read_record;
     void *context;
-    const unsigned char *in; /* the fetched bytes: in `buffer`, or in the callback's memory */
+    const unsigned char *in; /* bytes of the record: in `buffer`, or read_record()'s memory */
     _Alignas(64) unsigned char buffer[BUFFER_BYTES];
 };
 
@@ -31,10 +31,10 @@ int export_read_raw(void *buf, size_t n, uint64_t at, limefile_export_read_fn *r
 
 /* ---- even sites before odd ones ---- */
 
-/* If the extents of the first dimensions (x, y, ...) are odd, the parity of a site's number is
- * that of the sum of its coordinates; this remains so with one dimension of an even extent
- * above them. So parity alternates in a block of that many sites, which is an even number. From
- * one block to the next it changes with the coordinates above. If all are odd, there is one. */
+/* Divides the sites into blocks of consecutive sites in which parity (of the sum of the
+ * coordinates) alternates. A block covers the fastest dimensions (x, y, ...) up to and
+ * including the first one with an even extent; if all extents are odd, all sites are one block.
+ * From one block to the next, parity changes with the coordinates of the slower dimensions. */
 static void evenodd_init(struct export_evenodd *e, const struct export_layout *layout)
 {
     const struct limefile_array *a = &layout->array;
@@ -52,8 +52,8 @@ static void evenodd_init(struct export_evenodd *e, const struct export_layout *l
     e->even_sites = e->sites / 2 + (e->sites % 2 && e->origin == 0);
 }
 
-/* Returns the position in the record of the k-th site of that order. *run: the number of sites
- * from this one on at every second position (at most to the end of the half). */
+/* Returns the position in the record of the k-th site in even-odd order. *run: how many sites
+ * from the k-th on are at every second position; it may go past the end of the half. */
 static uint64_t evenodd_site(const struct export_evenodd *e, uint64_t k, uint64_t *run)
 {
     unsigned parity = e->origin;
@@ -136,7 +136,7 @@ static void convert_range(const struct export_compute *c, const unsigned char *i
     }
 }
 
-/* Converts numbers that are consecutive in the record from `base` on. */
+/* Computes n bytes at `offset` from numbers that are consecutive in the record from `base`. */
 static int read_consecutive(struct computation *w, uint64_t base, unsigned char *out, size_t n,
                             uint64_t offset)
 {
@@ -159,7 +159,7 @@ static int read_consecutive(struct computation *w, uint64_t base, unsigned char 
     return 0;
 }
 
-/* Changes *k to its number in a half of the order; returns the sites from there on. */
+/* Makes *k, a position in even-odd order, one in a half. Returns the sites left in the half. */
 static uint64_t enter_half(const struct export_evenodd *e, uint64_t *k)
 {
     if (*k < e->even_sites)
@@ -169,8 +169,8 @@ static uint64_t enter_half(const struct export_evenodd *e, uint64_t *k)
     return left;
 }
 
-/* Reads pairs of neighbours as one range of the record, and converts one site of each. *n:
- * bytes requested, then bytes written. */
+/* Reads pairs of neighbouring sites as one range of the record, and converts one site of each
+ * pair. *n: bytes requested, then bytes written. */
 static int read_pairs(struct computation *w, unsigned char *out, size_t *n, uint64_t offset)
 {
     const struct export_compute *c = w->compute;

@@ -37,18 +37,18 @@ bool export_gauge_fits(const struct limefile_array *a, const struct limefile_exp
            site[2] == 3 && limefile_gauge_supports(kind_format(spec->kind), extent);
 }
 
-/* Reads the record's data as sites. */
+/* Context of read_record_sites(). */
 struct record_reader {
     limefile_export_read_fn *read_record;
     void *context;
-    size_t site;
+    size_t site_bytes;
 };
 
 static int read_record_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct record_reader *r = context;
-    size_t n = (size_t)count * r->site;
-    return export_read_raw(out, n, first * r->site, r->read_record, r->context);
+    size_t n = (size_t)count * r->site_bytes;
+    return export_read_raw(out, n, first * r->site_bytes, r->read_record, r->context);
 }
 
 ssize_t export_gauge_read(const struct limefile_export *export, void *buf, size_t n,

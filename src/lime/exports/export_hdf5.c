@@ -5,7 +5,7 @@
  * Only the bytes before and after the dataset are copied.
  *
  * The library is loaded when it is first needed: Debian's loads thirty others, which a mount or
- * command without HDF5 must not load. It supports no threads, so a lock protects it. */
+ * command without HDF5 must not load. It is not thread-safe, so a lock protects it. */
 #define _GNU_SOURCE
 #include "export.h"
 
@@ -134,9 +134,9 @@ static hid_t create_file(struct h5_builder *m)
     char path[32];
     hid_t create = check_id(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_CREATE_ID_g));
     hid_t access = check_id(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_ACCESS_ID_g));
-    /* Times would make the bytes differ from one time to the next. */
+    /* Times in the file would make its bytes differ whenever it is created. */
     check_result(m, h5.H5Pset_obj_track_times(create, false));
-    /* The default driver would follow the link in /proc to a path that does not exist. */
+    /* The default driver resolves the link in /proc, to a path that does not exist. */
     check_result(m, h5.H5Pset_fapl_stdio(access));
     /* The library aggregates small blocks by default, which leaves gaps. */
     check_result(m, h5.H5Pset_meta_block_size(access, 0));
@@ -228,7 +228,7 @@ static void write_string_attribute(struct h5_builder *m, const char *name,
     h5.H5Tclose(type);
 }
 
-/* Encodes the text as in a mount's names, so that any program can read it. */
+/* Encodes the text as in the names of a mount (%XX), so that any program can read it. */
 static void write_text_attribute(struct h5_builder *m, const char *name, const char *text)
 {
     char plain[3 * LIMEFILE_TYPE_BYTES + 1];

@@ -153,7 +153,7 @@ static void json_dimensions(FILE *j, const struct export_layout *layout)
 
 #define ZARR_GROUP "{\"zarr_format\": 2}"
 
-/* Makes the text printed since *from the i-th file. */
+/* Makes the output from *from on the export's i-th text, and sets *from to its end. */
 static void finish_text(struct limefile_export *export, unsigned i, FILE *to, size_t *from)
 {
     size_t end = (size_t)ftell(to);

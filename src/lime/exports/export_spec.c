@@ -6,11 +6,11 @@
 
 enum {
     EVEN_ODD_DIMS_MIN = 2,
-    EVEN_ODD_DIMS_MAX = 4, /* there are two conventions for five dimensions */
+    EVEN_ODD_DIMS_MAX = 4, /* in five dimensions, programs differ in what is an even site */
     SLICES_DIMS_MIN = 2,
 };
 
-/* Removes the suffix from the first *n bytes of name; false: no suffix, or nothing else. */
+/* Subtracts the suffix from a name's length *n; false: no suffix, or nothing before it. */
 static bool cut_end(const char *name, size_t *n, const char *suffix)
 {
     size_t len = strlen(suffix);

@@ -23,7 +23,7 @@ static void clean_up_and_die(int number)
         if (files[i].name)
             unlinkat(files[i].dir_fd, files[i].name, 0);
     if (cut_fd >= 0 && ftruncate(cut_fd, cut_end) != 0)
-        cut_fd = -1; /* if that fails, lime repair cuts it */
+        cut_fd = -1; /* the user can still cut the file with 'lime repair' */
     signal(number, SIG_DFL);
     raise(number); /* delivered on return, so that the parent sees the true reason */
 }

@@ -16,6 +16,7 @@
 
 /* ---- the target ---- */
 
+/* Sets out->name, and out->directory (absolute). Changes `path`. -EISDIR: it has no name. */
 static int split_path(struct limefile_output *out, char *path)
 {
     char *slash = strrchr(path, '/');
@@ -56,7 +57,7 @@ static int find_target(struct limefile_output *out, const char *path)
     return err;
 }
 
-/* A directory without read permission can be written to, but neither listed nor synced. */
+/* Opens a directory without read permission with O_PATH: it cannot be listed or synced then. */
 static int open_target_dir(struct limefile_output *out)
 {
     out->dir_fd = open(out->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -70,8 +71,8 @@ static bool is_same_target(const struct limefile_output *out, const struct stat 
     return st->st_dev == out->device && st->st_ino == out->inode;
 }
 
-/* Reads the identity of the target or, if the target is new, of its directory, which may be a
- * container in a mount. */
+/* Sets out->identity. A new target has that of its directory, which may be a container in a
+ * limefs mount. */
 static int identify_target(struct limefile_output *out)
 {
     struct stat st;
@@ -146,7 +147,7 @@ static int create_temporary(struct limefile_output *out)
     limefile_cleanup_unblock(&before);
     if (err || out->old >= 0 || out->is_one_of_many)
         return err;
-    /* The mode of a new file depends on the umask and the directory's default ACL. */
+    /* The commit gives a new target the mode that umask and default ACL give to a new file. */
     if (fstat(out->fd, &st) != 0)
         return -errno;
     out->mode = st.st_mode & 0777;
@@ -193,6 +194,7 @@ int limefile_output_create(struct limefile_output *out, bool force)
     return err;
 }
 
+/* Creates the temporary file unless the target is one of the `count` inputs. */
 static int create_unless_input(struct limefile_output *out, bool force, const int *inputs,
                                size_t count)
 {
@@ -251,8 +253,8 @@ static int set_mode(int fd, mode_t mode)
     return fstat(fd, &st) == 0 && (st.st_mode & 0777) == mode ? 0 : err;
 }
 
-/* If the group or the access control list cannot be kept, the group class gets only the
- * permissions that all users have. */
+/* Sets the file's owner and mode. If it cannot have the old target's group or access control
+ * list, its group gets only the permissions that all users have. */
 static int copy_mode(const struct limefile_output *out)
 {
     struct stat st;
@@ -271,7 +273,8 @@ static int copy_mode(const struct limefile_output *out)
     return set_mode(out->fd, mode);
 }
 
-/* The lock keeps other programs of this project from replacing the target in between. */
+/* Replaces the old target if it is unchanged. lock_target() keeps other programs of this
+ * project from replacing it between the two calls. */
 static int replace_target(const struct limefile_output *out)
 {
     struct stat st;
@@ -282,6 +285,7 @@ static int replace_target(const struct limefile_output *out)
     return renameat(out->dir_fd, out->temp_name, out->dir_fd, out->name) == 0 ? 0 : -errno;
 }
 
+/* Renames the file to a target that must not exist. */
 static int create_target(const struct limefile_output *out)
 {
     struct stat st;

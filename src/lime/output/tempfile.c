@@ -29,8 +29,8 @@ enum {
 /* ---- processes ---- */
 
 /* The process that created a temporary file. The file's name contains the host because a
- * process of another host, or PID namespace, cannot be examined. A lock on the file does not
- * help: on some file systems locks are local to a host, and some MPI libraries lock files. */
+ * process of another host, or PID namespace, cannot be examined. A lock cannot show that the
+ * process runs: some file systems have locks local to a host, and some MPI libraries lock. */
 struct creator {
     unsigned host; /* hash of the host's name and the PID namespace */
     int pid;
@@ -55,7 +55,7 @@ static unsigned hash_host(void)
     return hash_text(hash_text(2166136261U, host.nodename), space);
 }
 
-/* Returns the start time of a process, 0 if it is unknown. *state: a letter as in proc(5). */
+/* Returns the start time of a process, 0 if unknown. *state: a letter as in proc(5), or '?'. */
 static uint64_t read_start_time(int pid, char *state)
 {
     char path[64], line[1024] = "";
@@ -86,7 +86,7 @@ static bool is_running(const struct creator *c)
 
 /* ---- names: .TARGET.lime-tmp-HOST-PID-START-COUNT ---- */
 
-/* The cached process is wrong after a fork(). */
+/* Describes this process. After a fork() the cached description is that of the parent. */
 static const struct creator *get_own_process(void)
 {
     static struct creator creator;
@@ -191,6 +191,7 @@ void limefile_output_remove_stale(int dir_fd)
 
 /* ---- identity of a file ---- */
 
+/* Returns the identity as a text that the caller frees; NULL: not in a limefs mount. */
 static char *read_mounted_identity(const char *path)
 {
     ssize_t n = getxattr(path, LIMEFILE_FILES_XATTR, NULL, 0);

@@ -1,14 +1,14 @@
 /* limeexport.h - exports: present a field's record as files in the formats of other programs.
  *
- * An export's bytes depend only on the record's description, and on the record's bytes where it
- * contains them. They are computed while the file is read and need no disk space. The name of
- * an export is the record's name with a suffix:
+ * An export's bytes depend only on the record's description and data. They are computed while
+ * the export is read and need no disk space. The name of an export is the record's name with a
+ * suffix:
  *
  *     X.npy                     numpy: a header, then the data as stored (big-endian)
  *     X.t/000 ...               time slices: ranges of the data, one file each
  *     X.zarr/...                Zarr, format 2: one array, "field", one chunk a time slice
  *     X.h5                      HDF5 with one contiguous dataset, "field"; complex as in h5py
- *     X[.eo][.f4|.f8][.le].npy  computed: even sites before odd ones, another precision,
+ *     X[.eo][.f4|.f8][.le].npy  computed: even sites before odd ones, 4 or 8 bytes a number,
  *                               little-endian; any of the three, in this order
  *     X.nersc X.milc X.openqcd  a configuration as the whole file of that format
  *
@@ -16,7 +16,8 @@
  * compute them before the file can be read.
  *
  * The module prints nothing and has no global state (HDF5 has some: a lock protects it).
- * An open export that is ready does not change, so any number of threads may read it. */
+ * An open export that is ready (limefile_export_is_ready()) does not change, so any number of
+ * threads may read it. */
 #ifndef LIMEEXPORT_H
 #define LIMEEXPORT_H
 
@@ -27,9 +28,9 @@
 #define LIMEFILE_ARRAY_DIMS_MAX (LIMEFILE_DIMS_MAX + LIMEFILE_SITE_DIMS_MAX)
 
 /* A row-major array: the lattice's dimensions, t slowest, then those of a site. Four links have
- * the shape (T, Z, Y, X, 4, 3, 3), a spinor (T, Z, Y, X, 4, 3). A hypercube has the shape of
- * its box. If the lattice is halved, or only its number of sites is known, one dimension
- * covers all sites. */
+ * the shape (T, Z, Y, X, 4, 3, 3), a spinor (T, Z, Y, X, 4, 3). A record of a part of the
+ * lattice (a hypercube) has the shape of that part. If the record has only every second site,
+ * or only the number of sites is known, one dimension covers all sites. */
 struct limefile_array {
     unsigned dims;    /* number of dimensions in shape */
     unsigned lattice; /* how many of them are the lattice's */
@@ -39,7 +40,7 @@ struct limefile_array {
     uint64_t bytes;     /* bytes of the whole array: the record's length */
 };
 
-/* LIMEFILE_E_STATE: the sites are not known, or their bytes are not the record's length. */
+/* LIMEFILE_E_STATE: sites or site_bytes are unknown, or do not match the record's length. */
 int limefile_array_from_field(const struct limefile_field *, struct limefile_array *out);
 
 /* ---- names (export_spec.c) ------------------------------------------------------------ */
@@ -56,9 +57,9 @@ enum limefile_export_kind {
 
 struct limefile_export_spec {
     enum limefile_export_kind kind;
-    bool even_odd;      /* only for NPY, as the next two */
-    unsigned precision; /* 32 or 64; 0: the record's */
-    bool little;
+    bool even_odd;      /* even sites first; only for NPY, as the next two */
+    unsigned precision; /* bits of a real number: 32 or 64; 0: the record's */
+    bool little;        /* little-endian */
 };
 
 /* Returns true if `name` is the name of an export; *stem: the length of the record's name. */
@@ -69,14 +70,14 @@ bool limefile_export_parse(const char *name, struct limefile_export_spec *out, s
 void limefile_export_suffix(const struct limefile_export_spec *,
                             char out[LIMEFILE_EXPORT_SUFFIX_MAX]);
 
-/* Finds the i-th export of a field that directories list (-o faces); false: no more. */
+/* Finds the i-th export that directories list with the option -o faces; false: no more. */
 bool limefile_export_listed(const struct limefile_array *, unsigned i,
                             struct limefile_export_spec *);
 
 bool limefile_export_is_directory(const struct limefile_export_spec *);
 bool limefile_export_is_whole_file(const struct limefile_export_spec *);
 
-/* Returns the reason, as text, why limefile_export_open() returns LIMEFILE_E_STATE. */
+/* Returns the reason for LIMEFILE_E_STATE of limefile_export_open(), as a static text. */
 const char *limefile_export_why_unsupported(const struct limefile_field *,
                                             const struct limefile_export_spec *);
 
@@ -84,7 +85,7 @@ const char *limefile_export_why_unsupported(const struct limefile_field *,
 
 /* The files of an export have numbers from 0. An export that is a file has one entry with an
  * empty name. In an export that is a directory, the names have at most two levels, as "000" and
- * "U/.zarray", and directories in it are entries with numbers, too. */
+ * "field/.zarray", and directories in it are entries with numbers, too. */
 struct limefile_export;
 
 /* Opens an export; the field is not used afterwards. -ENOMEM. LIMEFILE_E_STATE: the field is
@@ -118,7 +119,7 @@ enum limefile_export_source {
 };
 struct limefile_export_range {
     enum limefile_export_source source;
-    uint64_t bytes;           /* from offset to the end of the piece; 0: end of the file */
+    uint64_t bytes;           /* from offset to the end of this range; 0: end of the file */
     const unsigned char *own; /* OWN: the bytes; valid as long as the export */
     uint64_t at;              /* STORED: offset in the record's data */
 };
@@ -126,8 +127,9 @@ void limefile_export_range(const struct limefile_export *, uint64_t number, uint
                            struct limefile_export_range *out);
 
 /* Reads the record's data like pread(): n bytes, fewer only at the end of the file. Offsets
- * count from the first byte of the data. *data becomes `buf`, which is filled, or points to the
- * bytes in memory, valid until the next call. Several threads may call it. -errno */
+ * count from the first byte of the data. Either fills `buf` and sets *data to it, or sets *data
+ * to bytes that stay valid until the next call with this context. Returns the number of bytes
+ * or -errno. */
 typedef ssize_t limefile_export_read_fn(void *context, void *buf, size_t n, uint64_t offset,
                                         const void **data);
 
@@ -140,16 +142,17 @@ ssize_t limefile_export_read(const struct limefile_export *, uint64_t number, vo
 
 /* ---- whole files (export_gauge.c) ------------------------------------------------------ */
 
-/* Returns false if reading gives LIMEFILE_E_STATE; the files' sizes are known anyway. */
+/* Returns false if limefile_export_prepare() is required, before which reading gives
+ * LIMEFILE_E_STATE. The files' sizes are known anyway. */
 bool limefile_export_is_ready(const struct limefile_export *);
 
-/* Makes an export ready: reads all sites of the record once, with one thread for each
- * processor. Several threads call `read` (as in limesites.h), one at a time `progress` (may be
- * NULL); if it returns false, the call stops soon with -EINTR. memory: an approximate limit in
- * bytes; 0: 512 MiB. Returns 0, an error of `read`, LIMEFILE_E_GAUGE_NAN: the links are NaN or
- * infinite, LIMEFILE_D_CHECKSUM: the data do not have the container's checksum, or
- * LIMEFILE_E_GAUGE_RANGE: the format does not support their plaquette. In the meantime no other
- * thread may use the export. */
+/* Makes an export ready: reads all sites of the record, with one thread for each processor. No
+ * other thread may use the export during the call. Several threads call `read` (as in
+ * limesites.h), and one at a time `progress` (may be NULL); if `progress` returns false, the
+ * call soon fails with -EINTR. memory: an approximate limit in bytes; 0: 512 MiB. Returns 0, an
+ * error of `read` or limefile_gauge_run(), LIMEFILE_E_GAUGE_NAN: links are NaN or infinite,
+ * LIMEFILE_E_GAUGE_RANGE: the format does not support the plaquette or trace, or
+ * LIMEFILE_D_CHECKSUM: the data do not have the container's checksum. */
 int limefile_export_prepare(struct limefile_export *, size_t memory,
                             int (*read)(void *, uint64_t first, uint64_t count, void *out),
                             bool (*progress)(void *, uint64_t sites_more), void *context);
