@@ -1,11 +1,9 @@
-/*
- * cut.c - cut records from the end of a container so that a crash leaves it readable
+/* cut.c - cut records from the end of a container so that a crash leaves it readable
  *
  * When a file system cuts a file, it zeros the rest of the last block. These zeros are data:
  * all or some of them may reach the disk although the new size does not. A crash then leaves
  * the cut records with zeros at their beginning. So, before the file is cut, the record that
- * precedes the cut gets a mark, and the header at the cut, if there is one, loses its magic.
- */
+ * precedes the cut gets a mark, and the header at the cut, if there is one, loses its magic. */
 #include "cut.h"
 #include "header_bytes.h"
 

@@ -1,7 +1,5 @@
-/*
- * edit_io.h - the reads and writes that edits of a container consist of. Functions return 0,
- * -errno or a code of limefile.h, and sync only if they say so. Not thread-safe.
- */
+/* edit_io.h - the reads and writes that edits of a container consist of. Functions return 0,
+ * -errno or a code of limefile.h, and sync only if they say so. Not thread-safe. */
 #ifndef LIMEFILE_EDIT_IO_H
 #define LIMEFILE_EDIT_IO_H
 

@@ -1,5 +1,4 @@
-/*
- * redo.c - replace a record's data in place: a crash leaves all old data or all new data
+/* redo.c - replace a record's data in place: a crash leaves all old data or all new data
  *
  * The new data are written behind the last record. First come 8 zero bytes, a hole in the file,
  * so that no reader takes the data for a record. Then come the data, padded, and at the end of
@@ -9,8 +8,7 @@
  * last record are not committed, and recovery cuts them. MARK_REPLACING: the new data are
  * valid, and recovery repeats the copy into the record. Before the cut of the new data the mark
  * becomes MARK_RESIZING again: a file system may zero some of the cut bytes before the new size
- * is on the disk, and recovery must not copy such zeros.
- */
+ * is on the disk, and recovery must not copy such zeros. */
 #include "redo.h"
 #include "header_bytes.h"
 #include "edit_io.h"
@@ -27,8 +25,6 @@ static uint64_t padded_length(uint64_t bytes)
 {
     return bytes + limefile_padding(bytes);
 }
-
-/* ---- apply ---- */
 
 static int copy_new_data(struct limefile_source *source, const struct limefile_redo *redo)
 {
@@ -96,8 +92,6 @@ int limefile_redo_apply(struct limefile_source *source, uint64_t last,
     return err ? err : limefile_set_mark(source, last, 0);
 }
 
-/* ---- find ---- */
-
 /* Returns true if the data of a record with a matching length begin at redo->target, and
  * the new data do not begin before the offset that limefile_redo_begin() chooses. They may
  * begin after it, because a repeated copy may already have made the last record shorter. */
@@ -142,8 +136,6 @@ int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t s
     out->offset = size - TRAILER - padded_length(out->bytes);
     return is_valid_redo(source, last, out);
 }
-
-/* ---- replace ---- */
 
 int limefile_redo_begin(struct limefile_editor *editor, const struct limefile_record *record,
                         uint64_t bytes, struct limefile_redo *redo)

@@ -1,5 +1,4 @@
-/*
- * repair_headers.c - repair header and padding deviations without changing a type or data
+/* repair_headers.c - repair header and padding deviations without changing a type or data
  *
  * ME of a record and MB of the next one state the same message boundary. If only one is set,
  * this sets the other, so a record's flags are fixed only when the next record has been read.

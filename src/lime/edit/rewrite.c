@@ -1,9 +1,7 @@
-/*
- * rewrite.c - replace a container by a changed copy that is written next to it
+/* rewrite.c - replace a container by a changed copy that is written next to it
  *
  * The new file has no name until it is complete, synced and locked (O_TMPFILE). On a file
- * system without O_TMPFILE it has the temporary name from the beginning.
- */
+ * system without O_TMPFILE it has the temporary name from the beginning. */
 #define _GNU_SOURCE
 #include "limeedit.h"
 #include "header_bytes.h"

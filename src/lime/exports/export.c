@@ -1,7 +1,6 @@
 /* export.c - an open export: list its files, find the source of their bytes, and read them
  *
- * A Zarr group, format 2, has one array, "field", with a chunk for each time slice. Its
- * entries:
+ * A Zarr group, format 2, has one array, "field", with a chunk for each time slice. Entries:
  *
  *     0 .zgroup  1 .zattrs  2 .zmetadata  3 field/  4 field/.zarray  5 field/.zattrs
  *     6 field/0.0.0  7 field/1.0.0 ... */

@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-/* ---- the lattice ---- */
-
 static const char *lattice_name(unsigned dims, unsigned i)
 {
     static const char *const four[] = {"x", "y", "z", "t"};
@@ -72,8 +70,6 @@ int limefile_array_from_field(const struct limefile_field *f, struct limefile_ar
         *out = layout.array;
     return err;
 }
-
-/* ---- elements ---- */
 
 void export_layout_dtype(const struct limefile_array *a, unsigned precision, bool little,
                          char out[EXPORT_DTYPE_MAX])

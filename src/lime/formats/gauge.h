@@ -28,7 +28,7 @@ void links_convert(const struct links_form *from, const void *in, const struct l
 /* Converts one big-endian link of that precision to doubles of this machine. */
 void links_reals(const void *in, unsigned precision, double out[LIMEFILE_LINK_REALS]);
 
-/* Returns the sum of `words` 32-bit words. */
+/* Returns the sum (modulo 2^32) of 32-bit words; little: they are little-endian. */
 uint32_t links_sum(const void *data, size_t words, bool little);
 
 /* Adds `words` 32-bit words to both sums of MILC; the first is the k-th word of the data. */
@@ -47,15 +47,15 @@ enum {
 enum gauge_depth {
     GAUGE_ALL,    /* also the data, if nothing else determines their byte order */
     GAUGE_LISTED, /* the header, and a list of at most GAUGE_LIST_MAX sites */
-    GAUGE_HEADER, /* the header, and a list of at most GAUGE_LOOK_MAX sites, to find the format;
+    GAUGE_HEADER, /* the header, and a list of at most GAUGE_SCAN_MAX sites, to find the format;
                      if the list is longer, the sites cannot be read */
 };
 
 struct limefile_gauge_private {
     struct limefile_source *source;
     enum gauge_depth depth;
-    char *why; /* LIMEFILE_GAUGE_WHY_MAX bytes for gauge_fail(); or NULL */
-    struct links_form form;
+    char *why;                    /* LIMEFILE_GAUGE_WHY_MAX bytes for gauge_fail(); or NULL */
+    struct links_form form;       /* of the links in the file */
     struct limefile_index *index; /* of a container, or NULL */
     struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX]; /* ILDG */
     int stated_count;
@@ -70,7 +70,7 @@ struct limefile_gauge_image {
     uint64_t data_bytes;
     unsigned char *header, *trailer;
     size_t header_bytes, trailer_bytes;
-    struct limefile_gauge_options options; /* its strings are copies, owned by `texts` */
+    struct limefile_gauge_options options; /* its strings, except text_type, are in `texts` */
     char *texts[6];
 };
 
@@ -86,13 +86,13 @@ struct gauge_format {
      * GAUGE_HEAD_BYTES bytes, with zeros after the end of the file. */
     int (*open)(struct limefile_gauge *, const unsigned char *head, uint64_t size);
 
-    /* Builds header and trailer; totals NULL: only their lengths matter. The header's length
-     * must not depend on the totals. Returns 0 or -ENOMEM. */
+    /* Builds the header and (only ILDG) the trailer; totals NULL: only the header, with any
+     * values but the final length. Returns 0 or -ENOMEM. */
     int (*make_header)(struct limefile_gauge_image *, const struct limefile_gauge_totals *);
 
-    /* What writing supports: */
+    /* The lattices and links that can be written: */
     unsigned precision; /* the only precision; 0: both */
-    unsigned rows_min;  /* 2: two rows and three rows */
+    unsigned rows_min;  /* 2: two or three rows of a link; 3: only three */
     uint64_t extent_max;
     bool requires_even; /* extents must be even */
 };
@@ -107,7 +107,7 @@ const struct gauge_format *gauge_format_of(enum limefile_gauge_format); /* NULL 
 int gauge_ildg_open(struct limefile_gauge *, uint64_t ordinal);
 int gauge_field_open(struct limefile_gauge *, const struct limefile_field *);
 
-/* limefile_gauge_open() to that depth; below GAUGE_ALL, a LIME container is an error. */
+/* Works like limefile_gauge_open(), to that depth. Only GAUGE_ALL opens LIME containers. */
 int gauge_open_depth(struct limefile_source *, uint64_t ordinal, enum gauge_depth,
                      struct limefile_gauge **out, char *why);
 
@@ -120,13 +120,13 @@ int gauge_fail(const struct limefile_gauge *, int code, const char *format, ...)
 /* LIMEFILE_E_GAUGE_LENGTH: the file's size is not that of header and data together. */
 int gauge_check_size(const struct limefile_gauge *, uint64_t size);
 
-/* Returns the product of the extents; 0: it is zero or too large. */
+/* Returns the product of the extents; 0: it is zero or has more than 55 bits. */
 uint64_t gauge_count_sites(const uint64_t extent[4]);
 
 /* Returns the bytes of the lattice's links in this form; 0: too many. */
 uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *);
 
-/* Reads sites that the file stores in ILDG's order, in priv->form. */
+/* The `read` of limefile_sites for a struct limefile_gauge whose file has ILDG's site order. */
 int gauge_read_plain(void *gauge, uint64_t first, uint64_t count, void *out);
 
 /* Sets the image's header to n zeros and returns it; NULL: out of memory. */
@@ -144,15 +144,15 @@ static inline uint32_t get_le32(const unsigned char *at)
 
 /* ---- sums (gauge.c) ------------------------------------------------------------------ */
 
-/* Adds the sums of `count` sites in ILDG's form, computed as for the file's own form. */
+/* Adds `count` sites, given in ILDG's form, to the sums of the file's own form. */
 void gauge_add_source(const struct limefile_gauge *, const void *sites, uint64_t first,
                       uint64_t count, struct limefile_gauge_sums *);
 
-/* Adds the sums of n bytes of an image's data; `offset` is that of a whole site. */
+/* Adds n bytes of an image's data, whole sites at `offset` in the data, to the sums. */
 void gauge_add_image(const struct limefile_gauge_image *, const void *data, size_t n,
                      uint64_t offset, struct limefile_gauge_sums *);
 
-/* Adds the sums of other sites, computed by another thread. */
+/* Adds the sums that another thread has computed of other sites. */
 void gauge_merge_sums(struct limefile_gauge_sums *, const struct limefile_gauge_sums *other);
 
 /* ---- images (gauge_image.c) ---- */
@@ -179,13 +179,13 @@ struct openqcd_sites {
     struct openqcd_box box;
 };
 
-/* Encodes the points [first, first + count) of the file, in its order, all at one time t. `now`
- * contains the sites they need at t, and `before` those at t - 1. */
+/* Encodes the file's points [first, first + count), which must all be at one time t. `now` has
+ * the sites that they need at t, and `before` those at t - 1. precision: that of the sites. */
 void openqcd_encode(const uint64_t extent[4], unsigned precision,
                     const struct openqcd_sites *now, const struct openqcd_sites *before,
                     uint64_t first, uint64_t count, unsigned char *out);
 
-/* The same, but reads the sites. */
+/* Encodes points of any times, and reads the sites that they need. */
 int openqcd_encode_from(const struct limefile_sites *, uint64_t first, uint64_t count,
                         unsigned char *out);
 

@@ -6,9 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SITE_BITS = 55 };
-
-/* ---- sizes ---- */
+enum { SITE_BITS = 55 /* of a number of sites, so that their bytes fit 63 */ };
 
 uint64_t gauge_count_sites(const uint64_t extent[4])
 {
@@ -27,9 +25,7 @@ uint64_t gauge_data_bytes(const uint64_t extent[4], const struct links_form *for
     return bytes;
 }
 
-/* ---- reading ---- */
-
-/* Two rows are read to the end of `out`; links_convert() then expands them from its start. */
+/* Reads links of two rows to the end of `out`; links_convert() then expands them in place. */
 int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_gauge *g = context;
@@ -44,8 +40,6 @@ int gauge_read_plain(void *context, uint64_t first, uint64_t count, void *out)
         links_convert(form, at, &ildg, out, (size_t)count * 4);
     return err;
 }
-
-/* ---- errors ---- */
 
 int gauge_fail(const struct limefile_gauge *g, int code, const char *format, ...)
 {
@@ -70,11 +64,9 @@ int gauge_check_size(const struct limefile_gauge *g, uint64_t size)
                       g->priv->form.precision);
 }
 
-/* ---- writing ---- */
-
 unsigned char *gauge_make_header(struct limefile_gauge_image *image, size_t n)
 {
-    /* Keep the buffer: another thread may be reading the size. */
+    /* Do not write header_bytes again: another thread may be reading the image's size. */
     if (image->header && image->header_bytes == n) {
         memset(image->header, 0, n);
         return image->header;

@@ -13,8 +13,8 @@ enum {
 
 /* ---- creating and sealing ---- */
 
-/* Copies at most `limit` characters (without the NUL). Unless `lines`, a value must fit into a
- * line of text: '?' replaces all characters that are not printable ASCII, such as a newline. */
+/* Copies at most `limit` characters (without the NUL). lines: the text may have several lines;
+ * otherwise '?' replaces all characters that are not printable ASCII, such as a newline. */
 static char *copy_option(const char *text, size_t limit, bool lines)
 {
     size_t n = text ? strlen(text) : 0;
@@ -115,7 +115,7 @@ void limefile_gauge_image_free(struct limefile_gauge_image *image)
 }
 
 /* openQCD has no magic number, so its readers check the plaquette's range. NERSC's readers
- * compare figures to 1e-5; put_real() has these digits only if a figure is below `largest`. */
+ * compare plaquette and trace to 1e-5, digits that format_real() (nersc.c) prints below 1e9. */
 static bool has_readable_header(const struct limefile_gauge_image *image,
                                 const struct limefile_physics *is)
 {
@@ -178,7 +178,7 @@ void image_encode(const struct limefile_gauge_image *image, const void *sites, u
     links_convert(&ildg, sites, &image->form, out, (size_t)count * 4);
 }
 
-/* Writes whole units (sites, or points of openQCD) into `out`. */
+/* Encodes whole units (sites, or points of openQCD) into `out`. */
 static int encode_units(const struct limefile_gauge_image *image, uint64_t first,
                         uint64_t count, unsigned char *out)
 {
@@ -198,7 +198,7 @@ static int encode_units(const struct limefile_gauge_image *image, uint64_t first
     return err;
 }
 
-/* Writes n bytes at `offset` of the data. `whole` gets a unit that is partly requested. */
+/* Encodes n bytes at `offset` of the data. `whole` gets a unit that is partly requested. */
 static int encode_data(const struct limefile_gauge_image *image, unsigned char *out, size_t n,
                        uint64_t offset)
 {

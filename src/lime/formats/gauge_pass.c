@@ -1,11 +1,12 @@
 /* gauge_pass.c - read all sites once: compute the sums of the stored data, the physics figures
  * and an image's data, and compare the results with the header
  *
- * All threads read one time slice. In the same step they compute figures and the image's data
- * from the slice read before, `now`, together with the one read before that (plaquettes use
- * links at the next time, openQCD's points those at the time before). So three slices are in
- * memory, and the last slice is read twice: also at the start. If three slices need too much
- * memory, the pass works in blocks of z planes, each with one more plane below (the halo). */
+ * In each step the threads read a time slice, and compute figures (plaquettes, link trace and
+ * deviations from SU(3)) and the image's data from the two slices read before it, `before` and
+ * `now`: plaquettes at a time use links at the next time, openQCD's points those at the time
+ * before. So three slices are in memory, and the last slice is read first and again at the end.
+ * If three slices need too much memory, the pass works in blocks of z planes. Each is read with
+ * one more plane below it (the halo); the planes that are in memory are the window. */
 #define _GNU_SOURCE
 #include "gauge.h"
 #include "threads.h"
@@ -26,7 +27,7 @@ enum {
     MEMORY_MAX = 1536 << 20, /* limit if a few planes of the lattice need more */
 };
 
-/* The units of a step that threads have started. */
+/* The units (pieces of work for one thread) of a step that threads have started. */
 struct started_units {
     uint64_t encodes, figures, loads;
     unsigned encoding; /* threads that encode now */
@@ -34,15 +35,15 @@ struct started_units {
 
 struct pass_state {
     const struct limefile_gauge_pass *pass;
-    uint64_t extent[4], plane; /* plane: sites of one z and t */
-    size_t site;               /* bytes */
-    uint64_t block;            /* planes of a block; the last block may have fewer */
-    bool halo;                 /* there are several blocks, each with a plane below it */
-    bool is_openqcd;           /* the image is in openQCD's order */
-    bool same_form;            /* the image stores sites in the form in which they are read */
-    unsigned char *ring[SLICES];
+    uint64_t extent[4], plane;   /* plane: sites of one z and t */
+    size_t site;                 /* bytes */
+    uint64_t block;              /* planes of a block; the last block may have fewer */
+    bool halo;                   /* there are several blocks, each with a plane below it */
+    bool is_openqcd;             /* the image is in openQCD's order */
+    bool same_form;              /* the image stores sites in the form in which they are read */
+    unsigned char *ring[SLICES]; /* buffers for slices (or windows), used in turn */
     struct started_units started[SLICES]; /* for each step; protected by `lock` */
-    unsigned writers;        /* threads that write at a time, while others have work */
+    unsigned writers;        /* threads that encode at a time, while there is other work */
     atomic_int err;          /* the first error */
     _Atomic uint64_t failed; /* the step of this error, the last step; UINT64_MAX: none */
     unsigned threads;
@@ -65,7 +66,7 @@ struct worker {
     struct pass_state *state;
     struct limefile_physics_planes *figures;
     struct limefile_gauge_sums source, image;
-    unsigned char *out;
+    unsigned char *out; /* OUT_BYTES for encoded data */
 };
 
 /* Records an error. All threads finish the step, then see that it is the last one. */
@@ -100,7 +101,8 @@ static int load_sites(struct worker *me, const struct step *s, uint64_t from, ui
     return err;
 }
 
-/* Splits at the halo plane: it is not counted, and it may be the lattice's last plane. */
+/* Reads the window's sites [from, to). The halo plane is read apart: its sites are not counted,
+ * and it may be the lattice's last plane. */
 static int load_unit(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
 {
     uint64_t edge = me->state->halo ? me->state->plane : 0;
@@ -112,6 +114,7 @@ static int load_unit(struct worker *me, const struct step *s, uint64_t from, uin
     return err ? err : load_sites(me, s, from, to);
 }
 
+/* Returns the sites of one unit of reading. openQCD: an even number of planes. */
 static uint64_t sites_per_unit(const struct pass_state *w, const struct step *s)
 {
     uint64_t n = READ_BYTES / w->site, all = s->planes * w->plane;
@@ -131,6 +134,8 @@ static uint64_t slab_planes(const struct pass_state *w, const struct step *s)
     return planes < 1 ? 1 : planes < LIMEFILE_PHYSICS_PLANES ? planes : LIMEFILE_PHYSICS_PLANES;
 }
 
+/* Computes the figures of planes [from, to), counted from the window's first plane: plaquettes
+ * need the plane above. Without plaquettes, counted from the plane after the halo. */
 static void compute_figures(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
 {
     struct pass_state *w = me->state;
@@ -153,6 +158,7 @@ static void compute_figures(struct worker *me, const struct step *s, uint64_t fr
 
 /* ---- the image ---- */
 
+/* Adds data of the image to its sums, and passes them to pass->write. */
 static int emit(struct worker *me, const void *data, size_t n, uint64_t offset)
 {
     const struct limefile_gauge_pass *pass = me->state->pass;
@@ -162,7 +168,7 @@ static int emit(struct worker *me, const void *data, size_t n, uint64_t offset)
                        : 0;
 }
 
-/* Encodes a plane of the image, in the order in which the sites were read. */
+/* Encodes the block's j-th plane, in the order in which the sites were read. */
 static int encode_plane(struct worker *me, const struct step *s, uint64_t j)
 {
     struct pass_state *w = me->state;
@@ -181,7 +187,7 @@ static int encode_plane(struct worker *me, const struct step *s, uint64_t j)
     return err;
 }
 
-/* Encodes all columns of an x: only the block's z, or whole columns together. */
+/* Encodes openQCD's columns at one x: each column's part in the block, or all whole columns. */
 static int encode_columns(struct worker *me, const struct step *s, uint64_t x)
 {
     struct pass_state *w = me->state;
@@ -208,9 +214,9 @@ static int encode_columns(struct worker *me, const struct step *s, uint64_t x)
 
 enum unit_kind { UNIT_NONE, UNIT_ENCODE, UNIT_FIGURES, UNIT_LOAD };
 
-/* Selects a thread's next unit. It writes, unless half of all threads already do: threads that
- * write to one file wait for its lock and for the disk, and if all wrote first, only figures
- * would be left to compute, with nothing to write at the same time. */
+/* Selects a thread's next unit and counts it as started. Encoding comes first, but while there
+ * is other work only half of the threads encode: threads that write to one file wait for its
+ * lock and for the disk, and later, nothing would be written while figures are computed. */
 static enum unit_kind select_unit(struct pass_state *w, const struct step *s, uint64_t *unit)
 {
     uint64_t sites = sites_per_unit(w, s), planes = s->encodes ? s->planes - w->halo : 0;
@@ -281,8 +287,8 @@ static bool run_step(struct worker *me, const struct step *s)
     return atomic_load(&w->failed) > s->number;
 }
 
-/* Step 0 reads the last slice, later steps read all slices from 0. Each slice is read in one
- * step and used in the next two. */
+/* Runs the steps of a block. The first one reads the last slice, the others all slices from 0.
+ * A slice that is read in one step is used in the next two. */
 static bool run_block(struct worker *me, struct step *s)
 {
     struct pass_state *w = me->state;
@@ -364,20 +370,20 @@ static int run_workers(struct pass_state *w)
 
 /* ---- memory ---- */
 
-/* Returns the bytes of three slices or blocks and of each thread's rows; 0: too many. */
+/* Returns the bytes of three slices (or windows) and of all threads' figures; 0: too many. */
 static uint64_t total_memory(const struct pass_state *w, uint64_t slice)
 {
-    uint64_t rows, slices, all;
+    uint64_t figures, slices, all;
     if (__builtin_mul_overflow(slice, SLICES, &slices) ||
         __builtin_mul_overflow(limefile_physics_planes_bytes(w->extent), w->threads + 1,
-                               &rows) ||
-        __builtin_add_overflow(rows, slices, &all))
+                               &figures) ||
+        __builtin_add_overflow(figures, slices, &all))
         return 0;
     return all;
 }
 
-/* Selects a whole slice, or blocks of an even number of planes, and fewer threads if their rows
- * need too much memory. -ENOMEM: one thread needs too much. */
+/* Selects a whole slice, or blocks of an even number of planes, and fewer threads if their
+ * figures need too much memory. Allocates the slices. -ENOMEM: one thread needs too much. */
 static int plan_memory(struct pass_state *w)
 {
     const struct limefile_gauge_pass *pass = w->pass;

@@ -6,11 +6,9 @@
 #include <stdlib.h>
 
 enum {
-    INFO_MAX = 1 << 20, /* bytes of a text that a conversion keeps */
+    INFO_MAX = 1 << 20, /* bytes of the longest text that read_info() reads */
     FORMAT_TEXT_MAX = 1024,
 };
-
-/* ---- one field ---- */
 
 static bool is_configuration(const struct limefile_field *f)
 {
@@ -36,8 +34,6 @@ int gauge_field_open(struct limefile_gauge *g, const struct limefile_field *fiel
     return 0;
 }
 
-/* ---- selecting the field ---- */
-
 static int choose_field(const struct limefile_fields *fields, uint64_t ordinal,
                         struct limefile_field *out)
 {
@@ -57,8 +53,6 @@ static int choose_field(const struct limefile_fields *fields, uint64_t ordinal,
     }
     return found ? 0 : LIMEFILE_E_GAUGE_NONE;
 }
-
-/* ---- values in other records ---- */
 
 static int read_stated(struct limefile_gauge *g, const struct limefile_field *field)
 {
@@ -130,7 +124,7 @@ int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
 
 /* ---- writing ---- */
 
-/* Appends a record with its padding; data NULL: only its header. */
+/* Appends a record with its padding to `out`; data NULL: only its header. */
 static int add_record(struct limefile_memory *out, const char *type, const void *data,
                       uint64_t bytes, bool mb, bool me)
 {
@@ -149,7 +143,6 @@ static int add_record(struct limefile_memory *out, const char *type, const void 
     return err;
 }
 
-/* Appends the ildg-format record of the image. Returns the code of add_record(). */
 static int add_ildg_format(const struct limefile_gauge_image *image,
                            struct limefile_memory *out)
 {

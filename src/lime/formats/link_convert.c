@@ -8,7 +8,7 @@
 static const bool host_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
 
 enum {
-    TWO_ROWS = 12, /* reals */
+    TWO_ROWS = 12, /* real numbers in two rows of a link */
 };
 
 /* A sanitizer's runtime starts after the loader selects a clone: such builds have no clones. */
@@ -128,7 +128,7 @@ static void add_third_row(unsigned char *link, const struct links_form *form)
                                         row + TWO_ROWS, LIMEFILE_LINK_REALS - TWO_ROWS);
 }
 
-/* Works in place if the links with two rows are at the end of `out`: each number is read before
+/* Expands two rows to three in place if `in` ends where `out` does: each number is read before
  * it is overwritten. */
 void links_convert(const struct links_form *from, const void *in, const struct links_form *to,
                    void *out, size_t count)

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum {
-    LIST_BLOCK = 16384, /* ranks read at a time */
+    LIST_BLOCK = 16384, /* ranks (numbers of sites in the lattice) read at a time */
     TEXT_MAX = 512,
     MAGIC = 20103, /* 0x4e87 */
     AT_EXTENT = 4,
@@ -24,7 +24,7 @@ static uint32_t get32(const unsigned char *at, bool little)
 
 /* ---- a list of sites ---- */
 
-/* Sets place[rank] to the site's position in the file; UINT32_MAX: not set yet. */
+/* Sets position[rank] of n listed sites to their positions in the file; UINT32_MAX: unset. */
 static int set_positions(struct limefile_gauge *g, const unsigned char *raw, uint64_t first,
                          uint64_t n, uint64_t sites)
 {
@@ -87,7 +87,7 @@ static int format_milc_text(struct limefile_gauge *g)
     return 0;
 }
 
-/* Copies only printable characters, up to a NUL or the end of the line. */
+/* Copies the printable characters up to the first other one, such as a NUL. */
 static void parse_date(struct limefile_gauge *g, const unsigned char *raw)
 {
     size_t n = 0;

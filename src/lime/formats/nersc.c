@@ -81,7 +81,7 @@ static int parse_pair(const struct limefile_gauge *g, struct values *v, const ch
     return 0;
 }
 
-/* *end: the offset of the data's first byte. */
+/* Parses the lines from BEGIN_HEADER to END_HEADER. *end: offset of the data's first byte. */
 static int parse_keys(const struct limefile_gauge *g, struct values *v, const char *text,
                       size_t n, size_t *end)
 {
@@ -179,7 +179,7 @@ static bool is_other_group(const char *type)
            strncmp(type, "4D_SU3_", 7) != 0;
 }
 
-/* A file of an unsupported kind is not damaged, so it gets `code` instead. */
+/* Like fail_key(), but returns `code` for a present value: it is unsupported, not damaged. */
 static int fail_unsupported(const struct limefile_gauge *g, const struct values *v, enum key k,
                             const char *expected, int code)
 {
@@ -187,7 +187,7 @@ static int fail_unsupported(const struct limefile_gauge *g, const struct values 
     return v->present[k] ? code : err;
 }
 
-/* *no_order: FLOATING_POINT does not state the byte order; readers disagree. */
+/* *no_order: FLOATING_POINT does not state the byte order, on which programs then disagree. */
 static int parse_form(const struct limefile_gauge *g, struct links_form *form,
                       const struct values *v, bool *no_order)
 {
@@ -329,7 +329,7 @@ static int open_nersc(struct limefile_gauge *g, const unsigned char *head, uint6
 
 /* ---- writing ---- */
 
-/* Always writes 18 characters, because the header's length must not depend on the figures. */
+/* Always writes 18 characters, because the header's length must not depend on the values. */
 static void format_real(char out[24], double value)
 {
     char wide[64];

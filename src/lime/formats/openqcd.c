@@ -1,9 +1,10 @@
 /* openqcd.c - read and write files that openQCD exports
  *
- * openQCD orders directions t, x, y, z; in a point's number t is slowest and z fastest. The
- * file has only the odd points, in the order of their numbers, each with U(x,0), U(x-0,0), ...,
- * U(x,3), U(x-3,3). All extents are even, so half the points of a column (all z of an x, y, t)
- * are odd, and they are consecutive in the file. */
+ * openQCD numbers the directions t, x, y, z from 0 to 3, and calls a site a point. In a point's
+ * number t is slowest and z fastest. The file has only the odd points (x+y+z+t is odd), in the
+ * order of their numbers. Each has eight links: for each direction, that of the point and that
+ * of its neighbour below. All extents are even, so half the points of a column (all z of an x,
+ * y, t) are odd, and they are consecutive in the file. */
 #include "gauge.h"
 
 #include <errno.h>
@@ -15,10 +16,10 @@ enum {
     LINK_BYTES = LIMEFILE_LINK_REALS * 8,
     HEADER_BYTES = 24,
     EXTENT_MAX = 65536,
-    PREFETCH_POINTS = 3, /* sites are prefetched so many points ahead */
+    PREFETCH_POINTS = 3, /* number of points by which the prefetch is ahead */
     CACHE_LINE = 64,
-    PLANES_MAX = 512,   /* planes read at a time; a column of them is in memory */
-    POINTS_MAX = 16384, /* points made at a time */
+    PLANES_MAX = 512,   /* z planes read at a time; limits the buffer for a column */
+    POINTS_MAX = 16384, /* points encoded at a time */
     TEXT_MAX = 256,
 };
 
@@ -57,10 +58,10 @@ static bool is_openqcd(const unsigned char *head, uint64_t size)
     return bytes && size == HEADER_BYTES + bytes && fabs(plaquette) <= 3.1;
 }
 
-/* Returns true if valid extents and an SU(3) link follow each other as in an openQCD file,
- * whatever the length or the plaquette: a damaged file is recognized so that its damage can be
- * reported. openQ*D's blocked files, and dumps, have no link at this offset. A file that also
- * has a U(1) field has one, and is excluded by its length. */
+/* Returns true if the file has valid extents and an SU(3) link where an openQCD file has them.
+ * Length and plaquette may be wrong: open_openqcd() then reports the damage. openQ*D's blocked
+ * files, and dumps, have no link at this offset. openQ*D's files with a U(1) field have one;
+ * the length excludes them. */
 static bool begins_with_link(const unsigned char *head, size_t n, uint64_t size)
 {
     enum { U1_BYTES = 4 * 8, PLAQUETTE_BYTES = 8 };
@@ -80,14 +81,14 @@ static bool begins_with_link(const unsigned char *head, size_t n, uint64_t size)
 
 /* ---- boxes of sites ---- */
 
-/* Returns the distance of `at` above the base; it is below the width inside the box. */
+/* Returns how far `at` is above the box's base in direction d: inside, less than the width. */
 static uint64_t box_local(const struct openqcd_box *box, const uint64_t extent[4], int d,
                           uint64_t at)
 {
     return at >= box->base[d] ? at - box->base[d] : at + extent[d] - box->base[d];
 }
 
-/* Adds a layer below the box in each direction in which it is not the whole extent. */
+/* Adds a layer below the box in each direction in which it does not have the whole extent. */
 static void box_grow(struct openqcd_box *box, const uint64_t extent[4])
 {
     for (int d = 0; d < 3; d++)
@@ -176,6 +177,7 @@ static void store_link(const struct reader *r, const uint64_t at[4], unsigned di
     links_convert(&openqcd, link, &ildg, r->out + (4 * site + direction) * LINK_BYTES, 1);
 }
 
+/* Stores those of the point's eight links whose sites are in the box at r->t. */
 static void store_point(const struct reader *r, const uint64_t at[4], const unsigned char *raw)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -205,7 +207,8 @@ static int read_column(const struct reader *r, uint64_t x, uint64_t y, uint64_t 
     return err;
 }
 
-/* A column outside the box needs no point above the box in z. */
+/* Reads the odd points of a column that have links of sites in the box: also the point above,
+ * and those at t + 1, unless the column is outside, above the box in x or y. */
 static int read_columns(const struct reader *r, uint64_t x, uint64_t y, bool inside)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -218,6 +221,7 @@ static int read_columns(const struct reader *r, uint64_t x, uint64_t y, bool ins
     return err;
 }
 
+/* Reads the columns of the box, and those next to it above in x and y. */
 static int read_box(const struct reader *r)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -263,7 +267,6 @@ static int format_openqcd_text(struct limefile_gauge *g, double plaquette)
     return 0;
 }
 
-/* Recognizes intact and damaged files; open_openqcd() reports the damage. */
 static bool matches_openqcd(const unsigned char *head, size_t n, uint64_t size)
 {
     return (n >= HEADER_BYTES && is_openqcd(head, size)) || begins_with_link(head, n, size);
@@ -361,7 +364,8 @@ struct box_encoder {
     unsigned char *now_sites, *before_sites;
 };
 
-/* Finds the largest box whose points, in the file's order, begin [first, first + count). */
+/* Finds the largest box whose points are the file's first ones of [first, first + count).
+ * Returns their number. */
 static uint64_t box_of_points(const uint64_t l[4], uint64_t first, uint64_t count,
                               struct openqcd_box *box, uint64_t *t)
 {
@@ -387,7 +391,7 @@ static uint64_t box_of_points(const uint64_t l[4], uint64_t first, uint64_t coun
     return box->width[0] * l[1] * column;
 }
 
-/* If the box has a large part of each row, whole rows are read. */
+/* Widens the box to whole rows if it has a large part of each, to read them in one piece. */
 static void widen_rows(struct openqcd_box *box, const uint64_t l[4])
 {
     if (4 * box->width[0] >= l[0] && box->width[1] * box->width[2] >= l[2]) {

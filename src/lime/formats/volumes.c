@@ -10,7 +10,7 @@
 #include <string.h>
 
 enum {
-    LIST_BLOCK = 16384, /* ranks read at a time */
+    LIST_BLOCK = 16384, /* ranks (numbers of sites in the lattice) read at a time */
 };
 
 struct volume {
@@ -18,10 +18,10 @@ struct volume {
     struct limefile_index *index;
     struct limefile_record list; /* list of sites; ordinal 0: none */
     uint64_t sites;
-    uint64_t *data; /* offset of the data of each field */
+    uint64_t *data; /* for each field: the offset of its data in this volume */
 };
 
-/* A record of a part of the lattice; such a record is left out. */
+/* A record of a part of the lattice (a hypercube). The joined container does not have it. */
 struct part {
     uint32_t ordinal, message; /* numbers in the master */
     struct limefile_scidac_record stated;
@@ -29,7 +29,7 @@ struct part {
 
 /* Sites that are consecutive in the lattice and in a volume. */
 struct site_run {
-    uint64_t rank, at; /* at: index in the volume's data, in sites */
+    uint64_t rank, at; /* number of the first site in the lattice, and in the volume's data */
     uint32_t count, volume;
 };
 
@@ -50,7 +50,7 @@ struct limefile_volumes {
     uint64_t sites; /* sites of the lattice */
     uint64_t fields;
     uint64_t *site_bytes; /* for each field */
-    uint64_t *order;      /* of each data record except in the master: field + 1; 0: a part */
+    uint64_t *order;      /* for data records of volumes but the master: field + 1; 0: a part */
     struct part *part;
     size_t parts;
     struct limefile_volumes_options options;
@@ -103,7 +103,7 @@ static int read_file_xml(struct limefile_volumes *set, const struct limefile_rec
 
 /* ---- the master ---- */
 
-/* The next data in the other volumes belong to that field; 0: to a part. */
+/* Makes the next data record of volumes other than the master one of `field`; 0: a part's. */
 static int append_order(struct limefile_volumes *set, uint64_t field)
 {
     void *order = reallocarray(set->order, set->fields + set->parts + 1, sizeof *set->order);
@@ -148,7 +148,7 @@ static int add_field(struct limefile_volumes *set, const struct limefile_record 
     return 0;
 }
 
-/* The private record XML before the data describes them. */
+/* Adds the field or part that a data record of the master has, as its private XML states. */
 static int read_data_record(struct limefile_volumes *set, const struct limefile_record *data,
                             const struct limefile_record *private_xml)
 {
@@ -220,6 +220,7 @@ static int open_volume(struct volume *v)
     return err || count != 1 ? LIMEFILE_E_VOLUME_LIST : 0;
 }
 
+/* Stores where a volume has the data of a field. All fields have the same number of sites. */
 static int set_field_data(struct limefile_volumes *set, struct volume *v, uint64_t field,
                           const struct limefile_record *r)
 {
@@ -231,7 +232,7 @@ static int set_field_data(struct limefile_volumes *set, struct volume *v, uint64
     return 0;
 }
 
-/* add_field() has stored the offsets of the master's fields. */
+/* Checks the lengths of the master's data, whose offsets add_field() has stored. */
 static int find_master_data(struct limefile_volumes *set, struct volume *v)
 {
     struct limefile_record r;
@@ -253,7 +254,7 @@ static uint64_t count_data(const struct volume *v)
 }
 
 /* Other volumes have one data record for each field and part of the master, in the same order,
- * or no parts if they have no site of them. Only the master has global data. */
+ * or only for each field if they have no site of the parts. Only the master has global data. */
 static int find_volume_data(struct limefile_volumes *set, struct volume *v)
 {
     struct limefile_record r;
@@ -276,6 +277,7 @@ static int find_volume_data(struct limefile_volumes *set, struct volume *v)
     return err;
 }
 
+/* Finds a volume's data, and checks that its list has 4 or 8 bytes for each site. */
 static int read_volume_records(struct limefile_volumes *set, size_t number)
 {
     struct volume *v = &set->volume[number];
@@ -290,6 +292,7 @@ static int read_volume_records(struct limefile_volumes *set, size_t number)
 
 /* ---- lists of sites ---- */
 
+/* Adds a site to the last run, or begins a run with it. */
 static int add_rank(struct limefile_volumes *set, uint64_t rank, uint64_t at, uint32_t volume)
 {
     struct site_run *last = set->run_count ? &set->run[set->run_count - 1] : NULL;
@@ -300,7 +303,7 @@ static int add_rank(struct limefile_volumes *set, uint64_t rank, uint64_t at, ui
         last->count++;
         return 0;
     }
-    /* Fail at once: a hole in the file has equal ranks, and each would become a run. */
+    /* Fail at once: a hole in the file reads as equal ranks, and each would become a run. */
     if (last && last->volume == volume && last->rank + last->count - 1 == rank)
         return LIMEFILE_E_VOLUME_TWICE;
     if (!limefile_reserve(&set->run, &set->capacity, set->run_count + 1, sizeof *set->run))
@@ -333,7 +336,7 @@ static int compare_ranks(const void *one, const void *other)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* Checks that each site occurs once. */
+/* Sorts the runs by rank, and checks that each site occurs once. */
 static int sort_runs(struct limefile_volumes *set)
 {
     uint64_t next = 0;
@@ -363,7 +366,7 @@ static bool is_master_field(const struct limefile_volumes *set, const struct lim
            set->volume[set->master].data[field] == r->data_offset;
 }
 
-/* Adds a record; *field: the next field, incremented if the record has its data. */
+/* Adds a master's record. *field: the next field; incremented if the record has its data. */
 static int add_joined(struct limefile_volumes *set, const struct limefile_record *r,
                       uint64_t *field)
 {
@@ -392,13 +395,13 @@ static bool has_part(const struct limefile_volumes *set, uint32_t message)
     return false;
 }
 
-/* Returns true if the record is in the container that contains all records. */
+/* Returns true if a joined container of all records has this record of the master. */
 static bool is_joinable(const struct limefile_volumes *set, const struct limefile_record *r)
 {
     return !is_site_list(r) && !has_part(set, r->message);
 }
 
-/* Marks the messages of the caller's records, and the message of the private file XML. */
+/* Sets chosen[message] for the caller's records and for the private file XML. */
 static int choose_messages(const struct limefile_volumes *set, bool *chosen)
 {
     const struct limefile_index *index = set->volume[set->master].index;
@@ -420,6 +423,7 @@ static int choose_messages(const struct limefile_volumes *set, bool *chosen)
     return found == set->options.record_count ? 0 : LIMEFILE_E_NO_RECORD;
 }
 
+/* Joins the records of the chosen messages; chosen NULL: of all. */
 static int join_messages(struct limefile_volumes *set, const bool *chosen)
 {
     const struct limefile_index *index = set->volume[set->master].index;
@@ -553,7 +557,7 @@ static ssize_t read_joined_header(const struct limefile_volumes *set, const stru
     return (ssize_t)n;
 }
 
-/* Reads from one record: its header, data or padding. */
+/* Reads up to n bytes, but only from one record's header, data or padding. */
 static ssize_t volumes_read(struct limefile_source *source, void *buf, size_t n,
                             uint64_t offset)
 {

@@ -1,8 +1,7 @@
 /* limeexport.h - exports: present a field's record as files in the formats of other programs.
  *
  * An export's bytes depend only on the record's description and data. They are computed while
- * the export is read and need no disk space. The name of an export is the record's name with a
- * suffix:
+ * it is read and need no disk space. An export has the record's name with a suffix:
  *
  *     X.npy                     numpy: a header, then the data as stored (big-endian)
  *     X.t/000 ...               time slices: ranges of the data, one file each
@@ -16,8 +15,7 @@
  * compute them before the file can be read.
  *
  * The module prints nothing and has no global state (HDF5 has some: a lock protects it).
- * An open export that is ready (limefile_export_is_ready()) does not change, so any number of
- * threads may read it. */
+ * Any number of threads may read an open export that is ready (limefile_export_is_ready()). */
 #ifndef LIMEEXPORT_H
 #define LIMEEXPORT_H
 
@@ -128,8 +126,7 @@ void limefile_export_range(const struct limefile_export *, uint64_t number, uint
 
 /* Reads the record's data like pread(): n bytes, fewer only at the end of the file. Offsets
  * count from the first byte of the data. Either fills `buf` and sets *data to it, or sets *data
- * to bytes that stay valid until the next call with this context. Returns the number of bytes
- * or -errno. */
+ * to bytes that stay valid until the next call with `context`. Returns the bytes or -errno. */
 typedef ssize_t limefile_export_read_fn(void *context, void *buf, size_t n, uint64_t offset,
                                         const void **data);
 

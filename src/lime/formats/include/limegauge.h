@@ -2,9 +2,8 @@
  * openQCD files, and configurations in LIME containers (ILDG, and QIO's four colour matrices).
  *
  * A reader gets the sites as ILDG stores them (limesites.h) and the values of the header. A
- * writer uses an image: a file whose size is known at once and whose bytes are computed when
- * they are read. docs/formats.md describes the formats, and what limefs does where they are
- * ambiguous.
+ * writer uses an image: a file whose bytes are computed when they are read. docs/formats.md
+ * describes the formats, and what limefs does where they are ambiguous.
  *
  * The module prints nothing and has no global state. An open file does not change (an image:
  * after it is sealed), so any number of threads may read it. */
@@ -44,7 +43,7 @@ struct limefile_gauge {
     bool little;                 /* the numbers in the file are little-endian */
     bool has_site_list;          /* MILC: a list gives the order of the sites */
     uint64_t data_offset, data_bytes;
-    uint64_t ordinal; /* ILDG: the record's ordinal */
+    uint64_t ordinal; /* ILDG: the data record's ordinal in the container */
 
     /* The values of the header. */
     bool has_checksum, has_plaquette, has_trace, has_sequence;
@@ -64,9 +63,9 @@ struct limefile_gauge {
 
 /* Opens a configuration and finds its format. `ordinal` selects a record of a container; 0
  * selects the only configuration. The source must outlive the object and must allow reads from
- * several threads. Returns 0, -errno, LIMEFILE_E_NO_RECORD, LIMEFILE_E_GAUGE_* or, if no
- * configuration is before the fault at which the container's index ends, the fault's code. The
- * memory does not depend on the lattice, except for MILC's list of sites (4 bytes a site).
+ * several threads. Returns 0, -errno, LIMEFILE_E_NO_RECORD, LIMEFILE_E_GAUGE_* or, if a fault
+ * ends the container's index and no configuration is before it, the fault's code. The memory
+ * does not depend on the lattice, except for MILC's list of sites (4 bytes a site).
  *
  * If a value in the header is the reason of a failure, `why` (may be NULL) gets the key, the
  * value and the supported values, as "DATATYPE = 4D_SU2_GAUGE: not SU(3); ..."; otherwise it
@@ -85,11 +84,11 @@ int limefile_gauge_open_field(struct limefile_source *, const struct limefile_fi
                               struct limefile_gauge **out);
 
 /* Returns the format, other than LIME, of a file of `size` bytes from its first n bytes (at
- * least 24, or the whole file). openQCD has no magic number, so that one is only a guess, and a
- * damaged openQCD file is recognized only from 168 bytes on. */
+ * least 24, or the whole file). openQCD has no magic number, so the result OPENQCD is a guess;
+ * a damaged openQCD file is recognized only if n is at least 168. */
 enum limefile_gauge_format limefile_gauge_detect(const void *first, size_t n, uint64_t size);
 
-/* Returns the NERSC checksum of `count` sites in ILDG's form: over two rows, or all three. */
+/* Returns the NERSC checksum of `count` sites in ILDG's form, over 2 or 3 rows of a link. */
 uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned precision,
                                   unsigned rows);
 
@@ -105,13 +104,14 @@ limefile_reals_fn *limefile_reals_kernel(unsigned from, bool from_little, unsign
 
 /* ---- images: files that are computed while they are read (gauge_image.c) ---- */
 
-/* Texts may be NULL. They are copied, cut to the format's length, and other characters than
- * printable ASCII are replaced. */
+/* Texts may be NULL. They are copied, cut to the format's length, and (except `text`) other
+ * characters than printable ASCII are replaced. text_type is not copied: it must be valid until
+ * the image is sealed. */
 #define LIMEFILE_GAUGE_TEXT_MAX 96 /* length of ensemble_id, ensemble_label and creator */
 
 struct limefile_gauge_options {
     enum limefile_gauge_format format;
-    unsigned precision; /* 32, 64; 0: as the sites, or the only one of the format */
+    unsigned precision; /* 32, 64; 0: the format's only one, or that of the sites */
     unsigned rows;      /* 2 or 3; 0: 3. Only NERSC supports 2. */
     const char *ensemble_id, *ensemble_label, *creator, *date; /* NERSC; date: also MILC */
     bool has_sequence;
@@ -141,13 +141,14 @@ uint64_t limefile_gauge_image_data_bytes(const struct limefile_gauge_image *);
 
 struct limefile_gauge_totals;
 
-/* Writes checksums and plaquette into the header. LIMEFILE_E_GAUGE_NAN: they are NaN or
- * infinite; LIMEFILE_E_GAUGE_RANGE: readers of this format would not accept them. */
+/* Writes checksums, plaquette and link trace into the image's headers. LIMEFILE_E_GAUGE_NAN:
+ * plaquette or trace is NaN or infinite; _RANGE: the format's readers would not accept it. */
 int limefile_gauge_image_seal(struct limefile_gauge_image *,
                               const struct limefile_gauge_totals *);
 
-/* Writes the bytes before and after the data. Both functions require a sealed image. */
+/* Writes the bytes before and after the data into the file fd. The image must be sealed. */
 int limefile_gauge_image_write_headers(const struct limefile_gauge_image *, int fd);
+/* The file's size. An ILDG image must be sealed; other sizes are known at once. */
 uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *);
 
 /* Reads up to n bytes at `offset` like pread(): fewer only at the end. Only the required sites
@@ -157,7 +158,7 @@ uint64_t limefile_gauge_image_size(const struct limefile_gauge_image *);
 ssize_t limefile_gauge_image_read(const struct limefile_gauge_image *, void *buf, size_t n,
                                   uint64_t offset);
 
-/* The same, but reads the sites with another function. */
+/* The same, but reads the sites with another function than sites->read. */
 ssize_t limefile_gauge_image_read_with(const struct limefile_gauge_image *,
                                        int (*read)(void *context, uint64_t first,
                                                    uint64_t count, void *out),
@@ -166,9 +167,9 @@ bool limefile_gauge_image_is_sealed(const struct limefile_gauge_image *);
 
 /* ---- adapter: a file in another format as a LIME container (gauge_image.c) ---- */
 
-/* struct limefile_gauge_adapter, an adapter: presents the file as a LIME container with the
- * header as a record "nersc-header" etc., ildg-format and ildg-binary-data, without a checksum.
- * Only the header is read, and MILC's list of sites if the file has one. */
+/* An adapter presents a file in another format as a LIME container with the records
+ * "nersc-header" (or milc-, openqcd-), ildg-format and ildg-binary-data, without a checksum.
+ * The open reads only the header, and MILC's list of sites if the file has one. */
 struct limefile_gauge_adapter;
 
 /* Returns 1 if an adapter supports the file, 0 if not, or -errno if it cannot be read. Checks
@@ -202,9 +203,10 @@ struct limefile_gauge_totals {
 
 struct limefile_gauge_pass {
     const struct limefile_sites *sites;
-    const struct limefile_gauge *source;      /* compute its sums; or NULL */
-    const struct limefile_gauge_image *image; /* compute its data and sums; or NULL */
-    /* Gets the image's data in chunks of any order, from several threads; or NULL. 0, -errno */
+    const struct limefile_gauge *source;      /* its sums are computed; or NULL */
+    const struct limefile_gauge_image *image; /* its data and sums are computed; or NULL */
+    /* Several threads call it with chunks of the image's data, in any order; `offset` is that
+     * in the image's file. Returns 0 or -errno. May be NULL. */
     int (*write)(void *context, const void *data, size_t n, uint64_t offset);
     /* One thread at a time calls it; false stops the pass soon with -EINTR. May be NULL. */
     bool (*progress)(void *context, uint64_t sites_more);
@@ -216,10 +218,10 @@ struct limefile_gauge_pass {
     size_t memory;
 };
 
-/* Runs a pass. Each site is read once, except those at the edges of the blocks that fit into
- * memory. The results have the same bits for any number of threads on any machine. -EINVAL:
- * invalid extents or precision; -ENOMEM, also if a few planes of the lattice do not fit into
- * memory; -EINTR; or an error of the functions in the pass. */
+/* Runs a pass. Sites are read once, except the last time slice and the planes at the edges of
+ * the blocks that fit into memory. The results have the same bits for any number of threads on
+ * any machine. -EINVAL: invalid extents or precision; -ENOMEM, also if a few planes of the
+ * lattice do not fit into memory; -EINTR; or an error of the functions in the pass. */
 int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge_totals *out);
 
 /* Fills in the plaquettes and link traces that the header (ILDG: the container's records)

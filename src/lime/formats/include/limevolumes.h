@@ -15,16 +15,15 @@
 
 struct limefile_volumes;
 
-/* Which records to join. */
+/* Selects the records to join. */
 struct limefile_volumes_options {
     /* Leave out messages with a record of a part of the lattice (a hypercube), because such a
      * record cannot be joined. Otherwise it is the error LIMEFILE_E_VOLUME_PART. */
     bool skips_parts;
 
     /* Join only these records, their messages and the private file XML's message; NULL: all.
-     * The numbers are those of the container that contains all records. LIMEFILE_E_NO_RECORD: a
-     * number does not exist. The caller owns the array; it is used only by
-     * limefile_volumes_open(). */
+     * The numbers are those that records have if all are joined. LIMEFILE_E_NO_RECORD: a number
+     * does not exist. limefile_volumes_open() uses the array, which the caller owns. */
     const uint64_t *records;
     size_t record_count;
 };
@@ -51,9 +50,10 @@ struct limefile_volumes_info {
     size_t skipped;         /* number of records that skips_parts leaves out */
 };
 void limefile_volumes_info(const struct limefile_volumes *, struct limefile_volumes_info *);
-/* Returns the i-th left out record's ordinal in the master; *stated: its private record XML. */
+/* Returns the i-th skipped record's ordinal in the master. *stated: its private record XML. */
 uint64_t limefile_volumes_skipped_part(const struct limefile_volumes *, size_t i,
                                        const struct limefile_scidac_record **stated);
+/* Returns the number of sites that a volume (number from 0) has. */
 uint64_t limefile_volumes_sites(const struct limefile_volumes *, size_t volume);
 
 /* Returns true if a name is a volume's: "NAME.vol0012" (*stem: the length of NAME), or the
