@@ -162,6 +162,8 @@ static int write_inserted_record(struct rewrite *r)
     return err ? err : append_zeros(r, limefile_padding(new->bytes));
 }
 
+/* Writes the new container: the bytes before the change, the changed record, the bytes after.
+ */
 static int write_container(struct rewrite *r)
 {
     const struct limefile_record *record = r->plan->record;
@@ -233,7 +235,6 @@ static int check_target(const struct rewrite *r)
     return limefile_check_name(r->plan->dir_fd, r->plan->name, r->plan->fd);
 }
 
-/* Creates the new file, if possible without a name. */
 static int create_file(struct rewrite *r)
 {
     r->new_fd = openat(r->plan->dir_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -74,7 +74,7 @@ int limefile_export_open(const struct limefile_field *field,
                          const struct limefile_export_spec *spec, struct limefile_export **out)
 {
     struct export_layout layout;
-    int err = export_layout_of(field, &layout);
+    int err = export_layout_init(field, &layout);
     *out = NULL;
     if (!err && !export_supports_array(&layout.array, spec))
         err = LIMEFILE_E_STATE;

@@ -14,7 +14,7 @@ struct export_layout {
 };
 
 /* Fills out->array as limefile_array_from_field() does, and the rest. LIMEFILE_E_STATE. */
-int export_layout_of(const struct limefile_field *, struct export_layout *out);
+int export_layout_init(const struct limefile_field *, struct export_layout *out);
 
 /* Writes the type of an element as numpy does, without quotes ('>c16'). `precision`: bits of a
  * real number; 0: bytes. */

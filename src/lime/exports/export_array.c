@@ -31,7 +31,7 @@ static bool add_lattice(const struct limefile_field *f, struct export_layout *ou
     return sites == f->sites;
 }
 
-int export_layout_of(const struct limefile_field *f, struct export_layout *out)
+int export_layout_init(const struct limefile_field *f, struct export_layout *out)
 {
     uint64_t bytes;
     struct limefile_siteshape site;
@@ -65,7 +65,7 @@ int export_layout_of(const struct limefile_field *f, struct export_layout *out)
 int limefile_array_from_field(const struct limefile_field *f, struct limefile_array *out)
 {
     struct export_layout layout;
-    int err = export_layout_of(f, &layout);
+    int err = export_layout_init(f, &layout);
     if (!err)
         *out = layout.array;
     return err;

@@ -4,8 +4,8 @@
  * so the file has its full length, but it never writes there, so the space needs no memory.
  * Only the bytes before and after the dataset are copied.
  *
- * The library is loaded when it is first needed: Debian's loads thirty others, which a mount or
- * command without HDF5 must not load. It is not thread-safe, so a lock protects it. */
+ * The library is loaded when it is first needed: Debian's loads thirty other libraries, which a
+ * mount or command without HDF5 must not load. It is not thread-safe, so a lock protects it. */
 #define _GNU_SOURCE
 #include "export.h"
 
@@ -25,8 +25,8 @@
 #include <hdf5.h>
 
 enum {
-    ALIGN = 4096, /* alignment of the dataset in the file, from ALIGN_FROM bytes on */
-    ALIGN_FROM = 1 << 20,
+    ALIGN = 4096,         /* alignment of the dataset in the file */
+    ALIGN_FROM = 1 << 20, /* smallest dataset that is aligned, in bytes */
     AROUND_MAX = 1 << 20, /* limit on the bytes around the dataset; a few kB are normal */
     TRUNCATE = 2,         /* H5F_ACC_TRUNC, whose macro also calls the library */
 };

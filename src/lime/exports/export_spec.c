@@ -125,7 +125,7 @@ const char *limefile_export_why_unsupported(const struct limefile_field *field,
                                             const struct limefile_export_spec *spec)
 {
     struct export_layout layout;
-    if (export_layout_of(field, &layout) != 0)
+    if (export_layout_init(field, &layout) != 0)
         return field->sites && field->site_bytes ? "its length contradicts its description"
                                                  : "the number of its sites is unknown";
     const struct limefile_array *a = &layout.array;

@@ -11,7 +11,7 @@ static const struct gauge_format *const formats[] = {
     [LIMEFILE_GAUGE_OPENQCD] = &gauge_openqcd,
 };
 
-const struct gauge_format *gauge_format_of(enum limefile_gauge_format format)
+const struct gauge_format *gauge_find_format(enum limefile_gauge_format format)
 {
     return formats[format];
 }

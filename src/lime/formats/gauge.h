@@ -101,7 +101,7 @@ struct gauge_format {
 extern const struct gauge_format gauge_ildg, gauge_nersc, gauge_milc, gauge_openqcd;
 
 /* gauge.c */
-const struct gauge_format *gauge_format_of(enum limefile_gauge_format); /* NULL for NONE */
+const struct gauge_format *gauge_find_format(enum limefile_gauge_format); /* NULL for NONE */
 
 /* ildg.c: opens a container's configuration, or a field. */
 int gauge_ildg_open(struct limefile_gauge *, uint64_t ordinal);

@@ -51,7 +51,7 @@ static int copy_options(struct limefile_gauge_image *image,
 
 bool limefile_gauge_supports(enum limefile_gauge_format format, const uint64_t extent[4])
 {
-    const struct gauge_format *f = gauge_format_of(format);
+    const struct gauge_format *f = gauge_find_format(format);
     for (int d = 0; f && d < 4; d++)
         if (extent[d] > f->extent_max || (f->requires_even && extent[d] % 2 != 0))
             return false;
@@ -62,7 +62,7 @@ bool limefile_gauge_supports(enum limefile_gauge_format format, const uint64_t e
 static int choose_link_form(struct limefile_gauge_image *image)
 {
     const struct limefile_gauge_options *options = &image->options;
-    const struct gauge_format *f = gauge_format_of(image->format);
+    const struct gauge_format *f = gauge_find_format(image->format);
     struct links_form *form = &image->form;
     if (!f)
         return LIMEFILE_E_GAUGE_FORM;
@@ -94,7 +94,7 @@ int limefile_gauge_image_new(const struct limefile_sites *sites,
     if (!err)
         err = choose_link_form(image);
     if (!err)
-        err = gauge_format_of(image->format)->make_header(image, NULL);
+        err = gauge_find_format(image->format)->make_header(image, NULL);
     image->sealed = form->without_checksum && form->format == LIMEFILE_GAUGE_ILDG;
     if (err)
         limefile_gauge_image_free(image);
@@ -117,14 +117,14 @@ void limefile_gauge_image_free(struct limefile_gauge_image *image)
 /* openQCD has no magic number, so its readers check the plaquette's range. NERSC's readers
  * compare plaquette and trace to 1e-5, digits that format_real() (nersc.c) prints below 1e9. */
 static bool has_readable_header(const struct limefile_gauge_image *image,
-                                const struct limefile_physics *is)
+                                const struct limefile_physics *figures)
 {
     static const double largest = 1e9;
     if (image->format == LIMEFILE_GAUGE_OPENQCD)
         return gauge_openqcd.matches(image->header, image->header_bytes,
                                      limefile_gauge_image_size(image));
     return image->format != LIMEFILE_GAUGE_NERSC ||
-           (fabs(is->plaquette) < largest && fabs(is->trace) < largest);
+           (fabs(figures->plaquette) < largest && fabs(figures->trace) < largest);
 }
 
 int limefile_gauge_image_seal(struct limefile_gauge_image *image,
@@ -132,7 +132,7 @@ int limefile_gauge_image_seal(struct limefile_gauge_image *image,
 {
     if (!isfinite(totals->physics.plaquette) || !isfinite(totals->physics.trace))
         return LIMEFILE_E_GAUGE_NAN;
-    int err = gauge_format_of(image->format)->make_header(image, totals);
+    int err = gauge_find_format(image->format)->make_header(image, totals);
     if (!err && !has_readable_header(image, &totals->physics))
         err = LIMEFILE_E_GAUGE_RANGE;
     image->sealed = !err;

@@ -45,7 +45,7 @@ struct pass_state {
     struct started_units started[SLICES]; /* for each step; protected by `lock` */
     unsigned writers;        /* threads that encode at a time, while there is other work */
     atomic_int err;          /* the first error */
-    _Atomic uint64_t failed; /* the step of this error, the last step; UINT64_MAX: none */
+    _Atomic uint64_t failed; /* this error's step, which is the last; UINT64_MAX: none */
     unsigned threads;
     pthread_mutex_t lock; /* run_workers() holds it until all threads have started */
     pthread_barrier_t barrier;
@@ -58,7 +58,7 @@ struct step {
     uint64_t number;
     uint64_t base, planes;       /* planes of the window; base: z of the first one */
     uint64_t load_t, now_t;      /* load_t: time that is read; now_t: time of `now` */
-    bool loads, counts, encodes; /* counts: false if the last slice is read at the start */
+    bool loads, counts, encodes; /* counts: for sums and progress; false at the start */
     unsigned char *load, *now, *before;
 };
 
@@ -159,7 +159,7 @@ static void compute_figures(struct worker *me, const struct step *s, uint64_t fr
 /* ---- the image ---- */
 
 /* Adds data of the image to its sums, and passes them to pass->write. */
-static int emit(struct worker *me, const void *data, size_t n, uint64_t offset)
+static int write_image_data(struct worker *me, const void *data, size_t n, uint64_t offset)
 {
     const struct limefile_gauge_pass *pass = me->state->pass;
     gauge_add_image(pass->image, data, n, offset, &me->image);
@@ -181,8 +181,8 @@ static int encode_plane(struct worker *me, const struct step *s, uint64_t j)
         n = w->plane - i < OUT_BYTES / stored ? w->plane - i : OUT_BYTES / stored;
         if (!w->same_form)
             image_encode(w->pass->image, at + i * w->site, n, me->out);
-        err = emit(me, w->same_form ? at + i * w->site : me->out, (size_t)n * stored,
-                   (first + i) * stored);
+        err = write_image_data(me, w->same_form ? at + i * w->site : me->out,
+                               (size_t)n * stored, (first + i) * stored);
     }
     return err;
 }
@@ -205,7 +205,8 @@ static int encode_columns(struct worker *me, const struct step *s, uint64_t x)
         uint64_t at = first + column * l[2] / 2 + within;
         n = run - within < most ? run - within : most;
         openqcd_encode(l, w->pass->sites->precision, &now, &before, at, n, me->out);
-        err = emit(me, me->out, (size_t)n * OPENQCD_POINT_BYTES, at * OPENQCD_POINT_BYTES);
+        err = write_image_data(me, me->out, (size_t)n * OPENQCD_POINT_BYTES,
+                               at * OPENQCD_POINT_BYTES);
     }
     return err;
 }
@@ -448,17 +449,17 @@ int limefile_gauge_run(const struct limefile_gauge_pass *pass,
 /* ---- comparing the data with the header ---- */
 
 static bool has_matching_checksum(const struct limefile_gauge *g,
-                                  const struct limefile_gauge_sums *is)
+                                  const struct limefile_gauge_sums *computed)
 {
     const struct limefile_gauge_sums *stated = &g->sums;
     return !g->has_checksum ||
-           (is->nersc == stated->nersc && is->sum29 == stated->sum29 &&
-            is->sum31 == stated->sum31 && is->scidac.suma == stated->scidac.suma &&
-            is->scidac.sumb == stated->scidac.sumb);
+           (computed->nersc == stated->nersc && computed->sum29 == stated->sum29 &&
+            computed->sum31 == stated->sum31 && computed->scidac.suma == stated->scidac.suma &&
+            computed->scidac.sumb == stated->scidac.sumb);
 }
 
 static void describe_checksums(const struct limefile_gauge *g,
-                               const struct limefile_gauge_sums *is,
+                               const struct limefile_gauge_sums *computed,
                                char text[LIMEFILE_GAUGE_DIFFERENCE_MAX])
 {
     static const char two[] =
@@ -467,12 +468,13 @@ static void describe_checksums(const struct limefile_gauge *g,
     size_t cap = LIMEFILE_GAUGE_DIFFERENCE_MAX;
     if (g->format == LIMEFILE_GAUGE_NERSC)
         snprintf(text, cap, "checksum %08" PRIx32 ", not %08" PRIx32 " as in the header",
-                 is->nersc, stated->nersc);
+                 computed->nersc, stated->nersc);
     else if (g->format == LIMEFILE_GAUGE_MILC)
-        snprintf(text, cap, two, is->sum29, is->sum31, stated->sum29, stated->sum31, "header");
+        snprintf(text, cap, two, computed->sum29, computed->sum31, stated->sum29, stated->sum31,
+                 "header");
     else
-        snprintf(text, cap, two, is->scidac.suma, is->scidac.sumb, stated->scidac.suma,
-                 stated->scidac.sumb, "scidac-checksum");
+        snprintf(text, cap, two, computed->scidac.suma, computed->scidac.sumb,
+                 stated->scidac.suma, stated->scidac.sumb, "scidac-checksum");
 }
 
 int limefile_gauge_stated(const struct limefile_gauge *g,

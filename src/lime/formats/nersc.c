@@ -8,10 +8,10 @@
 #include <stdlib.h>
 
 enum {
-    HEADER_MAX = 65536, /* bytes; usual headers have less than 2000 */
-    WRITTEN_MAX = 4096, /* bytes of a header that is written */
-    READ_BYTES = 1 << 20,
-    SAMPLE_SITES = 16,
+    HEADER_MAX = 65536,   /* bytes; usual headers have less than 2000 */
+    WRITTEN_MAX = 4096,   /* bytes of a header that is written */
+    READ_BYTES = 1 << 20, /* bytes read at a time */
+    SAMPLE_SITES = 16,    /* sites examined to find the byte order */
 };
 
 enum key {

@@ -129,8 +129,8 @@ static int box_read(const struct limefile_sites *sites, const struct openqcd_box
 
 /* Finds the largest box at one time t whose sites, in the order of box_read(), are the first of
  * [first, first + count), with at most `planes` in z. Returns its number of sites. */
-static uint64_t box_of_run(const uint64_t l[4], uint64_t first, uint64_t count, uint64_t planes,
-                           struct openqcd_box *box, uint64_t *t)
+static uint64_t find_run_box(const uint64_t l[4], uint64_t first, uint64_t count,
+                             uint64_t planes, struct openqcd_box *box, uint64_t *t)
 {
     uint64_t at[3], plane = l[0] * l[1];
     at[0] = first % l[0];
@@ -247,7 +247,7 @@ static int read_openqcd_sites(void *context, uint64_t first, uint64_t count, voi
     r.column = malloc((planes / 2 + 1) * OPENQCD_POINT_BYTES);
     int err = r.column ? 0 : -ENOMEM;
     for (; !err && count; count -= n, first += n) {
-        n = box_of_run(l, first, count, planes, &r.box, &r.t);
+        n = find_run_box(l, first, count, planes, &r.box, &r.t);
         err = read_box(&r);
         r.out += n * limefile_sites_bytes(&g->sites);
     }
@@ -366,8 +366,8 @@ struct box_encoder {
 
 /* Finds the largest box whose points are the file's first ones of [first, first + count).
  * Returns their number. */
-static uint64_t box_of_points(const uint64_t l[4], uint64_t first, uint64_t count,
-                              struct openqcd_box *box, uint64_t *t)
+static uint64_t find_point_box(const uint64_t l[4], uint64_t first, uint64_t count,
+                               struct openqcd_box *box, uint64_t *t)
 {
     uint64_t column = l[2] / 2, x = first / column / l[1] % l[0], y = first / column % l[1];
     uint64_t above = first % column, n;
@@ -430,7 +430,7 @@ int openqcd_encode_from(const struct limefile_sites *sites, uint64_t first, uint
     int err = 0;
     for (uint64_t n; !err && count; count -= n, first += n, out += n * OPENQCD_POINT_BYTES) {
         uint64_t most = count < POINTS_MAX ? count : POINTS_MAX;
-        n = box_of_points(sites->extent, first, most, &m.now, &m.t);
+        n = find_point_box(sites->extent, first, most, &m.now, &m.t);
         err = encode_box(&m, first, n, out);
     }
     return err;

@@ -194,7 +194,6 @@ int limefile_output_create(struct limefile_output *out, bool force)
     return err;
 }
 
-/* Creates the temporary file unless the target is one of the `count` inputs. */
 static int create_unless_input(struct limefile_output *out, bool force, const int *inputs,
                                size_t count)
 {

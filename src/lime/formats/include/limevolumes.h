@@ -18,7 +18,7 @@ struct limefile_volumes;
 /* Selects the records to join. */
 struct limefile_volumes_options {
     /* Leave out messages with a record of a part of the lattice (a hypercube), because such a
-     * record cannot be joined. Otherwise it is the error LIMEFILE_E_VOLUME_PART. */
+     * record cannot be joined. false: such a record gives LIMEFILE_E_VOLUME_PART. */
     bool skips_parts;
 
     /* Join only these records, their messages and the private file XML's message; NULL: all.
