@@ -162,8 +162,7 @@ static int write_inserted_record(struct rewrite *r)
     return err ? err : append_zeros(r, limefile_padding(new->bytes));
 }
 
-/* Writes the new container: the bytes before the change, the changed record, the bytes after.
- */
+/* Writes the new container: the bytes before the change, the changed record, the rest. */
 static int write_container(struct rewrite *r)
 {
     const struct limefile_record *record = r->plan->record;

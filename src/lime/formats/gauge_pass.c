@@ -217,7 +217,7 @@ enum unit_kind { UNIT_NONE, UNIT_ENCODE, UNIT_FIGURES, UNIT_LOAD };
 
 /* Selects a thread's next unit and counts it as started. Encoding comes first, but while there
  * is other work only half of the threads encode: threads that write to one file wait for its
- * lock and for the disk, and later, nothing would be written while figures are computed. */
+ * lock and for the disk, and the other half computes figures during these waits. */
 static enum unit_kind select_unit(struct pass_state *w, const struct step *s, uint64_t *unit)
 {
     uint64_t sites = sites_per_unit(w, s), planes = s->encodes ? s->planes - w->halo : 0;
