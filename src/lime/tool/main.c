@@ -1,4 +1,4 @@
-/* main.c - run the sub-command, or the program of C-LIME or Lemon, that is called */
+/* main.c - run a sub-command of lime or, if called by its name, a program of C-LIME or Lemon */
 #include "tool.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@ static const struct command *const commands[] = {
     &cmd_repair,  &cmd_stage, &cmd_refs, &cmd_qcdml,  &cmd_convert, &cmd_join,
 };
 
-static const struct command *const compat_names[] = {
+static const struct command *const compat_programs[] = {
     &compat_lime_contents,     &compat_lemon_contents, &compat_lime_extract_record,
     &compat_lime_extract_type, &compat_lime_pack,      &compat_lime_unpack,
 };
@@ -77,7 +77,8 @@ static int dispatch(int argc, char **argv)
     return TOOL_UNUSABLE;
 }
 
-/* An opened file must never take the descriptor of a standard stream that the caller closed. */
+/* Opens /dev/null for each standard stream that the caller has closed. Otherwise a file opened
+ * later would get its descriptor, and messages would be written into that file. */
 static void fill_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -85,8 +86,9 @@ static void fill_standard_streams(void)
             _exit(TOOL_BAD);
 }
 
-/* Larger blocks are mapped, so arrays grow without holes and free() returns them to the system.
- * A threshold that is set does not rise at the first free(). Buffers for sums stay below it. */
+/* malloc() maps blocks of 4 MiB or more, so growing arrays leave no holes in the heap, and
+ * free() returns their memory to the system. A program that sets the threshold also keeps glibc
+ * from raising it. The buffers for checksums are smaller and stay on the heap. */
 static void limit_heap_growth(void)
 {
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
@@ -99,7 +101,7 @@ int main(int argc, char **argv)
     signal(SIGXFSZ, SIG_IGN); /* write() fails with EFBIG instead; cleanup follows */
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = argc == 0 ? "lime" : slash ? slash + 1 : argv[0];
-    const struct command *compat = find_command(compat_names, COUNT(compat_names), name);
+    const struct command *compat = find_command(compat_programs, COUNT(compat_programs), name);
     if (compat)
         message_set_program(compat->name);
     int status = !compat                                       ? dispatch(argc, argv)

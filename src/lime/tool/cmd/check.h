@@ -27,8 +27,8 @@ struct check_options {
 struct check {
     const char *path;
     const struct check_options *options;
-    struct qcdml_check *qcdml; /* comparison with a QCDml document, or NULL; in JSON output
-                                * check_file() makes it, otherwise the caller */
+    struct qcdml_check *qcdml; /* comparison with a QCDml document, or NULL; check_file() runs
+                                * it for JSON output, otherwise the caller does */
     struct progress *progress; /* or NULL */
     bool is_optional;          /* skip the file if it is not a container */
 
@@ -36,13 +36,13 @@ struct check {
     const char *format;  /* if it is not a container: "nersc", "milc" or "openqcd" */
     const char *error;   /* why the file could not be read, or NULL; not owned */
     const char *skipped; /* why the file is skipped, or NULL; not owned */
-    uint64_t warnings, deviations, faults;
+    uint64_t warnings, deviations, faults; /* numbers of findings, by kind (limeerror.h) */
     uint64_t records, size;
     uint32_t messages;
-    int end_code;                      /* the error code at which the container ends, or 0 */
+    int end_code;                      /* the fault at which the list of records ends, or 0 */
     bool read_failed;                  /* a part of the file cannot be read */
     bool has_data;                     /* the file has data that --data would read */
-    struct check_counts sums, physics; /* physics: of configurations */
+    struct check_counts sums, physics; /* results of --data and of --physics */
     uint64_t bytes_read;               /* bytes read for checksums and for physics */
 };
 

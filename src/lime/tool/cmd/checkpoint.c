@@ -27,7 +27,8 @@ static json_t *checkpoint_result_json(const struct checkpoint_result *r)
                      r->bad ? jsonout_integers(r->first, LIMECELLS_DIMS) : NULL);
 }
 
-/* Returns why the particles cannot be compared; NULL if they can. */
+/* Returns why the particles cannot be compared with their index, and sets *verdict to the
+ * verdict on them; NULL if they can. */
 static const char *why_uncompared(const struct limecheckpoint *p,
                                   enum limefile_verdict *verdict)
 {
@@ -106,8 +107,6 @@ int check_checkpoint_data(struct data_check *check)
     return err;
 }
 
-enum { NUMBER_MAX = 32 };
-
 bool is_checkpoint_type(const char *type)
 {
     return strcmp(type, LIMECELLS_FORMAT_TYPE) == 0 ||
@@ -122,7 +121,9 @@ bool has_checkpoint(const struct limefile_index *index)
                                   &first, &count) == 0;
 }
 
-/* Writes the fewest digits from which strtod() reads the same number. */
+enum { NUMBER_MAX = 32 };
+
+/* Formats the fewest digits from which strtod() reads the same number. */
 static const char *format_double(double x, char out[NUMBER_MAX])
 {
     for (int digits = 15; digits <= 17; digits++) {
@@ -132,8 +133,6 @@ static const char *format_double(double x, char out[NUMBER_MAX])
     }
     return out;
 }
-
-/* ---- text ---- */
 
 static void print_cell_domain(const struct limecells *c)
 {
@@ -175,6 +174,7 @@ static void print_particle_fields(const struct limecells *c)
     }
 }
 
+/* p->has_header must be true, also for known_checkpoint_json(). */
 static void print_known_checkpoint(const struct limecheckpoint *p)
 {
     const struct limecells *c = &p->cells;
@@ -208,7 +208,7 @@ void print_checkpoint(const struct limecheckpoint *p)
 
 /* ---- JSON ---- */
 
-/* A number that is not finite becomes null. */
+/* Returns an array of numbers; one that is not finite becomes null. */
 static json_t *vector_json(const double numbers[LIMECELLS_DIMS])
 {
     return json_pack("[o?, o?, o?]", json_real(numbers[0]), json_real(numbers[1]),

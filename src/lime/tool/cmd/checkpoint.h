@@ -1,4 +1,7 @@
-/* checkpoint.h - print checkpoints of particles for lime info; lime check uses field_check.h */
+/*
+ * checkpoint.h - recognize and print checkpoints of particles. field_check.h declares the
+ * function that compares them with their indexes.
+ */
 #ifndef CELLS_H
 #define CELLS_H
 
@@ -12,8 +15,10 @@ bool is_checkpoint_type(const char *type);
 /* True if the container has the data record of at least one checkpoint. */
 bool has_checkpoint(const struct limefile_index *);
 
-/* Prints the checkpoint as a paragraph of text; returns it as a new JSON object. */
+/* Prints the checkpoint as text. */
 void print_checkpoint(const struct limecheckpoint *);
+
+/* Returns the checkpoint as a new JSON object. */
 json_t *checkpoint_json(const struct limecheckpoint *);
 
 #endif

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* An open file of a struct limefile_export, an export format of one record. */
+/* An open file in an export of a record, such as "3.npy" or "3.t/000" (limeexport.h). */
 struct export_file {
     const struct container *c;
     struct limefile_record record;
@@ -31,6 +31,8 @@ struct export_operand {
     const char *rest; /* the path in the export's directory; NULL: the export itself */
 };
 
+/* Splits an operand like "3.npy" or "3.t/000". Returns false if it does not name an export;
+ * otherwise the caller frees out->record. */
 static bool parse_export_operand(const char *word, struct export_operand *out)
 {
     size_t stem, len = strlen(word);
@@ -50,6 +52,7 @@ static bool parse_export_operand(const char *word, struct export_operand *out)
     }
 }
 
+/* Returns true if the word is a record's type, or its name in a mount. */
 static bool names_record(const struct container *c, const char *word)
 {
     struct limefile_record record;
@@ -58,6 +61,7 @@ static bool names_record(const struct container *c, const char *word)
            limefile_name_find(c->index, word, &record) == 0;
 }
 
+/* Gets the field in a record. If the record is not a field, only out->record is set. */
 static int find_field(const struct container *c, const struct limefile_record *record,
                       struct limefile_field *out)
 {
@@ -96,8 +100,8 @@ static int read_record_sites(void *context, uint64_t first, uint64_t count, void
                                   f->record.data_offset + first * f->site_bytes);
 }
 
-/* Reads the whole record if the export's header contains sums of all data, such as a checksum:
- * only then the export can be read. Returns false after a message. */
+/* If the export's header contains values computed from all data, such as a checksum, reads the
+ * whole record to compute them. Returns false after a message. */
 static bool make_export_readable(struct export_file *f)
 {
     int err = limefile_export_is_ready(f->export)
@@ -108,6 +112,7 @@ static bool make_export_readable(struct export_file *f)
     return err == 0;
 }
 
+/* word: the operand as text, for messages. Returns false after a message. */
 static bool open_export(struct export_file *out, const struct export_operand *operand,
                         const char *word)
 {
@@ -143,9 +148,9 @@ static bool open_export(struct export_file *out, const struct export_operand *op
     return !entry.is_dir && make_export_readable(out);
 }
 
-/* Opens `word`, a record as in select_record() with an export's suffix and, if the export is a
- * directory, a path in it: "ildg-binary-data.npy", "3.t/000". Returns 1; 0 if it is not such a
- * name or a record has that name; < 0 after a message. Call export_file_close() in any case. */
+/* Opens a file in an export: "ildg-binary-data.npy", "3.t/000". The part before the suffix
+ * names a record as in select_record(). Returns 1; 0 if `word` does not name an export, or is
+ * the type or name of a record; < 0 after a message. Call export_file_close() in any case. */
 static int export_file_open(const struct container *c, const char *word,
                             struct export_file *out)
 {
@@ -172,7 +177,7 @@ static ssize_t read_record_bytes(void *context, void *buf, size_t n, uint64_t of
     return limefile_fd_read(f->c->fd, buf, n, f->record.data_offset + offset);
 }
 
-/* Copies data that the export computes, through a buffer. */
+/* Copies copy->left bytes that the export computes, through a buffer. */
 static int copy_computed(const struct export_file *f, struct limefile_copy *copy,
                          uint64_t offset)
 {
@@ -188,6 +193,7 @@ static int copy_computed(const struct export_file *f, struct limefile_copy *copy
     return err;
 }
 
+/* Writes n bytes of the file from `offset` to stdout. Returns false after a message. */
 static bool export_file_write(const struct export_file *f, uint64_t offset, uint64_t n,
                               struct progress *progress)
 {
@@ -244,6 +250,7 @@ struct range {
     uint64_t offset, bytes;
 };
 
+/* A record or export to write. */
 struct choice {
     const char *word;
     bool as_type;
@@ -337,8 +344,6 @@ static int write_choices(const char *path, const struct choice *choices, size_t 
     container_close(&c);
     return status;
 }
-
-/* ---- the command line ---- */
 
 static struct range range;
 static const char *path;

@@ -1,9 +1,9 @@
 /*
  * cmd_check.c - lime check: report deviations of containers from the format, and bad checksums
  *
- * The first pass scans the structure and collects its findings. They are printed only after the
- * metadata are parsed, so that all findings appear in file order. The data come last: reading
- * them can take minutes.
+ * The first pass scans the structure and collects its findings. lime check prints them only
+ * after parsing the metadata, so that all findings appear in file order. It verifies the data
+ * last, because reading them can take minutes.
  */
 #define _GNU_SOURCE
 #include "check.h"
@@ -27,7 +27,7 @@ enum { COUNTS_MAX = 128 };
 
 /* ---- findings ---- */
 
-/* Prints what is before a finding in JSON. Call it before the finding is counted. */
+/* In JSON output, prints the separator before a finding. Call it before counting that. */
 static void print_finding_separator(const struct check *check)
 {
     bool first = check->warnings + check->deviations + check->faults == 0;
@@ -37,7 +37,7 @@ static void print_finding_separator(const struct check *check)
         fputs(first ? "\n " : ",\n ", stdout);
 }
 
-/* Counts a finding as warning, fault or deviation, and prints it (as text not if quiet). */
+/* Counts a finding as warning, fault or deviation, and prints it. --quiet omits only text. */
 static void check_report(struct check *check, const struct limefile_finding *finding)
 {
     bool warning = limefile_is_harmless(finding->code) && !check->options->strict;
@@ -58,7 +58,7 @@ static void check_report(struct check *check, const struct limefile_finding *fin
 
 /* ---- the summary line ---- */
 
-/* Formats "; checksums: 2 right, 1 wrong". */
+/* Formats "; checksums: 2 right, 1 wrong", or with the text `none` if all counts are 0. */
 static void format_counts(const char *what, const char *const names[3],
                           const struct check_counts *counts, const char *none,
                           char buf[COUNTS_MAX])
@@ -159,7 +159,7 @@ static void end_check_json(const struct check *c, const struct data_check *data)
 
 /* ---- files that are not examined ---- */
 
-/* Prints the verdict on a file that was not examined; `error` or `skipped` gives the reason. */
+/* Sets and prints the verdict on a file that is not examined; c->error or c->skipped is set. */
 static void report_unexamined(struct check *c)
 {
     bool bad = c->skipped && c->options->all && c->is_optional;
@@ -186,18 +186,17 @@ struct check_state {
     size_t found_count, found_capacity;
     bool out_of_memory;
 
-    /* Findings about metadata, not reported yet: about fields and (--strict) missing records.
-     */
-    size_t fields_reported, next_field; /* findings reported; fields checked for requirements */
-    struct limefile_finding missing[2];
+    /* Findings about metadata that are not reported yet. */
+    size_t fields_reported; /* number of findings of limefile_fields_finding() reported */
+    size_t next_field;      /* --strict: the next field to search for missing records */
+    struct limefile_finding missing[2]; /* missing records of one field */
     unsigned missing_count;
 
     /* Findings about checkpoints, computed one at a time. */
     struct limecheckpoint_findings cells;
-    struct limefile_finding
-        cell_finding; /* the next one, if has_cell_finding; its text is in `cells` */
-    bool has_cell_finding;
-    int cell_status; /* 1: there may be more; 0: no more; < 0: an error */
+    struct limefile_finding cell_finding; /* the next one; its text is in `cells` */
+    bool has_cell_finding;                /* cell_finding is set */
+    int cell_status;                      /* 1: there may be more; 0: no more; < 0: an error */
 
     struct limefile_finding beginning; /* for a file that does not begin with a header */
 
@@ -213,7 +212,7 @@ static int compare_findings(const struct limefile_finding *x, const struct limef
     return (x->code > y->code) - (x->code < y->code);
 }
 
-/* Returns the next missing requirement of a field, or NULL. */
+/* With --strict, returns the next finding about a record that a field lacks, or NULL. */
 static const struct limefile_finding *next_missing(struct check_state *state)
 {
     struct limefile_finding *m = state->missing;
@@ -238,7 +237,8 @@ static const struct limefile_finding *next_in_cells(struct check_state *state)
     return state->has_cell_finding ? &state->cell_finding : NULL;
 }
 
-/* Removes the first pending finding if its offset is less than `before`. */
+/* Removes the first pending finding about metadata and stores it in *out. Returns false if none
+ * has an offset less than `before`. */
 static bool pop_finding(struct check_state *state, uint64_t before,
                         struct limefile_finding *out)
 {
@@ -263,7 +263,8 @@ static bool pop_finding(struct check_state *state, uint64_t before,
     return true;
 }
 
-static void report_findings(struct check_state *state, uint64_t before)
+/* Reports the pending findings about metadata whose offsets are less than `before`. */
+static void report_metadata_findings(struct check_state *state, uint64_t before)
 {
     struct limefile_finding finding;
     while (pop_finding(state, before, &finding))
@@ -283,6 +284,7 @@ static void collect_finding(void *context, const struct limefile_finding *findin
     state->found[state->found_count++] = *finding;
 }
 
+/* Without --data and --physics, the progress bar shows the scan of the structure. */
 static void show_scan(void *context, uint64_t done, uint64_t size)
 {
     struct check_state *state = context;
@@ -301,7 +303,7 @@ static int parse_container(struct check_state *state)
     return err ? err : limefile_fields_build(source, state->c.index, &state->fields);
 }
 
-/* Reports all findings in file order. */
+/* Reports all findings in file order, and sets the sizes and numbers in `check`. */
 static int report_all_findings(struct check_state *state)
 {
     struct check *check = state->check;
@@ -314,10 +316,10 @@ static int report_all_findings(struct check_state *state)
     check->end_code = fault ? fault->code : 0;
     check->has_data = state->fields.count > 0 || has_checkpoint(state->c.index);
     for (size_t i = 0; i < state->found_count; i++) {
-        report_findings(state, state->found[i].offset);
+        report_metadata_findings(state, state->found[i].offset);
         check_report(check, &state->found[i]);
     }
-    report_findings(state, UINT64_MAX);
+    report_metadata_findings(state, UINT64_MAX);
     if (state->cell_status < 0)
         return state->cell_status;
     if (check->size == 0)
@@ -374,7 +376,7 @@ static int verify_container_data(struct check_state *state)
     return !err && data->with_physics ? physics_check(data) : err;
 }
 
-/* Checks a whole file in another format. */
+/* Checks a file in another format as one configuration. */
 static int verify_gauge_file(struct check_state *state)
 {
     int err = state->c.source->ops->size(state->c.source, &state->check->size);
@@ -384,7 +386,7 @@ static int verify_gauge_file(struct check_state *state)
 /* ---- kind of file ---- */
 
 /* Determines what to examine: a container (1); a file in another format or with a damaged
- * beginning (0, sets check->format or look->beginning); or nothing (0, with the reason in
+ * beginning (0, sets check->format or state->beginning); or nothing (0, with the reason in
  * check->skipped or check->error). Returns < 0 if the file cannot be read. */
 static int classify_file(struct check_state *state)
 {
@@ -565,7 +567,7 @@ struct options {
     const char *qcdml;
 };
 
-/* The sums that the last line prints. */
+/* The totals that the last line of the output shows. */
 struct totals {
     uint64_t verdicts[LIMEFILE_UNREADABLE + 1];
     uint64_t files, warnings, bytes, bytes_read;
@@ -674,7 +676,8 @@ static int check_listed_file(const struct checks *all, const struct pathlist_ite
     return worse_status(qcdml.status, verdict_status(check.verdict));
 }
 
-/* A single file has its own progress bar. */
+/* Checks one file of the list. Only a single file gets a progress bar here: for several files,
+ * parallel_run() shows one. */
 static int check_work(void *context, const struct pathlist_item *item, unsigned threads)
 {
     const struct checks *all = context;
@@ -687,7 +690,8 @@ static int check_work(void *context, const struct pathlist_item *item, unsigned 
     return status;
 }
 
-static void print_crash_check(void *context, const struct pathlist_item *item, const char *why)
+static void print_crashed_check(void *context, const struct pathlist_item *item,
+                                const char *why)
 {
     const struct checks *all = context;
     struct check check = {.path = item->path, .options = &all->options->check, .error = why};
@@ -718,7 +722,7 @@ static int check_files(const struct pathlist *list, const struct options *o,
         .separator = o->check.json && array ? ",\n" : NULL,
         .context = &all,
         .work = check_work,
-        .print_crash = print_crash_check,
+        .print_crash = print_crashed_check,
     };
     if (o->check.json && array)
         fputs("[", stdout);

@@ -40,8 +40,6 @@ struct checksum_options {
 
 static const char *const action_words[] = {NULL, "added", "replaced"};
 
-/* ---- output ---- */
-
 static void print_sum_text(const struct sum_item *item)
 {
     const struct limefile_field *f = &item->field;
@@ -91,7 +89,7 @@ static json_t *item_json(const struct sum_item *item)
     return json;
 }
 
-/* Prints item i of all that are printed. */
+/* Prints an item; i: its position in the output, from 0. */
 static void print_item(const struct checksum_options *o, const struct sum_item *item, size_t i)
 {
     if (o->json)
@@ -113,9 +111,10 @@ static void end_items(const struct checksum_options *o)
         fputs("]}\n", stdout);
 }
 
-static const char type[] = "scidac-checksum";
+static const char checksum_type[] = "scidac-checksum";
 
-/* A reader assigns a checksum to the data before it in the same message. */
+/* Returns true if readers would assign a checksum record at the container's end to the field:
+ * they assign it to the data before it in the same message. */
 static bool can_be_appended(const struct edit *edit, const struct limefile_fields *fields,
                             const struct limefile_field *field)
 {
@@ -127,17 +126,18 @@ static bool can_be_appended(const struct edit *edit, const struct limefile_field
            last_field.record.ordinal == field->record.ordinal;
 }
 
-/* Adds a checksum record. It is appended if readers then assign it to the right data; otherwise
- * it is inserted behind the data, for which the whole container is rewritten. */
+/* Adds a checksum record: appends it if can_be_appended(); otherwise inserts it behind the
+ * data, which rewrites the whole container. Returns an exit status. */
 static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
                         const struct limefile_field *field, const struct limefile_checksum *sum)
 {
     char xml[LIMEFILE_CHECKSUM_XML_MAX];
     size_t n = limefile_checksum_xml(sum, xml);
     if (can_be_appended(edit, fields, field))
-        return record_append(edit, type, xml, n);
-    return edit_insert(edit, &field->record,
-                       &(struct limefile_new_record){type, sizeof type - 1, xml, n});
+        return record_append(edit, checksum_type, xml, n);
+    return edit_insert(
+        edit, &field->record,
+        &(struct limefile_new_record){checksum_type, sizeof checksum_type - 1, xml, n});
 }
 
 /* Replaces the data of a checksum record, in place if they fit, padded with blanks. */
@@ -189,9 +189,8 @@ static const char help[] =
     "a sum is bad, or could not be computed or added; 2 wrong usage, or FILE cannot\n"
     "be read or is not a container. --cksum and --add compare nothing: 0.\n";
 
-/* ---- selected records ---- */
-
-/* Applies the options for sites; without them, the field keeps the file's sites. */
+/* Replaces the field's sites by those of --site-bytes or --lattice, if given. Sets them to 0 if
+ * the length of the data is not a multiple. */
 static void apply_site_options(const struct checksum_options *o, struct limefile_field *f)
 {
     uint64_t bytes = f->record.bytes, by = o->site_bytes ? o->site_bytes : o->sites;
@@ -205,7 +204,8 @@ static void apply_site_options(const struct checksum_options *o, struct limefile
     f->sites = o->site_bytes ? bytes / by : by;
 }
 
-/* Gets a field, or a record that is not one, and applies the options. False: no such record. */
+/* Gets the field in a record, or a field of unknown kind for a record that is not one, and
+ * applies the options. Returns false if the record does not exist. */
 static bool get_field_to_sum(const struct checksum_options *o, const struct container *c,
                              const struct limefile_fields *fields, uint64_t ordinal,
                              struct limefile_field *out)
@@ -265,7 +265,7 @@ static int select_records(const struct checksum_options *o, const struct contain
     return status;
 }
 
-/* Returns an item to be summed. The index owns the record's type in its field. */
+/* Returns an item for the field. It gets a copy of the type, which the index owns. */
 static struct sum_item new_item(const struct limefile_field *field)
 {
     struct sum_item item = {.field = *field, .verdict = LIMEFILE_UNREADABLE};
@@ -273,8 +273,7 @@ static struct sum_item new_item(const struct limefile_field *field)
     return item;
 }
 
-/* ---- sums ---- */
-
+/* Returns true if the field can be summed; otherwise prints why not. */
 static bool check_summable(const struct checksum_options *o, const struct container *c,
                            const struct limefile_field *f)
 {
@@ -305,8 +304,9 @@ static bool check_summable(const struct checksum_options *o, const struct contai
     return false;
 }
 
-/* Returns 1 if one of the ways to read data of a wrong length gives the checksum in the file,
- * and sets the field to that way. */
+/* Data of an unexpected length can have several layouts. Returns 1 if one of them gives the
+ * checksum in the file, and sets the field to that layout; 0 if none does or the options give
+ * the sites; or an error. */
 static int sum_as_stored(const struct checksum_options *o, const struct container *c,
                          struct limefile_field *f, struct limefile_checksum *sum,
                          struct progress *progress)
@@ -321,7 +321,8 @@ static int sum_as_stored(const struct checksum_options *o, const struct containe
     return right == LIMEFILE_E_STATE ? 0 : right;
 }
 
-/* Sums the field. Returns an exit status, after a message if it is not GOOD. */
+/* Sums the field. Returns TOOL_GOOD; after a message TOOL_BAD, if it cannot be summed, or
+ * TOOL_UNUSABLE, if it cannot be read. */
 static int compute_sum(const struct checksum_options *o, const struct container *c,
                        struct limefile_field *f, struct limefile_checksum *sum,
                        struct progress *progress)
@@ -365,7 +366,7 @@ static int sum_record(const struct checksum_options *o, const struct container *
     return verdict_status(item->verdict);
 }
 
-/* Sums the bytes alone, whatever they mean. */
+/* Computes the cksum(1) of a record's bytes, with the parameters of sum_record(). */
 static int cksum_record(const struct checksum_options *o, const struct container *c,
                         struct sum_item *item, struct limefile_field *f,
                         struct progress *progress)
@@ -379,7 +380,7 @@ static int cksum_record(const struct checksum_options *o, const struct container
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
-/* Prints the object of a file without any other result. */
+/* With --json, prints the object of a file without results. Returns `status`. */
 static int json_failure(const struct checksum_options *o, int status)
 {
     if (o->json) {
@@ -389,8 +390,6 @@ static int json_failure(const struct checksum_options *o, int status)
     }
     return status;
 }
-
-/* ---- without --add ---- */
 
 static int sum_selected(const struct checksum_options *o, const struct container *c,
                         const struct limefile_fields *fields, const struct selected *selected)
@@ -443,8 +442,6 @@ static int print_sums(const struct checksum_options *o)
     return status;
 }
 
-/* ---- with --add ---- */
-
 static int report_other_checksum(const struct container *c, const struct sum_item *item)
 {
     message(c->path,
@@ -454,7 +451,7 @@ static int report_other_checksum(const struct container *c, const struct sum_ite
     return TOOL_BAD;
 }
 
-/* Refuses a checksum over sites that differ from those that readers use. */
+/* Returns true, after a message, if the options give other sites than the file states. */
 static bool report_other_sites(const struct checksum_options *o, const struct edit *edit,
                                const struct limefile_field *stated)
 {
@@ -487,7 +484,8 @@ static int store_checksum(const struct checksum_options *o, struct edit *edit,
     return status;
 }
 
-/* Another process may change the container between two edits: it is not locked then. */
+/* Returns true if the record is still at its place. Between two edits the container is not
+ * locked, so another process may change it; this prints a message then. */
 static bool is_intact(const struct edit *edit, const struct limefile_record *record)
 {
     struct limefile_record current;
@@ -498,8 +496,8 @@ static bool is_intact(const struct edit *edit, const struct limefile_record *rec
     return false;
 }
 
-/* Computes and stores the checksum of a field. Returns TOOL_GOOD, or TOOL_BAD and prints why.
- */
+/* Computes and stores the checksum of a field. Returns an exit status, after a message if it is
+ * not TOOL_GOOD. */
 static int add_field_checksum(const struct checksum_options *o, struct edit *edit,
                               struct sum_item *item, struct progress *progress)
 {
@@ -552,7 +550,7 @@ static int compare_items(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Begins with the last record, as an insertion changes the ordinals behind it. */
+/* Begins with the last record, because an insertion changes the ordinals of later records. */
 static int add_checksums(const struct checksum_options *o, struct sum_items *items)
 {
     struct progress progress;
@@ -615,8 +613,6 @@ static int run_checksum_add(const struct checksum_options *o)
     free(items.item);
     return status;
 }
-
-/* ---- the command line ---- */
 
 /* Parses "32x32x32x64"; returns the number of sites in *sites. */
 static bool parse_lattice(const char *text, uint64_t *sites)

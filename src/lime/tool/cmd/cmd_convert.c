@@ -19,12 +19,12 @@ struct gaugefile {
     const char *path; /* as the user gave it; not owned */
     int fd;
     struct limefile_fd file;
-    struct volume_set set;          /* if `volumes` is NULL, the input is the file `fd` */
+    struct volume_set set;          /* if set.volumes is NULL, the input is the file `fd` */
     struct limefile_source *source; /* of the file or the set */
     struct limefile_gauge *gauge;
 };
 
-/* Finds the ordinal of the record. */
+/* Finds the record that `word` selects (container.h). Returns an exit status. */
 static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t *ordinal)
 {
     struct container c = {.path = f->path};
@@ -41,8 +41,8 @@ static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t 
 
 enum { NAMED_MAX = 8 };
 
-/* Names the first fields that can be configurations but cannot be read as one: record
- * `ordinal`, or any if it is 0. Returns false if it finds none. */
+/* Reports up to NAMED_MAX fields that may be configurations but cannot be read as such, and
+ * why; if ordinal is not 0, examines only that record. Returns true if it reports any. */
 static bool report_unreadable_fields(const struct gaugefile *f, uint64_t ordinal)
 {
     struct limefile_index *index;
@@ -68,7 +68,7 @@ static bool report_unreadable_fields(const struct gaugefile *f, uint64_t ordinal
     return named > 0;
 }
 
-/* why: "", or what is wrong with the header. */
+/* Prints why limefile_gauge_open() failed. why: what is wrong with the header, or "". */
 static void explain_open(const struct gaugefile *f, uint64_t ordinal, int err, const char *why)
 {
     if (err == LIMEFILE_E_GAUGE_SEVERAL)
@@ -80,7 +80,8 @@ static void explain_open(const struct gaugefile *f, uint64_t ordinal, int err, c
         message_code(f->path, "open", err);
 }
 
-/* Opens the set of a volume. Skips records of a part of the lattice: no configurations. */
+/* Opens the file or, if it is named as a volume, its set without the records of a part of the
+ * lattice, which are not configurations. Returns an exit status. */
 static int open_input_source(struct gaugefile *f)
 {
     static const struct limefile_volumes_options whole = {.skips_parts = true};
@@ -106,8 +107,9 @@ static void close_input_source(struct gaugefile *f)
         close(f->fd);
 }
 
-/* Opens the only configuration, or the `record` that lime cat would select. Exit status, after
- * a message if it is not GOOD; call gaugefile_close() only after GOOD. */
+/* Opens the configuration in the record that `record` selects or, if that is NULL, the only
+ * one. Returns an exit status, after a message if it is not TOOL_GOOD; call gaugefile_close()
+ * only after TOOL_GOOD. */
 static int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
 {
     char why[LIMEFILE_GAUGE_WHY_MAX];
@@ -134,13 +136,12 @@ static void gaugefile_close(struct gaugefile *f)
     close_input_source(f);
 }
 
+/* Returns the descriptors of all files that are read. */
 static const int *gaugefile_inputs(const struct gaugefile *f, size_t *count)
 {
     *count = f->set.volumes ? f->set.count : 1;
     return f->set.volumes ? f->set.fds : &f->fd;
 }
-
-/* ---- the input ---- */
 
 static void warn_not_su3(const struct gaugefile *in, const struct limefile_physics *data)
 {
@@ -153,9 +154,10 @@ static void warn_not_su3(const struct gaugefile *in, const struct limefile_physi
             data->bound, at[0], at[1], at[2], at[3], "xyzt"[data->first.direction]);
 }
 
-/* Compares the data with what the input states. */
-static int check_stated(const struct gaugefile *in, const char *out_path,
-                        const struct limefile_gauge_totals *totals, bool ignores_checksum)
+/* Compares the data with all values in the header. Returns TOOL_GOOD if they may be written. */
+static int compare_with_header(const struct gaugefile *in, const char *out_path,
+                               const struct limefile_gauge_totals *totals,
+                               bool ignores_checksum)
 {
     static const char hint[] = "--ignore-checksum converts it anyway";
     const struct limefile_gauge *g = in->gauge;
@@ -183,9 +185,9 @@ static int check_stated(const struct gaugefile *in, const char *out_path,
     return ignores_checksum ? TOOL_GOOD : TOOL_BAD;
 }
 
-/* Judges the data that were read: they are finite, they have the checksum, plaquette and link
- * trace that the input states, and their links can be stored in `rows` rows. With
- * `ignores_checksum` a difference is a warning. Returns an exit status, after messages. */
+/* Checks that the data are finite, have the checksum, plaquette and link trace that the input
+ * states, and that `rows` rows determine their links. With `ignores_checksum`, a difference
+ * from the stated values is only a warning. Returns an exit status, after messages. */
 static int convert_check_input(const struct gaugefile *in, const char *out_path,
                                const struct limefile_gauge_totals *totals, unsigned rows,
                                bool ignores_checksum)
@@ -196,7 +198,7 @@ static int convert_check_input(const struct gaugefile *in, const char *out_path,
                 data->nonfinite, data->nonfinite == 1 ? " is" : "s are");
         return TOOL_BAD;
     }
-    int status = check_stated(in, out_path, totals, ignores_checksum);
+    int status = compare_with_header(in, out_path, totals, ignores_checksum);
     if (status != TOOL_GOOD || data->bad_links == 0)
         return status;
     warn_not_su3(in, data);
@@ -205,8 +207,6 @@ static int convert_check_input(const struct gaugefile *in, const char *out_path,
     message(out_path, "not written: third rows cannot be left out; use --rows 3");
     return TOOL_BAD;
 }
-
-/* ---- the output ---- */
 
 static void report_unwritten(const char *out_path, int err,
                              const struct limefile_gauge_totals *written)
@@ -221,6 +221,7 @@ static void report_unwritten(const char *out_path, int err,
                           "choose another one with --to");
 }
 
+/* Returns 0 if the output's header, format and numbers are right; otherwise an error. */
 static int compare_output(const struct limefile_gauge *g, enum limefile_gauge_format format,
                           const struct limefile_gauge_totals *written)
 {
@@ -239,9 +240,9 @@ static int compare_output(const struct limefile_gauge *g, enum limefile_gauge_fo
     return err ? err : limefile_gauge_compare(g, &data, text);
 }
 
-/* Opens the finished output `fd` as any of our programs would, and compares its header with
- * what was computed while it was written. Data whose links are not SU(3) matrices are read
- * back, too: their plaquette can be out of a format's range. */
+/* Opens the finished output `fd` as lime and limefs do, and compares its header with the values
+ * computed while it was written. If some links are not SU(3) matrices, it also reads the data
+ * back: large numbers may not fit into the output's precision. Returns an exit status. */
 static int convert_check_output(int fd, const char *out_path, enum limefile_gauge_format format,
                                 const struct limefile_gauge_totals *written)
 {
@@ -311,9 +312,7 @@ struct conversion {
     uint64_t site_bytes;
 };
 
-/* ---- data ---- */
-
-/* Starts writeback at once, so that little is left for the fsync at the end. */
+/* Writes a chunk and starts its writeback, so that little is left for the fsync at the end. */
 static int write_image_data(void *context, const void *data, size_t n, uint64_t offset)
 {
     const struct conversion *c = context;
@@ -324,7 +323,8 @@ static int write_image_data(void *context, const void *data, size_t n, uint64_t 
 }
 
 /* Allocates the whole file at once, because threads that write out of order make allocation by
- * blocks very slow. Other errors than ENOSPC are ignored: fallocate() is optional. */
+ * blocks very slow. On ENOSPC it aborts the output. It ignores other errors, because not all
+ * file systems support fallocate(). */
 static int allocate_output(struct conversion *c)
 {
     uint64_t size = limefile_gauge_image_size(c->image);
@@ -341,6 +341,8 @@ static bool count_converted_sites(void *context, uint64_t sites)
     return true;
 }
 
+/* Converts the data, checks input and output, and commits the output; after a failed step it
+ * prints a message and aborts the output. Returns an exit status. */
 static int write_image(struct conversion *c, const struct options *o)
 {
     struct limefile_gauge_totals totals;
@@ -380,9 +382,7 @@ static int write_image(struct conversion *c, const struct options *o)
     return TOOL_BAD;
 }
 
-/* ---- header ---- */
-
-/* NERSC allows only short lines of ASCII. */
+/* Warns if a NERSC header, which allows only short lines of ASCII, changes the text. */
 static void warn_changed_text(const char *path, const char *key, const char *text)
 {
     bool plain = true;
@@ -394,6 +394,8 @@ static void warn_changed_text(const char *path, const char *key, const char *tex
         message(path, "warning: %s has '?' for each byte that is not printable ASCII", key);
 }
 
+/* Takes values from the input if no option gives them. type: type of the record for form->text,
+ * which the caller sets. */
 static void fill_form(struct limefile_gauge_options *form, const struct limefile_gauge *in,
                       char date[32], const char *type)
 {
@@ -427,7 +429,7 @@ static int convert_file(const struct options *given, const char *in, const char 
         return status;
     snprintf(type, sizeof type, "%s-header", limefile_gauge_format_name(c.in.gauge->format));
     fill_form(&o.form, c.in.gauge, date, c.in.gauge->text_type ? c.in.gauge->text_type : type);
-    if (!o.ignores_checksum) /* the header may state what the data do not have */
+    if (!o.ignores_checksum) /* otherwise this header may contradict the data */
         o.form.text = c.in.gauge->text;
     int err = limefile_gauge_image_new(&c.in.gauge->sites, &o.form, &c.image);
     if (err) {
@@ -450,8 +452,6 @@ static int convert_file(const struct options *given, const char *in, const char 
     gaugefile_close(&c.in);
     return status;
 }
-
-/* ---- options ---- */
 
 /* Returns the format that the file name's suffix names, or LIMEFILE_GAUGE_NONE. */
 static enum limefile_gauge_format parse_suffix(const char *path)

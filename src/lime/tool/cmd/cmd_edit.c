@@ -256,6 +256,7 @@ struct header_change {
     enum boundary boundary;
 };
 
+/* The editor caches the last record, so it must change that one itself. */
 static int change_type(struct edit *edit, const struct limefile_record *record,
                        const char *type)
 {

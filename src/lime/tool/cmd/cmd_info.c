@@ -1,4 +1,4 @@
-/* cmd_info.c - lime info: print what containers hold, in the terms of a physicist */
+/* cmd_info.c - lime info: describe the fields, metadata and checkpoints in containers */
 #define _GNU_SOURCE
 #include "checkpoint.h"
 #include "container.h"
@@ -28,8 +28,8 @@ enum {
     FACTS_BYTES_MAX = 64 * 1024, /* bytes of a text that are parsed */
 };
 
-/* An empty name means a value alone. Both strings are owned, are one line, and are the raw text
- * of the record: not safe to print as they are (text.h). */
+/* A value in a record's text, and its name or "". Both strings are owned and are one line each.
+ * They may contain control characters; see print_and_sanitize_facts(). */
 struct fact {
     char *name, *value;
 };
@@ -60,7 +60,7 @@ static const struct {
     {"scidac-record-xml", "record", FACTS_XML},
 };
 
-/* Returns what a record of that type holds: "ensemble", "inverter"; NULL for other types. */
+/* Returns a heading for a record of that type, such as "ensemble"; NULL for other types. */
 static const char *facts_title(const char *type, enum facts_form *form)
 {
     *form = FACTS_NONE;
@@ -99,9 +99,8 @@ static void add_fact(struct facts *facts, const char *name, size_t name_len, con
     facts->fact[facts->count++] = fact;
 }
 
-/* ---- text ---- */
-
-/* Returns the length of the first fact: it ends at a comma before another "name = value". */
+/* Returns the length of the line's first fact, which ends at a comma before the next
+ * "name = value" or at the end of the line. */
 static size_t fact_length(const char *line, size_t n)
 {
     const char *comma = memchr(line, ',', n);
@@ -143,8 +142,6 @@ static void add_text_facts(struct facts *facts, const char *text, size_t n)
     }
 }
 
-/* ---- XML ---- */
-
 static void add_leaf_fact(void *context, const char *name, size_t depth, const char *text)
 {
     struct facts *facts = context;
@@ -168,9 +165,8 @@ static int add_xml_facts(struct facts *facts, const char *text, size_t n)
     return err == LIMEFILE_E_XML ? 0 : err;
 }
 
-/* ---- records ---- */
-
-/* Reads a record. Returns 0, -errno or LIMEFILE_E_SHRUNK; call facts_release() in any case. */
+/* Parses a record's data. Returns 0, -errno or LIMEFILE_E_SHRUNK. Call facts_release() before
+ * the next call, also after an error. */
 static int facts_read(struct facts *facts, struct limefile_source *source,
                       const struct limefile_record *record, enum facts_form form)
 {
@@ -203,8 +199,8 @@ static void facts_release(struct facts *facts)
 struct info {
     struct container c;
     struct limefile_fields fields;
-    struct facts facts; /* of the record that is being printed */
-    struct limecheckpoint_walk walk;
+    struct facts facts;              /* of the record that is being printed */
+    struct limecheckpoint_walk walk; /* the checkpoints that are not printed yet */
     uint64_t deviations; /* printed deviations of structure and metadata; without warnings */
 };
 
@@ -389,7 +385,7 @@ static int print_facts_json(struct info *info)
     return status;
 }
 
-/* Prints finding i of all. */
+/* Prints the i-th finding, counted from 0. */
 typedef void print_finding_fn(struct info *, const struct limefile_finding *, size_t i);
 
 /* Calls print for all findings of fields and checkpoints. Sets *count to their number, and adds
@@ -650,8 +646,8 @@ static int print_checkpoint_once(struct info *info, const struct limefile_record
     return info_status(info, got);
 }
 
-/* Prints a scidac-record-xml that no field has followed; print_field() prints those of fields.
- * *record_xml: its ordinal, or 0; becomes 0. */
+/* Prints a scidac-record-xml that belongs to no field; print_field() prints those of fields.
+ * *record_xml: the ordinal of that record, or 0; becomes 0. */
 static int print_pending_record_xml(struct info *info, uint64_t *record_xml)
 {
     struct limefile_record record;
@@ -662,6 +658,8 @@ static int print_pending_record_xml(struct info *info, uint64_t *record_xml)
     return print_record_info(info, &record);
 }
 
+/* Prints a record. *record_xml: ordinal of a scidac-record-xml that is not printed yet because
+ * a field may follow it in its message, or 0. */
 static int print_record_text(struct info *info, const struct limefile_record *r,
                              uint64_t *record_xml)
 {
@@ -699,8 +697,6 @@ static int print_info(struct info *info)
     return status ? status : print_all_findings(info);
 }
 
-/* ---- files ---- */
-
 static int examine_info(struct info *info, bool json)
 {
     int err = limefile_fields_build(info->c.source, info->c.index, &info->fields);
@@ -735,8 +731,8 @@ static int info_one(const char *path, bool json)
     return status;
 }
 
-/* Returns false for a file found in a directory (item->is_optional) that can be read and is not
- * a container, even a damaged one. Other files are described, or a message reports why not. */
+/* Returns false for a file to skip: found in a directory (item->is_optional), readable, and not
+ * even a damaged container. */
 static bool is_container_or_named(const struct pathlist_item *item)
 {
     struct limefile_finding finding;
@@ -777,7 +773,7 @@ static int info_all(const struct pathlist *list, unsigned at_once, bool json)
         .work = info_work,
         .print_crash = json ? print_crashed_info : NULL,
     };
-    headings_are_bold();
+    headings_are_bold(); /* decides before children redirect stdout */
     if (json && array)
         fputs("[", stdout);
     int worst = parallel_run(&parallel);
@@ -785,8 +781,6 @@ static int info_all(const struct pathlist *list, unsigned at_once, bool json)
         fputs(array ? "]\n" : "\n", stdout);
     return list->has_failed ? TOOL_UNUSABLE : worst;
 }
-
-/* ---- the command line ---- */
 
 static struct {
     struct pathlist_options files;

@@ -54,13 +54,11 @@ struct join_state {
     struct limefile_index *index;
     struct limefile_fields fields;
     struct limefile_output out;
-    const char *out_path;
+    const char *out_path; /* NULL: --info */
     bool force;
     unsigned char *buffer;
     struct progress progress;
 };
-
-/* ---- --info ---- */
 
 static int print_set_info(struct join_state *j)
 {
@@ -90,8 +88,6 @@ static int print_set_info(struct join_state *j)
     return TOOL_GOOD;
 }
 
-/* ---- writing ---- */
-
 static int copy_chunk(struct join_state *j, uint64_t offset, size_t n)
 {
     int err = limefile_read_exact(j->source, j->buffer, n, offset);
@@ -114,7 +110,7 @@ static int copy_range(struct join_state *j, uint64_t from, uint64_t to)
     return status;
 }
 
-/* Copies chunks of whole sites and sums them on the way. */
+/* Copies a field in chunks of whole sites, and compares its checksum with that in the set. */
 static int copy_summed_field(struct join_state *j, const struct limefile_field *f)
 {
     struct limefile_checksum sum = {0};
@@ -142,7 +138,8 @@ static bool is_verifiable(const struct limefile_field *f)
     return f->has_checksum && limefile_field_is_summable(f) && f->site_bytes <= BUFFER_BYTES;
 }
 
-static int copy_all_volumes(struct join_state *j)
+/* Copies the joined container. Verifies each field whose checksum can be compared. */
+static int copy_joined_data(struct join_state *j)
 {
     struct limefile_field f;
     uint64_t at = 0, unverified = 0;
@@ -173,7 +170,7 @@ static int write_joined(struct join_state *j)
         return TOOL_BAD;
     }
     progress_begin(&j->progress, "join", limefile_index_size(j->index));
-    int status = copy_all_volumes(j);
+    int status = copy_joined_data(j);
     progress_end(&j->progress);
     if (status != TOOL_GOOD) {
         limefile_output_abort(&j->out);
@@ -182,8 +179,6 @@ static int write_joined(struct join_state *j)
     err = limefile_output_commit(&j->out);
     return report_output_error(j->out_path, "write", err);
 }
-
-/* ---- the set ---- */
 
 static int join_opened_set(struct join_state *j)
 {
@@ -197,7 +192,8 @@ static int join_opened_set(struct join_state *j)
     return j->out_path ? write_joined(j) : print_set_info(j);
 }
 
-/* Omitting records of a part of the lattice needs the user's consent (--skip-parts). */
+/* Without --info and --record, reports records that cannot be joined because they have only a
+ * part of the lattice. Returns TOOL_BAD if there are any and --skip-parts is not given. */
 static int check_parts_allowed(const struct join_state *j, const struct options *o)
 {
     struct limefile_volumes_info facts;
@@ -233,8 +229,6 @@ static int join_set(const char *volume, const char *out, const struct options *o
     volume_set_close(&j.in);
     return status;
 }
-
-/* ---- the command line ---- */
 
 static struct options options;
 

@@ -35,7 +35,7 @@ static const char help[] =
     "not a container.\n";
 
 static const char lfn_type[] = "ildg-data-lfn";
-static const char lfn_variant[] = "ildg-data-LFN"; /* some programs write it so */
+static const char lfn_variant[] = "ildg-data-LFN"; /* the spelling of some programs */
 static const char data_type[] = "ildg-binary-data";
 
 static bool has_type(const struct limefile_record *record, const char *required)
@@ -48,7 +48,7 @@ static bool is_lfn_record(const struct limefile_record *record)
     return has_type(record, lfn_type) || has_type(record, lfn_variant);
 }
 
-/* Returns how many records hold a name, and the first of them. */
+/* Returns the number of LFN records; *first: the first one, if there is any. */
 static uint64_t count_lfns(const struct limefile_index *index, struct limefile_record *first)
 {
     struct limefile_record other;
@@ -61,8 +61,6 @@ static uint64_t count_lfns(const struct limefile_index *index, struct limefile_r
         *first = other;
     return count + more;
 }
-
-/* ---- print names ---- */
 
 static int print_lfn(struct container *c, const struct limefile_record *record, bool several)
 {
@@ -112,8 +110,6 @@ static int print_file_lfns(const char *path, bool several)
     return worse_status(status, fault);
 }
 
-/* ---- set names ---- */
-
 /* Returns true if there is exactly one record of that type; otherwise prints a message. */
 static bool is_unique(const struct edit *edit, const char *required, uint64_t count)
 {
@@ -127,7 +123,7 @@ static bool is_unique(const struct edit *edit, const char *required, uint64_t co
     return count == 1;
 }
 
-/* Returns the ordinal of the name record that belongs to the data, or 0. */
+/* Returns the ordinal of the LFN record that limefile_fields assigns to the data, or 0. */
 static uint64_t find_lfn_ordinal(struct edit *edit, const struct limefile_record *data)
 {
     struct limefile_fields fields;
@@ -139,7 +135,8 @@ static uint64_t find_lfn_ordinal(struct edit *edit, const struct limefile_record
     return ordinal;
 }
 
-/* Finds the next name record in direction `step`, with no other data between it and `data`. */
+/* Searches the message of `data` for the next LFN record, forwards (step 1) or backwards (-1)
+ * up to the next record with lattice data. */
 static bool find_adjacent_lfn(const struct edit *edit, const struct limefile_record *data,
                               int step, struct limefile_record *out)
 {
@@ -153,8 +150,8 @@ static bool find_adjacent_lfn(const struct edit *edit, const struct limefile_rec
     return false;
 }
 
-/* limefile_fields knows only a nonempty name of ildg-binary-data. A name of other data, or an
- * empty one, is next to the data in their message. */
+/* Finds the LFN record of the data. limefile_fields assigns only nonempty LFNs, and only to
+ * ildg-binary-data; otherwise an LFN record next to the data in their message is theirs. */
 static bool find_lfn_of_data(struct edit *edit, const struct limefile_record *data,
                              struct limefile_record *out)
 {
@@ -164,8 +161,9 @@ static bool find_lfn_of_data(struct edit *edit, const struct limefile_record *da
     return find_adjacent_lfn(edit, data, 1, out) || find_adjacent_lfn(edit, data, -1, out);
 }
 
-/* Finds the record behind which a new name goes: the last one of the data's message, or the
- * data themselves if other data follow in it, to which the name would seem to belong. */
+/* Finds the record after which to insert a new LFN: the last one of the data's message. If
+ * other data follow in the message, it is the data's own record, because readers would assign
+ * an LFN at the end to those. */
 static void find_insert_position(const struct edit *edit, const struct limefile_record *data,
                                  struct limefile_record *after)
 {
@@ -191,7 +189,7 @@ static int insert_lfn(struct edit *edit, const struct limefile_record *data, con
                        &(struct limefile_new_record){lfn_type, sizeof lfn_type - 1, lfn, n});
 }
 
-/* If the old name ends with a NUL, so does the new one. */
+/* Replaces the LFN in a record. If the old data end with a NUL, so do the new ones. */
 static int replace_lfn(struct edit *edit, const struct limefile_record *record, const char *lfn)
 {
     size_t n = strlen(lfn);
@@ -202,6 +200,7 @@ static int replace_lfn(struct edit *edit, const struct limefile_record *record, 
     return record_replace(edit, record, lfn, last == '\0' ? n + 1 : n, '\0');
 }
 
+/* word: selects the LFN record or its data; NULL: the only LFN record or the only data. */
 static int set_lfn(struct edit *edit, const char *word, const char *lfn)
 {
     struct limefile_record record, old;
@@ -239,8 +238,6 @@ static int set_lfn_in_file(const char *path, const char *word, const char *lfn)
     edit_close(&edit);
     return status;
 }
-
-/* ---- the command line ---- */
 
 static int check_lfn(const char *lfn)
 {

@@ -139,7 +139,8 @@ static void print_json_failure(const struct container *c)
                             jsonout_string(container_failure_text(c)), "records"));
 }
 
-/* `separator` is printed before the listing; a file that cannot be listed as text gets none. */
+/* Lists a file. Prints *separator before the listing, and sets it for the next file. With
+ * --json a file that cannot be opened also gets an object. */
 static int list_file(const char *path, const struct options *o, bool several,
                      const char **separator)
 {

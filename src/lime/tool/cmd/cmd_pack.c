@@ -36,7 +36,8 @@ static int create_empty_file(const char *path, bool force)
     return err ? err : limefile_output_commit(&out);
 }
 
-/* mkdir makes a container only with a name that ends in .lime; renames it to its real name. */
+/* Creates a container in a limefs mount. mkdir() does so only with a name that ends in .lime,
+ * so this creates it with a temporary name and renames it. */
 static int create_in_directory(int dirfd, const char *name, bool force)
 {
     char temporary[64];
@@ -169,7 +170,7 @@ static int pack_list(struct packlist *list)
     return pack_to_file(&packing, output);
 }
 
-/* A word without a preceding type is DIR or FILE of the first form. */
+/* Operands without a type before them are DIR and FILE of the first form in the help. */
 static int pack_from_arguments(struct packlist *list)
 {
     const char *const *operands = packargs.operands;
@@ -205,7 +206,7 @@ const struct command cmd_pack = {"pack",          "create a container from files
                                  packargs_operand};
 
 enum {
-    SINGLE_SYNCS_MAX = 256, /* above this number one syncfs() is cheaper */
+    SINGLE_SYNCS_MAX = 256, /* for more files, one syncfs() is cheaper than their fsync() */
 };
 
 static const char unpack_help[] =
@@ -238,7 +239,7 @@ static void write_entry(FILE *manifest, const struct limefile_record *r, const c
             format_type(r->type, r->type_len, type), name);
 }
 
-/* Writes the manifest and closes fd. Returns 0 or -errno. */
+/* Writes the manifest and closes fd. If fd is -1, errno states why. Returns 0 or -errno. */
 static int fill_manifest(const struct container *c, int fd)
 {
     struct limefile_record r;
@@ -279,7 +280,8 @@ static bool write_manifest(const struct container *c, const struct outdir *dir)
     return !err;
 }
 
-/* An old manifest describes files that are about to be replaced. */
+/* Removes an old manifest, because it describes files that unpacking replaces. Returns false
+ * after a message. */
 static bool remove_manifest(const struct outdir *dir)
 {
     if (unlinkat(dir->fd, MANIFEST_NAME, 0) == 0 || errno == ENOENT)
@@ -288,6 +290,7 @@ static bool remove_manifest(const struct outdir *dir)
     return false;
 }
 
+/* Returns true, after a message, if `name` in the directory is the container's own file. */
 static bool is_the_input(const struct container *c, const struct outdir *dir, const char *name)
 {
     int fd = openat(dir->fd, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);

@@ -50,8 +50,6 @@ struct options {
     bool force;
 };
 
-/* ---- filling in values ---- */
-
 static int fill_value(const char *path, struct limefile_qcdml_value *value, const char *text)
 {
     int err = limefile_qcdml_set_text(value, text);
@@ -59,7 +57,8 @@ static int fill_value(const char *path, struct limefile_qcdml_value *value, cons
 }
 
 /* Returns true if the template has the element; otherwise prints a message. A missing element
- * cannot be inserted, as only the schema defines its place. line: of the record, or 0. */
+ * cannot be inserted, because only the schema defines its place. line: the record's line, or 0
+ * for an element outside of records. */
 static bool require_element(const struct options *o, const struct limefile_qcdml_value *value,
                             size_t line, const char *name)
 {
@@ -93,7 +92,8 @@ static bool template_is_complete(const struct options *o, const struct configs *
     return false;
 }
 
-/* A URI that a catalogue accepts: printable ASCII without blanks, and with a colon. */
+/* Returns true if catalogues accept the text as a URI: printable ASCII without blanks, and with
+ * a colon. */
 static bool is_uri(const char *text)
 {
     for (const char *at = text; *at; at++)
@@ -102,6 +102,7 @@ static bool is_uri(const char *text)
     return *text != '\0' && strchr(text, ':');
 }
 
+/* Fills in the LFN from --lfn or the container; without both, that of the template stays. */
 static int fill_lfn(const struct options *o, const struct configs *configs,
                     struct limefile_qcdml *d)
 {
@@ -160,7 +161,7 @@ static int fill_record(const struct options *o, struct configs *configs, size_t 
     return status ? status : fill_value(o->template, &record->plaquette, config->plaquette);
 }
 
-/* Parses "P,P,...". */
+/* Parses --plaquette "P,P,...", one number for each configuration. */
 static int parse_plaquettes(const struct options *o, struct configs *configs)
 {
     const char *text = o->plaquettes;
@@ -201,8 +202,6 @@ static int fill_document(const struct options *o, struct configs *configs,
     return status;
 }
 
-/* ---- the schema ---- */
-
 static void report_schema_error(void *context, size_t line, const char *text)
 {
     if (line)
@@ -231,9 +230,8 @@ static int validate_document(const struct options *o, const char *xml, size_t n)
     return valid == 1 ? TOOL_GOOD : TOOL_BAD;
 }
 
-/* ---- output ---- */
-
-/* The inputs have been closed, so open them again: the output must not replace one of them. */
+/* Opens the output. It must not replace an input, so this function opens the inputs, too, to
+ * compare the files. */
 static int open_document_output(const struct options *o, struct limefile_output *out)
 {
     const char *const paths[] = {o->path, o->template, o->schema};
@@ -255,7 +253,7 @@ static int write_document(const struct options *o, struct limefile_output *out, 
 {
     if (!o->out) {
         fwrite(xml, 1, n, stdout);
-        return TOOL_GOOD; /* flushing stdout reports a failure */
+        return TOOL_GOOD; /* main() reports a failed write */
     }
     int err = limefile_fd_write(out->fd, xml, n, 0);
     if (!err)
@@ -306,8 +304,6 @@ static int make_document(const struct options *o, const char *text, size_t n)
     limefile_qcdml_release(&document);
     return status;
 }
-
-/* ---- the command line ---- */
 
 static struct options options;
 

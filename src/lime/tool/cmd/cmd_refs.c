@@ -38,7 +38,7 @@ struct refs {
     char *first; /* the path of the first file */
     struct limefile_array array;
     struct limefile_export *export; /* the Zarr export of the first file */
-    bool has_braces;                /* some URL contains a template's brackets */
+    bool has_braces;                /* some URL contains a delimiter of jinja2 templates */
 };
 
 enum {
@@ -46,8 +46,7 @@ enum {
     SHAPE_MAX = 24 * LIMEFILE_ARRAY_DIMS_MAX + 16,
 };
 
-/* ---- selected record ---- */
-
+/* Finds the only field whose data are an array. Returns false after a message. */
 static bool find_only_field(const char *path, const struct limefile_fields *fields,
                             struct limefile_field *out)
 {
@@ -90,8 +89,7 @@ static bool find_chosen_field(const struct refs *refs, const struct container *c
     return false;
 }
 
-/* ---- URLs ---- */
-
+/* Returns the URL of a file, which the caller frees, or NULL. */
 static char *make_url(const struct refs_options *options, const char *path)
 {
     char *url = NULL;
@@ -129,8 +127,6 @@ static bool add_refs_file(struct refs *refs, const char *path, uint64_t data_off
     }
     return true;
 }
-
-/* ---- comparing the fields ---- */
 
 static const char *format_shape(const struct limefile_array *a, char out[SHAPE_MAX])
 {
@@ -206,7 +202,8 @@ static void refs_release(struct refs *refs)
     limefile_export_close(refs->export);
 }
 
-/* Returns a text file of the first Zarr export; NULL: out of memory. */
+/* Parses a JSON file in the first file's Zarr export. dir: its directory there; NULL: the top.
+ * NULL: out of memory. */
 static json_t *read_export_text(const struct refs *refs, const char *dir, const char *name)
 {
     struct limefile_export_entry entry;
@@ -221,6 +218,8 @@ static json_t *read_export_text(const struct refs *refs, const char *dir, const 
     return json_loadb((const char *)piece.own, (size_t)entry.bytes, 0, NULL);
 }
 
+/* Prints a member whose value is a string: the JSON text of `value`, which it releases. Returns
+ * false if memory is exhausted, also if value is NULL. */
 static bool print_text_member(const char *key, json_t *value, const char *after)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;
@@ -230,8 +229,6 @@ static bool print_text_member(const char *key, json_t *value, const char *after)
     json_decref(value);
     return text != NULL;
 }
-
-/* ---- metadata of the array ---- */
 
 static bool print_metadata(const struct refs *refs)
 {
@@ -259,8 +256,6 @@ static bool print_metadata(const struct refs *refs)
     return print_text_member("field/.zattrs", names, "") && good;
 }
 
-/* ---- chunks ---- */
-
 /* Copies the URL; in a document with templates, writes { as {{b}} and } as {{e}}, which the
  * reader expands to braces. The caller frees the result. NULL: out of memory. */
 static char *escape_braces(const char *url, bool in_templates)
@@ -276,6 +271,7 @@ static char *escape_braces(const char *url, bool in_templates)
     return out;
 }
 
+/* Prints a reference [URL, offset, length] for each chunk of file i. */
 static bool print_chunks(const struct refs *refs, size_t i)
 {
     const struct refs_file *file = &refs->file[i];
@@ -368,8 +364,6 @@ static int print_list_refs(const struct pathlist *list, const struct options *o)
     refs_release(&refs);
     return status;
 }
-
-/* ---- the command line ---- */
 
 static struct options options;
 

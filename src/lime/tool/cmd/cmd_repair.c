@@ -1,4 +1,4 @@
-/* cmd_repair.c - lime repair: cut an unfinished tail and mend what surrounds the data */
+/* cmd_repair.c - lime repair: cut an unfinished tail, and repair headers and padding */
 #define _GNU_SOURCE
 #include "check.h"
 #include "container.h"
@@ -24,11 +24,11 @@ struct repair {
     bool dry_run; /* print what is to be done, change nothing */
     bool force;   /* cut whatever follows a fault */
     uint64_t changes;
-    uint64_t lost_records; /* each is printed */
+    uint64_t lost_records; /* records that the cut loses; each is printed */
     struct progress progress;
 };
 
-/* Prints "FILE: what" to stdout, marked as a dry run if it is one, and counts the change. */
+/* Counts a change and prints it on stdout as "FILE: text", in a dry run marked as such. */
 __attribute__((format(printf, 2, 3))) static void repair_note(struct repair *repair,
                                                               const char *format, ...)
 {
@@ -51,15 +51,14 @@ static void repair_progress(void *context, uint64_t done, uint64_t size)
     progress_to(&repair->progress, done);
 }
 
-/* ---- is it safe to cut ---- */
-
+/* Returns true for a fault that an unfinished record at the end of a file can cause. */
 static bool is_cut_fault(int code)
 {
     return code == LIMEFILE_E_HEADER_CUT || code == LIMEFILE_E_DATA_CUT ||
            code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_LENGTH;
 }
 
-/* True if lime or limefs left the tail, or the file is all zeros: no copy of it is needed. */
+/* Returns true if the tail needs no copy: lime or limefs left it, or all bytes are zeros. */
 static bool is_own_tail(const struct limefile_survey *survey)
 {
     return survey->tail == LIMEFILE_TAIL_UNFINISHED || survey->tail == LIMEFILE_TAIL_RESIZED ||
@@ -84,7 +83,7 @@ static void report_refusal(const struct repair *repair, const struct limefile_su
     message(repair->path, "repair: use --force to cut these bytes; a copy is kept");
 }
 
-/* Returns an exit status: GOOD if the tail may be cut. */
+/* Returns TOOL_GOOD if the tail may be cut, or TOOL_BAD after a message. */
 static int check_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     struct limefile_salvage found;
@@ -108,8 +107,7 @@ static int check_tail(struct repair *repair, const struct limefile_survey *surve
     return TOOL_BAD;
 }
 
-/* ---- lost records ---- */
-
+/* Reads the header at `at`; bytes after the end of the file count as zeros. */
 static int read_tail_header(struct repair *repair, uint64_t at, unsigned char *raw,
                             struct limefile_header *header)
 {
@@ -126,7 +124,8 @@ static const char *header_type(const struct limefile_header *header, char buf[TY
     return format_type(header->type, header->type_len, buf);
 }
 
-/* Returns the length of a type: printable text, then only NULs in its field. 0: not a type. */
+/* Returns the length of the type in a header's field, or 0 if the field does not contain
+ * printable text and then only NULs. */
 static size_t find_type_length(const unsigned char *type)
 {
     size_t len = 0;
@@ -138,7 +137,7 @@ static size_t find_type_length(const unsigned char *type)
     return len < LIMEFILE_TYPE_BYTES ? len : 0;
 }
 
-/* Names a record whose header has a damaged beginning, if its type is intact. */
+/* Prints and counts a record whose header is damaged before the type, if the type is intact. */
 static void report_damaged_record(struct repair *repair, const struct limefile_survey *survey,
                                   const unsigned char *raw)
 {
@@ -154,6 +153,7 @@ static void report_damaged_record(struct repair *repair, const struct limefile_s
             survey->records + 1, format_type((const char *)raw + AT, len, buf));
 }
 
+/* Prints and counts the record at the beginning of the tail. Returns 0 or an error. */
 static int report_first_lost(struct repair *repair, const struct limefile_survey *survey)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
@@ -218,9 +218,7 @@ static int report_lost_records(struct repair *repair, const struct limefile_surv
     return hit < 0 ? hit : 0;
 }
 
-/* ---- copy of the tail ---- */
-
-/* Syncs the file's directory, which makes a change of names in it durable. */
+/* Syncs the directory of the file, so that the file's name is on the disk. */
 static int sync_parent(const char *path)
 {
     char *copy = strdup(path);
@@ -254,6 +252,7 @@ static int fill_copy(const struct repair *repair, const struct limefile_survey *
     return err ? err : sync_parent(path);
 }
 
+/* Copies the tail to a new file. The caller frees *path. Returns 0 or an error. */
 static int save_tail(struct repair *repair, const struct limefile_survey *survey, char **path)
 {
     int fd = limefile_create_cut_file(AT_FDCWD, repair->path, survey->end, repair->fd, path);
@@ -268,8 +267,6 @@ static int save_tail(struct repair *repair, const struct limefile_survey *survey
     limefile_cleanup_clear();
     return err;
 }
-
-/* ---- cut ---- */
 
 static int cut_file_tail(struct repair *repair, const struct limefile_survey *survey)
 {
@@ -295,9 +292,9 @@ static int save_and_cut(struct repair *repair, const struct limefile_survey *sur
     return err;
 }
 
-/* Cuts what follows the last whole record, if that is an unfinished tail or with --force, and
- * keeps a copy of it unless lime or limefs left it; completes a replacement. Prints the records
- * that are lost. Returns an exit status, after a message if it is not GOOD. */
+/* Cuts the bytes after the last whole record if check_tail() allows it, and completes a
+ * replacement that was killed. Unless is_own_tail(), keeps a copy of the bytes and prints
+ * the records lost with them. Returns an exit status, after a message if not TOOL_GOOD. */
 static int repair_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];
@@ -315,8 +312,8 @@ static int repair_tail(struct repair *repair, const struct limefile_survey *surv
     limefile_survey_text(survey, text, sizeof text);
     if (repair->dry_run || is_own_tail(survey))
         repair_note(repair, "%s", text);
-    if (!repair->dry_run &&
-        survey->cut_sets_me) /* otherwise limefile_repair_headers() prints it */
+    /* In a dry run limefile_repair_headers() reports the ME flag. */
+    if (!repair->dry_run && survey->cut_sets_me)
         repair_note(repair, "offset %" PRIu64 ": record %" PRIu64 ": flags: ME set",
                     survey->last + 6, survey->records);
     return TOOL_GOOD;
@@ -372,7 +369,7 @@ static int mend_structure(struct repair *repair)
     return err;
 }
 
-/* Returns the exit status of lime check on the file as it is now. */
+/* Runs lime check on the file as it is now. Returns its exit status. */
 static int check_now(struct repair *repair, bool quiet, struct check *check)
 {
     const struct check_options options = {.quiet = quiet, .threads = 1};
@@ -384,7 +381,7 @@ static int check_now(struct repair *repair, bool quiet, struct check *check)
     return verdict_status(check->verdict);
 }
 
-/* Prints what lime check finds. */
+/* Prints the findings of lime check. */
 static void report_remaining(struct repair *repair)
 {
     struct check check;
@@ -411,7 +408,7 @@ static void print_good_structure(const struct repair *repair, const struct check
                plural(check->messages), check->size);
 }
 
-/* Concludes with the verdict of lime check on the file as it is now. */
+/* Prints the result of the repair and of lime check afterwards. Returns the exit status. */
 static int print_conclusion(struct repair *repair)
 {
     struct check check;
@@ -431,7 +428,8 @@ static int print_conclusion(struct repair *repair)
     return worse_status(status, repair->lost_records ? TOOL_BAD : TOOL_GOOD);
 }
 
-/* Gives a file that does not begin with a record header the verdict of lime check. */
+/* Prints the findings of lime check on a file that does not begin with a record header. Returns
+ * its exit status. */
 static int report_not_container(struct repair *repair)
 {
     struct check check;

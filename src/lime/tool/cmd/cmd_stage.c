@@ -17,9 +17,9 @@
 struct stagelist {
     struct stage_item *items; /* owned, with their names */
     size_t count, capacity;
-    uint64_t bytes;
+    uint64_t bytes;             /* in all sources */
     char *dir;                  /* a directory on the targets' file system */
-    bool recursive, incomplete; /* incomplete: something was not copied, after a message */
+    bool recursive, incomplete; /* incomplete: something cannot be copied, after a message */
     bool force;                 /* replace existing targets */
     const char *listing;        /* the file that lists the sources, "-", or NULL; not owned */
 };
@@ -30,9 +30,7 @@ static bool out_of_memory(void)
     return false;
 }
 
-/* ---- items ---- */
-
-/* Takes ownership of both names. */
+/* Takes ownership of both names; NULL: memory is exhausted. Returns false after a message. */
 static bool add_stage_item(struct stagelist *list, char *source, char *target,
                            const struct stat *st)
 {
@@ -62,9 +60,9 @@ static void split_last_name(const char *path, const char **name, int *length)
     *length = (int)(end - begin);
 }
 
-/* False for "..", "." and "/": such a source is copied into the directory itself, as by GNU cp.
- * With such a name the copy would be next to the directory, or be the directory. */
-static bool is_a_name(const char *name, int length)
+/* Returns false for "..", "." and "/" (length 0). The files of such a source are copied into
+ * the target directory itself, as by GNU cp: DIR/.. would be outside of it. */
+static bool is_usable_name(const char *name, int length)
 {
     return length > 0 && strncmp("..", name, (size_t)length) != 0;
 }
@@ -77,18 +75,20 @@ static char *trim_slashes(const char *dir)
     return strndup(dir, end);
 }
 
+/* Returns DIR/NAME for the last component of `path`, which the caller frees, or NULL. */
 static char *target_path(const char *dir, const char *path)
 {
     const char *name;
     char *out;
     int length;
     split_last_name(path, &name, &length);
-    if (!is_a_name(name, length))
+    if (!is_usable_name(name, length))
         return trim_slashes(dir);
     bool slash = dir[0] && dir[strlen(dir) - 1] == '/';
     return asprintf(&out, "%s%s%.*s", dir, slash ? "" : "/", length, name) < 0 ? NULL : out;
 }
 
+/* Takes ownership of target, as add_stage_item() does. */
 static bool add_file(struct stagelist *list, const char *source, char *target)
 {
     struct stat st;
@@ -98,15 +98,13 @@ static bool add_file(struct stagelist *list, const char *source, char *target)
     return add_stage_item(list, strdup(source), target, &st);
 }
 
-/* ---- trees ---- */
-
 static void report_not_copied(struct stagelist *list, const char *path, const char *why)
 {
     message(path, "not copied: %s", why);
     list->incomplete = true;
 }
 
-/* If the directory cannot be made, staging the files below it reports the failure. */
+/* After a failure, which it reports, staging the files below the directory also fails. */
 static void make_directory(struct stagelist *list, const char *path, const struct stat *like)
 {
     struct stat st;
@@ -126,7 +124,8 @@ struct tree {
     size_t skip;     /* the length of the source's name, without trailing slashes */
 };
 
-/* A link to a file counts as that file; a dangling link fails when it is staged. */
+/* Returns true for a regular file or a link to one, and for a dangling link, which fails when
+ * it is staged. Reports other links. */
 static bool is_file_entry(struct stagelist *list, const struct walk_entry *entry)
 {
     struct stat st;
@@ -158,6 +157,7 @@ static bool add_tree_entry(void *context, const struct walk_entry *entry)
     return true;
 }
 
+/* Makes the directories of a tree and adds its files. Cuts trailing slashes from `source`. */
 static bool add_tree(struct stagelist *list, char *source, const char *dir)
 {
     char *top = target_path(dir, source);
@@ -171,18 +171,16 @@ static bool add_tree(struct stagelist *list, char *source, const char *dir)
     return good;
 }
 
-/* ---- targets ---- */
-
 static char *copy_dirname(const char *path)
 {
     const char *slash = strrchr(path, '/');
     return slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
 }
 
-/* The place of a target, independent of how its directory is spelled. */
+/* Identifies a target, however the path of its directory is spelled. */
 struct target_key {
     const struct stage_item *item;
-    const char *name; /* in the directory: the end of the target */
+    const char *name; /* the last component of the target's path */
     dev_t device;     /* of the directory, like inode */
     ino_t inode;      /* 0: stat() failed, and staging will report why */
 };
@@ -213,7 +211,8 @@ static bool fill_target_key(struct target_key *key, const struct stage_item *ite
     return true;
 }
 
-/* With --force a copy would replace one of the same name, but both would count as staged. */
+/* Returns false, after a message, if two sources have the same target: with --force, the second
+ * copy would replace the first, but both would count as staged. */
 static bool targets_are_distinct(const struct stagelist *list)
 {
     struct target_key *keys = malloc((list->count + 1) * sizeof *keys);
@@ -241,8 +240,8 @@ static int compare_sources(const void *a, const void *b)
     return (x->inode > y->inode) - (x->inode < y->inode);
 }
 
-/* Returns another item whose source is the target of `item`, or NULL. An item whose target is
- * its own source is not found: it fails later, alone. */
+/* Returns another item whose source is the target of `item`, or NULL. If the target of `item`
+ * is its own source, only that item fails, when it is staged. sorted: by compare_sources(). */
 static const struct stage_item *find_source(const struct stage_item **sorted, size_t count,
                                             const struct stage_item *item)
 {
@@ -257,9 +256,9 @@ static const struct stage_item *find_source(const struct stage_item **sorted, si
     return found ? *found : NULL;
 }
 
-/* With --force a copy would replace a file that is still to be copied, or the file that lists
- * the sources, which is an item without a source. */
-static bool targets_are_no_sources(const struct stagelist *list)
+/* Returns false, after a message, if a copy (with --force) would replace the source of another
+ * item or the list of the sources. In `sorted`, that list is an item whose source is NULL. */
+static bool targets_are_not_sources(const struct stagelist *list)
 {
     struct stat st;
     const char *path = list->listing;
@@ -328,7 +327,7 @@ static bool is_directory(const char *path)
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-/* Prints why nothing can be copied there. */
+/* Prints why `path` is not a directory into which files can be copied. */
 static void report_bad_target(const char *path)
 {
     struct stat st;
@@ -343,9 +342,9 @@ static void report_bad_target(const char *path)
         message_code(path, "open", err);
 }
 
-/* Lists the sources as files in the directory `target`, or a single one as `target`. Makes the
- * directories of a tree; files below one that cannot be made fail later. Returns false, after a
- * message, if nothing may be copied. */
+/* Lists the sources with targets in the directory `target`, or a single source with `target` as
+ * its target. Makes the directories of trees. Returns false, after a message, if nothing may be
+ * copied. */
 static bool stagelist_init(struct stagelist *list, const struct pathlist *sources,
                            const char *target)
 {
@@ -357,7 +356,8 @@ static bool stagelist_init(struct stagelist *list, const struct pathlist *source
         if (!list->dir)
             return out_of_memory();
         if (alone && is_directory(list->dir))
-            return add_file(list, source->path, strdup(target)) && targets_are_no_sources(list);
+            return add_file(list, source->path, strdup(target)) &&
+                   targets_are_not_sources(list);
         report_bad_target(list->dir);
         return false;
     }
@@ -367,7 +367,7 @@ static bool stagelist_init(struct stagelist *list, const struct pathlist *source
             return false;
     if (!list->dir)
         return out_of_memory();
-    return targets_are_distinct(list) && targets_are_no_sources(list);
+    return targets_are_distinct(list) && targets_are_not_sources(list);
 }
 
 static void stagelist_release(struct stagelist *list)
@@ -409,7 +409,7 @@ static const char *format_cksums(const struct stage_result *r, char out[DATA_SHO
     return out;
 }
 
-/* Size and checksums as text; "-" for one that is missing. */
+/* Size and checksums as text; "-" if one is missing. */
 struct row_texts {
     char size[24], cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
 };
@@ -571,13 +571,15 @@ struct tally {
     size_t failed_count;
 };
 
-static volatile sig_atomic_t caught;
+static volatile sig_atomic_t caught; /* a signal's number, or 0 */
 
 static void catch_signal(int number)
 {
     caught = number;
 }
 
+/* Catches each of these signals once, so that a repeated one ends the process. Signals that are
+ * ignored stay ignored. */
 static void catch_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -587,8 +589,6 @@ static void catch_signals(void)
             sigaction(numbers[i], &new, NULL);
     }
 }
-
-/* ---- results ---- */
 
 static void print_warnings(const char *path, const struct stage_messages *texts)
 {
@@ -612,6 +612,7 @@ static bool store_failure(struct tally *tally, const struct stage_result *r)
     return reason != NULL;
 }
 
+/* Counts, prints and releases a result. Returns false if store_failure() does. */
 static bool print_result(struct tally *tally, struct stage_result *r, const struct options *o,
                          struct progress *progress)
 {
@@ -668,15 +669,14 @@ static void release_tally(struct tally *tally)
     free(tally->failed);
 }
 
-/* ---- running ---- */
-
 /* Results arrive as files finish, but are printed in the order of the list. */
 struct results {
     struct stage_result **waiting; /* per item; NULL: not finished, or printed */
     size_t printed, finished;
 };
 
-/* Prints results in order; at the end also those after files that were not started. */
+/* Prints finished results in the order of the list, up to the first file that is not finished;
+ * at the end it skips those files. Returns false if print_result() does. */
 static bool print_ready(struct results *q, const struct stagelist *list, bool at_end,
                         struct tally *tally, const struct options *o, struct progress *progress)
 {
@@ -687,6 +687,7 @@ static bool print_ready(struct results *q, const struct stagelist *list, bool at
     return good;
 }
 
+/* Waits for all files and prints their results; stops staging after a signal. */
 static void print_results(struct stage *stage, const struct stagelist *list,
                           const struct options *o, struct results *queue, struct tally *tally)
 {
@@ -771,9 +772,8 @@ static int stage_list(const struct stagelist *list, const struct options *o)
     return tally.status;
 }
 
-/* ---- the list ---- */
-
-/* Returns the first unknown word, which may be "", or NULL if all are known. */
+/* Parses "md5,adler32" into *kinds and modifies the text. Returns the first unknown word, which
+ * may be "", or NULL if all are known. */
 static const char *parse_sums(char *texts, unsigned *kinds)
 {
     static const struct {
@@ -806,8 +806,6 @@ static int stage_all(const struct options *o, const struct pathlist *sources,
     stagelist_release(&list);
     return status;
 }
-
-/* ---- the command line ---- */
 
 static struct options options = {
     .stage = {.kinds = STAGE_CKSUM | STAGE_ADLER32 | STAGE_MD5,

@@ -59,7 +59,8 @@ static int scan_container(struct container *c, struct structure *structure)
     return err;
 }
 
-/* Sets *is_other if the file is not a container and never was one. */
+/* Collects the findings about a container, or a file that was one before it was damaged. Sets
+ * *is_other if the file never was one. Returns 0, or an error if it cannot be read. */
 static int scan_file(struct container *c, struct structure *structure, bool *is_other)
 {
     struct limefile_finding finding;
@@ -74,9 +75,9 @@ static int scan_file(struct container *c, struct structure *structure, bool *is_
     return 0;
 }
 
-/* Examines what 'lime check' examines without --data: the directory that a mount shows a
- * container as, or a file that it shows as a plain one. Such a file is skipped, unless it is
- * the damaged rest of a container. The reason is "" if the verdict is good or skipped. */
+/* Examines the structure and metadata of a file in a mount, as 'lime check' does: a container,
+ * shown as a directory, or a plain file. A plain file is skipped unless it is a damaged
+ * container. The reason is "" if the verdict is good or skipped. */
 static enum limefile_verdict check_structure(const char *path,
                                              char reason[STRUCTURE_REASON_MAX])
 {
@@ -137,7 +138,7 @@ static const char help[] =
 
 enum {
     VALUE_MAX = 512,
-    POLL_MS = 200, /* interval between looks at the progress */
+    POLL_MS = 200, /* interval between reads of ATTR_VERIFYING */
 };
 
 struct options {
@@ -153,11 +154,9 @@ static int read_attribute(const char *path, const char *name, char value[VALUE_M
     return len < 0 ? -errno : (int)len;
 }
 
-/* ---- one record ---- */
-
 struct verify_request {
     const char *path;
-    int len;
+    int len; /* of the verdict, or -errno */
     char verdict[VALUE_MAX];
 };
 
@@ -168,7 +167,7 @@ static void *request_verdict(void *context)
     return NULL;
 }
 
-/* Shows progress until the thread has the answer. */
+/* Shows progress until the thread ends, and joins it. bytes: the record's length. */
 static void show_verify_progress(pthread_t thread, const char *path, uint64_t bytes)
 {
     struct progress progress;
@@ -214,6 +213,7 @@ static enum limefile_verdict parse_verdict(const char *word)
     return LIMEFILE_UNREADABLE;
 }
 
+/* Lets the mount verify a record of `bytes` bytes, and prints its verdict. */
 static int verify_record(struct options *o, const char *path, uint64_t bytes)
 {
     struct verify_request request = {.path = path};
@@ -232,8 +232,7 @@ static int verify_record(struct options *o, const char *path, uint64_t bytes)
     return print_verdict(o, path, parse_verdict(request.verdict), reason);
 }
 
-/* ---- containers and other files ---- */
-
+/* Prints the verdict on a container or a plain file unless it is good or skipped. */
 static int verify_structure(const struct options *o, const char *path)
 {
     char reason[STRUCTURE_REASON_MAX];
@@ -244,8 +243,6 @@ static int verify_structure(const struct options *o, const char *path)
                ? TOOL_GOOD
                : print_verdict(o, path, verdict, reason);
 }
-
-/* ---- operands ---- */
 
 static int verify_directory(struct options *o, const char *path);
 
@@ -278,20 +275,19 @@ static int verify_path(struct options *o, const char *path)
     return print_verdict(o, path, LIMEFILE_UNVERIFIED, "the record is not the data of a field");
 }
 
-/* ---- directories ---- */
-
-/* Where the files of a directory are. */
+/* Where the files of a directory are: outside of mounts, in a mount but not in a container, or
+ * in a container that a mount shows as this directory. */
 enum location { OUTSIDE, IN_TREE, IN_CONTAINER };
 
 struct verify_walk {
     struct options *o;
-    char *directory; /* the last directory whose place was determined */
-    size_t length;
+    char *directory; /* the directory that find_location() examined last, or NULL */
+    size_t length;   /* of `directory` */
     enum location location;
     int worst;
 };
 
-/* Returns the place of the files in the directory named by the first `length` bytes of path. */
+/* Returns the location of the directory named by the first `length` bytes of path. */
 static enum location find_location(struct verify_walk *walk, const char *path, size_t length)
 {
     if (walk->directory && walk->length == length && memcmp(walk->directory, path, length) == 0)
@@ -340,7 +336,7 @@ static bool verify_entry(void *context, const struct walk_entry *entry)
     return true;
 }
 
-/* limefs shows the working files of commands as containers, too: skip them. */
+/* Returns true for a temporary file of a command, which limefs may also show as a container. */
 static bool is_temporary(const char *directory)
 {
     const char *slash = strrchr(directory, '/');
@@ -356,7 +352,7 @@ static int verify_directory(struct options *o, const char *path)
     return walk.worst;
 }
 
-/* A directory without data is not good: it may be that limefs is not mounted. */
+/* A directory without data gets no good verdict, because limefs may not be mounted there. */
 static int report_no_data(const struct options *o, const char *directory)
 {
     if (is_in_limefs(directory))

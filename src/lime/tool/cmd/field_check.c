@@ -1,6 +1,7 @@
 /*
  * field_check.c - lime check --data and --physics: compare fields with their checksums,
- * configurations with plaquette and link trace in the metadata, foreign files with their header
+ * configurations with plaquette and link trace in the metadata, and files in other formats with
+ * their headers
  */
 #define _GNU_SOURCE
 #include "field_check.h"
@@ -32,8 +33,8 @@ struct physics_result {
 struct sum_result {
     struct limefile_checksum data;
     enum limefile_verdict verdict;
-    bool known;
-    char reason[MOUNTED_VALUE_MAX]; /* reported by the mount; or "" */
+    bool known;                     /* `data` is set */
+    char reason[MOUNTED_VALUE_MAX]; /* the mount's reason for its verdict, or "" */
 };
 
 static uint64_t pack_checksum(const struct limefile_checksum *sum)
@@ -55,9 +56,7 @@ static int verify_field_sum(const struct data_check *check, const struct limefil
     return right;
 }
 
-/* ---- verdicts of a mount ---- */
-
-/* Returns the deviation that the mount's reason is about; it begins with the quantity. */
+/* Returns the code of the deviation for a mount's reason, which begins with the quantity. */
 static int reason_code(const char *reason)
 {
     return strncmp(reason, "plaquette", 9) == 0     ? LIMEFILE_D_PLAQUETTE
@@ -82,9 +81,9 @@ static void report_mount_reason(const struct data_check *check, const struct lim
     check->report(check->context, &finding);
 }
 
-/* Gets the mount's verdict on what this program can't verify: a file in another format, whose
- * checksum the mount shows as text, and bad data that it refuses to return. Returns false if
- * the mount has no verdict either. */
+/* Gets the mount's verdict on data that this program cannot verify: those of a file in another
+ * format, which has no SciDAC checksum, and bad data that the mount refuses to return. Counts
+ * a good or bad verdict, and reports a bad one. Returns false if there is no such verdict. */
 static bool get_mount_verdict(struct data_check *check, const struct limefile_field *f,
                               struct sum_result *sum)
 {
@@ -103,13 +102,14 @@ static bool get_mount_verdict(struct data_check *check, const struct limefile_fi
         return false;
     sum->verdict = LIMEFILE_BAD;
     check->sums->wrong++;
-    if (reason_code(reason) == LIMEFILE_D_CHECKSUM ||
-        !check->with_physics) /* or --physics does */
+    /* With --physics, physics_check() reports a wrong plaquette or link trace. */
+    if (reason_code(reason) == LIMEFILE_D_CHECKSUM || !check->with_physics)
         report_mount_reason(check, f, reason);
     return true;
 }
 
-/* Returns true, and reports it, if a mount refuses to return the data because they are bad. */
+/* Returns true if a mount refuses to return the data because they are bad; also reports that,
+ * unless another check does. */
 static bool report_withheld(const struct data_check *check, const struct limefile_field *f)
 {
     char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
@@ -134,8 +134,7 @@ void sums_check_headers(struct data_check *check)
     }
 }
 
-/* ---- one field ---- */
-
+/* Compares the data of a field with its checksum; counts and reports the result. */
 static void compare_sum(struct data_check *check, const struct limefile_field *f,
                         struct sum_result *sum)
 {
@@ -161,7 +160,7 @@ static void compare_sum(struct data_check *check, const struct limefile_field *f
     check->sums->wrong++;
 }
 
-/* Returns why the field has no valid checksum; NULL if it has one. */
+/* Returns the reason for the verdict in `sum`, or NULL. */
 static const char *find_sum_reason(const struct limefile_field *f, const struct sum_result *sum)
 {
     const char *bad = limefile_field_why_bad(f);
@@ -171,7 +170,8 @@ static const char *find_sum_reason(const struct limefile_field *f, const struct 
                                            : limefile_field_why_unverified(f);
 }
 
-/* Compares the sums if the field has them. A wrong length has already been reported. */
+/* Compares the data with the checksum if that is possible. Counts the verdict, and prints one
+ * that needs no comparison. A wrong length has already been reported. */
 static void check_sum(struct data_check *check, const struct limefile_field *f,
                       struct sum_result *sum)
 {
@@ -261,6 +261,8 @@ static void report_stated(const struct data_check *check, const struct limefile_
     check->report(check->context, &finding);
 }
 
+/* Reports each plaquette and link trace in the metadata that differs from the data's. Returns
+ * true if all agree. */
 static bool report_figures(const struct data_check *check, const struct limefile_field *f,
                            const struct physics_result *result)
 {
@@ -275,7 +277,7 @@ static bool report_figures(const struct data_check *check, const struct limefile
     return good;
 }
 
-/* Reports all findings; returns true if it finds nothing wrong. */
+/* Reports links that are not SU(3) matrices, and wrong figures. Returns true if all is good. */
 static bool report_physics(const struct data_check *check, const struct limefile_field *f,
                            const struct physics_result *result)
 {
@@ -284,8 +286,6 @@ static bool report_physics(const struct data_check *check, const struct limefile
         report_links(check, f, &result->data);
     return report_figures(check, f, result) && good;
 }
-
-/* ---- one field ---- */
 
 static void print_physics(const struct data_check *check, const struct physics_result *r)
 {
@@ -306,17 +306,17 @@ static void print_physics(const struct data_check *check, const struct physics_r
                r->data.unitarity, r->data.determinant, r->data.bound);
 }
 
-/* Sites of a file, with prefetching of the next time slice. */
+/* Context of read_and_prefetch(). */
 struct prefetch {
     const struct data_check *check;
     struct limefile_sites sites;
     struct limefile_sites_field field;
     int fd;
-    uint64_t slice; /* sites in a time slice */
+    uint64_t slice; /* number of sites in a time slice */
 };
 
-/* The same block of the next time slice is usually read next: the kernel fetches it from the
- * disk or the mount during the computation on this one. */
+/* Reads sites, and lets the kernel prefetch those of the next time slice at the same place,
+ * which the computation usually reads next. */
 static int read_and_prefetch(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct prefetch *a = context;
@@ -334,6 +334,7 @@ static bool add_site_progress(void *context, uint64_t sites_more)
     return a->check->progress(a->check->context, sites_more * a->field.site_bytes);
 }
 
+/* Computes result->data. Returns 0 or an error. */
 static int compute_physics(const struct data_check *check, const struct limefile_field *f,
                            struct physics_result *result)
 {
@@ -365,7 +366,8 @@ static int compute_physics(const struct data_check *check, const struct limefile
     return err;
 }
 
-/* Returns 0, or an error if the container cannot be read. */
+/* Computes result->data and reads the stated values. Returns 0, or an error if the container
+ * cannot be read. */
 static int compare_physics(const struct data_check *check, const struct limefile_field *f,
                            struct physics_result *result)
 {
@@ -377,8 +379,9 @@ static int compare_physics(const struct data_check *check, const struct limefile
     return count < 0 || err ? count : 0;
 }
 
-static void record_physics(struct data_check *check, const struct limefile_field *f,
-                           struct physics_result *result, int err)
+/* Sets, counts and reports the verdict; err: as for finish_physics(). */
+static void set_physics_verdict(struct data_check *check, const struct limefile_field *f,
+                                struct physics_result *result, int err)
 {
     if (err == LIMEFILE_E_STATE) {
         result->verdict = LIMEFILE_UNVERIFIED;
@@ -438,7 +441,7 @@ static json_t *stated_json(const struct physics_result *r)
     return list;
 }
 
-/* A number that is not finite becomes null. */
+/* Returns the result as a JSON object, in which numbers that are not finite become null. */
 static json_t *physics_json(const struct physics_result *r)
 {
     const struct limefile_physics *data = &r->data;
@@ -467,13 +470,14 @@ static int finish_physics(struct data_check *check, const struct limefile_field 
 {
     if (err == -ENOMEM)
         return err;
-    record_physics(check, f, result, err);
+    set_physics_verdict(check, f, result, err);
     if (check->physics_list)
         jsonout_list_add(check->physics_list, physics_json(result));
     return 0;
 }
 
-/* Only the master volume has the metadata, so the other volumes do not describe their data. */
+/* Returns true if the container is a volume of a QIO set. Only the master volume has metadata,
+ * so the other volumes do not describe their data. */
 static bool is_volume(const struct data_check *check)
 {
     static const char type[] = "scidac-sitelist";
@@ -549,7 +553,7 @@ static uint64_t gauge_sum(const struct limefile_gauge *g, const struct limefile_
     return g->format == LIMEFILE_GAUGE_NERSC ? s->nersc : join_words(s->sum29, s->sum31);
 }
 
-/* why: NULL if the header has a value that the data are compared with. */
+/* why: why the data cannot be compared with the header, or NULL. right: all values match. */
 static json_t *gauge_json(const struct limefile_gauge *g,
                           const struct limefile_gauge_sums *data, const char *why, bool right)
 {
@@ -563,7 +567,7 @@ static json_t *gauge_json(const struct limefile_gauge *g,
                      milc ? jsonout_hex(data->sum31) : NULL);
 }
 
-/* Reports data that cannot be compared with anything. */
+/* Reports data that cannot be compared with the header because of `why`. */
 static void report_unverified(const struct data_check *check, const struct limefile_gauge *g,
                               const char *why)
 {
@@ -575,7 +579,8 @@ static void report_unverified(const struct data_check *check, const struct limef
         check->report(check->context, &finding);
 }
 
-/* `agree`: the plaquette and link trace in the header match the data. */
+/* Compares the data's checksum with the header's; counts and reports the result. agree: the
+ * plaquette and link trace in the header match the data. */
 static void compare_gauge(struct data_check *check, const struct limefile_gauge *g,
                           const struct limefile_gauge_sums *data, bool agree)
 {
@@ -598,7 +603,7 @@ static void compare_gauge(struct data_check *check, const struct limefile_gauge 
         jsonout_list_add(check->sum_list, gauge_json(g, data, why, same && agree));
 }
 
-/* Fills in the members of a field that findings use. */
+/* Fills in the members of a field that reports of findings use. */
 static void describe_gauge_data(const struct limefile_gauge *g, struct limefile_field *f)
 {
     memset(f, 0, sizeof *f);

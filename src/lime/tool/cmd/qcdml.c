@@ -2,9 +2,9 @@
  * qcdml.c - the configurations in a container and their plaquettes, QCDml documents, and lime
  * check --qcdml, which compares a document with its container
  *
- * A crcCheckSum that differs from the data's cksum may be another kind of sum: HotQCD's
- * documents have the checksum of NERSC's format. If it is that one, or the data match their
- * SciDAC checksum, the difference is only a warning.
+ * A crcCheckSum that differs from the data's cksum(1) may be another kind of sum: HotQCD's
+ * documents have the checksum of NERSC's format. If it is the NERSC checksum of the data, or
+ * the data match their SciDAC checksum, the difference is only a warning.
  */
 #define _GNU_SOURCE
 #include "qcdml.h"
@@ -29,8 +29,6 @@ static bool is_config_field(const struct limefile_field *field)
 {
     return strcmp(field->record.type, "ildg-binary-data") == 0;
 }
-
-/* ---- the container ---- */
 
 static int list_configs(struct configs *configs)
 {
@@ -99,8 +97,6 @@ int configs_cksum(struct configs *configs, size_t i)
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-/* ---- metadata of all configurations ---- */
-
 int configs_lfn(const struct configs *configs, const char *lfn, char common[LIMEFILE_LFN_MAX])
 {
     char stated[LIMEFILE_LFN_MAX], first[LIMEFILE_LFN_MAX] = "";
@@ -133,14 +129,13 @@ const char *configs_precision(const struct configs *configs)
     return all == 32 ? "single" : all == 64 ? "double" : "mixed";
 }
 
-/* ---- plaquettes ---- */
-
 bool plaquette_parse(const char *text, struct limefile_physics_stated *out)
 {
     limefile_physics_parse(out, LIMEFILE_PHYSICS_PLAQUETTE, 1, "", text, strlen(text));
     return out->is_number && text[strspn(text, "0123456789+-.eE")] == '\0';
 }
 
+/* Sets plaquette and origin if the n bytes of text are a number that fits. */
 static void set_plaquette(struct config *config, const char *text, size_t n, const char *from)
 {
     struct limefile_physics_stated value;
@@ -153,8 +148,6 @@ static void set_plaquette(struct config *config, const char *text, size_t n, con
     else
         config->plaquette[0] = '\0';
 }
-
-/* ---- plaquettes in metadata ---- */
 
 static int read_stated_plaquette(struct configs *configs, size_t i)
 {
@@ -170,9 +163,8 @@ static int read_stated_plaquette(struct configs *configs, size_t i)
     return found < 0 ? found : 0;
 }
 
-/* ---- plaquettes from the links ---- */
-
-/* Computes the plaquette; it stays unknown unless the data are SU(3) in four dimensions. */
+/* Computes the plaquette. It stays unknown unless the links are SU(3) matrices on a lattice of
+ * four dimensions. Returns 0 or an error. */
 static int compute_plaquette(struct configs *configs, size_t i)
 {
     struct limefile_field field;
@@ -211,7 +203,7 @@ int configs_plaquette(struct configs *configs, size_t i)
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-/* Also reads files that report no size, such as those in /proc. */
+/* Reads to the end of the file, because some files, such as those in /proc, report no size. */
 static int read_document_fd(const char *path, int fd, char **text, size_t *n)
 {
     *text = malloc(LIMEFILE_QCDML_BYTES_MAX + 1);
@@ -252,7 +244,8 @@ int document_parse(const char *path, const char *text, size_t n, struct limefile
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-/* The sum of all 32-bit words, and of those of the first two rows of each link. */
+/* NERSC's checksum of a configuration, the sum of its 32-bit words: with all rows of each link,
+ * and with the first two rows. */
 struct nersc_sums {
     bool known;
     uint32_t all, two_rows;
@@ -333,7 +326,7 @@ static void store_difference(struct qcdml_check *check, const struct difference 
                       "ordinal", jsonout_integer_or_null(d->ordinal)));
 }
 
-/* Prints the difference, unless silent, and keeps it for JSON. */
+/* Counts the difference, prints it unless silent, and stores it for JSON. */
 static void report_difference(struct qcdml_check *check, const struct difference *d)
 {
     if (d->warning)
@@ -372,33 +365,32 @@ json_t *qcdml_check_json(const struct qcdml_check *check)
                                           : "good");
 }
 
-static const double program_tolerance = 1e-5; /* of plaquettes, as in Grid and QDP++ */
+static const double program_tolerance = 1e-5; /* for plaquettes, as in Grid and QDP++ */
 
 /* The state of one comparison. */
 struct comparison {
     struct qcdml_check *check;
     const struct limefile_qcdml *document;
     struct configs configs;
-    uint64_t ordinal; /* of the record that is compared; 0: the file as a whole */
+    uint64_t ordinal; /* of the record being compared; 0: the file as a whole */
 };
 
-static void mismatch(const struct comparison *c, size_t line, const char *what,
-                     const char *document, const char *container, const char *why)
+static void report_mismatch(const struct comparison *c, size_t line, const char *what,
+                            const char *document, const char *container, const char *why)
 {
     report_difference(c->check, &(struct difference){false, line, c->ordinal, what, document,
                                                      container, why});
 }
 
-/* `line`: where a missing value should be. */
-static bool is_present(const struct comparison *c, const struct limefile_qcdml_value *value,
-                       size_t line, const char *name, const char *container)
+/* Returns false, after reporting it, if the document lacks the value. line: where the value
+ * should be; container: the container's value, or "". */
+static bool require_value(const struct comparison *c, const struct limefile_qcdml_value *value,
+                          size_t line, const char *name, const char *container)
 {
     if (!value->found)
-        mismatch(c, line, name, "", container, "missing");
+        report_mismatch(c, line, name, "", container, "missing");
     return value->found;
 }
-
-/* ---- comparing the file ---- */
 
 static void compare_file_values(const struct comparison *c)
 {
@@ -406,22 +398,22 @@ static void compare_file_values(const struct comparison *c)
     const struct limefile_qcdml_value *lfn = &c->document->lfn, *bits = &c->document->precision;
     int found = configs_lfn(&c->configs, lfn->found ? lfn->text : "", common);
     const char *data = configs_precision(&c->configs);
-    if (is_present(c, lfn, 0, "dataLFN", common) && found == 0)
-        mismatch(c, lfn->line, "dataLFN", lfn->text, common, "the container has another name");
-    if (is_present(c, bits, 0, "precision", data ? data : "") && data &&
+    if (require_value(c, lfn, 0, "dataLFN", common) && found == 0)
+        report_mismatch(c, lfn->line, "dataLFN", lfn->text, common,
+                        "the container has another name");
+    if (require_value(c, bits, 0, "precision", data ? data : "") && data &&
         strcmp(bits->text, data) != 0)
-        mismatch(c, bits->line, "precision", bits->text, data,
-                 "the data have another precision");
+        report_mismatch(c, bits->line, "precision", bits->text, data,
+                        "the data have another precision");
     snprintf(document, sizeof document, "%zu", c->document->count);
     snprintf(container, sizeof container, "%zu", c->configs.count);
     if (c->document->count != c->configs.count)
-        mismatch(c, 0, "records", document, container,
-                 "the container has another number of ildg-binary-data");
+        report_mismatch(c, 0, "records", document, container,
+                        "the container has another number of ildg-binary-data");
 }
 
-/* ---- comparing a record ---- */
-
-/* Sets *why to why a wrong sum does not mean wrong data, or to NULL. Returns 0 or an error. */
+/* Sets *why to the reason why a different crcCheckSum does not mean wrong data, or to NULL.
+ * stated_hex: the crcCheckSum if its digits are hexadecimal. Returns 0 or an error. */
 static int explain_crc_mismatch(struct comparison *c, const struct limefile_field *f,
                                 uint32_t stated, uint32_t stated_hex, const char **why)
 {
@@ -486,11 +478,11 @@ static int compare_plaquette(struct comparison *c, size_t i,
     if (status)
         return status;
     if (!plaquette_parse(value->text, &stated))
-        mismatch(c, value->line, name, value->text, config->plaquette, "not a number");
+        report_mismatch(c, value->line, name, value->text, config->plaquette, "not a number");
     else if (config->origin && plaquette_parse(config->plaquette, &data) &&
              fabs(stated.value - data.value) >
                  program_tolerance + (stated.digit + data.digit) / 2)
-        mismatch(c, value->line, name, value->text, config->plaquette, config->origin);
+        report_mismatch(c, value->line, name, value->text, config->plaquette, config->origin);
     return TOOL_GOOD;
 }
 
@@ -501,18 +493,16 @@ static int compare_record(struct comparison *c, size_t i)
     int status = TOOL_GOOD;
     configs_field(&c->configs, i, &f);
     c->ordinal = f.record.ordinal;
-    if (is_present(c, &record->field, record->line, "field", "") && *f.name &&
+    if (require_value(c, &record->field, record->line, "field", "") && *f.name &&
         strcasecmp(record->field.text, f.name) != 0)
-        mismatch(c, record->field.line, "field", record->field.text, f.name,
-                 "the container has another field");
-    if (is_present(c, &record->crc, record->line, "crcCheckSum", ""))
+        report_mismatch(c, record->field.line, "field", record->field.text, f.name,
+                        "the container has another field");
+    if (require_value(c, &record->crc, record->line, "crcCheckSum", ""))
         status = compare_crc(c, i, &f, &record->crc);
-    if (!status && is_present(c, &record->plaquette, record->line, "avePlaquette", ""))
+    if (!status && require_value(c, &record->plaquette, record->line, "avePlaquette", ""))
         status = compare_plaquette(c, i, &record->plaquette);
     return status;
 }
-
-/* ---- comparing all ---- */
 
 static int compare_values(struct comparison *c)
 {

@@ -1,4 +1,4 @@
-/* qcdml.h - configurations (ildg-binary-data records) and their QCDml document */
+/* qcdml.h - read a container's configurations and compare them with their QCDml document */
 #ifndef QCDML_H
 #define QCDML_H
 
@@ -12,12 +12,12 @@
 
 enum { PLAQUETTE_MAX = 40 };
 
-/* Kept small, because a container may have a million of them. */
+/* An ildg-binary-data record. Kept small, because a container may have a million of them. */
 struct config {
     uint32_t ordinal;
-    uint32_t cksum;
+    uint32_t cksum;                /* set by configs_cksum() */
     char plaquette[PLAQUETTE_MAX]; /* decimal text; "" if unknown */
-    const char *origin;            /* the source of the plaquette: "as in xlf-info" */
+    const char *origin;            /* its source, like "as in xlf-info"; NULL if unknown */
 };
 
 struct configs {
@@ -27,11 +27,12 @@ struct configs {
     size_t count;
     uint64_t bytes; /* in all configurations */
     unsigned threads;
-    struct progress progress;
+    struct progress progress; /* begun by the caller; configs_cksum() advances it */
 };
 
-/* Opens the container, or the directory that limefs shows it as. Returns an exit status, after
- * a message if it is not GOOD; call configs_close() only after GOOD. */
+/* Opens the container, or the directory that limefs shows it as. Returns TOOL_GOOD, or another
+ * exit status after a message, also for a container without configurations or with a fault.
+ * Call configs_close() only after TOOL_GOOD. */
 int configs_open(struct configs *, const char *path, unsigned threads);
 void configs_close(struct configs *);
 
@@ -42,25 +43,29 @@ void configs_field(const struct configs *, size_t i, struct limefile_field *out)
 int configs_cksum(struct configs *, size_t i);
 
 /* Compares lfn with the ildg-data-lfn records of the container. Returns 1 if one of them is
- * equal, 0 if all are different or lfn is NULL, -1 without records. *only, unless NULL,
- * receives the LFN that all of them contain, or "". */
+ * equal, 0 if all are different or lfn is NULL, -1 if no record has a valid LFN. common, unless
+ * NULL, receives the LFN that all of them contain, or "" if they differ. */
 int configs_lfn(const struct configs *, const char *lfn, char common[LIMEFILE_LFN_MAX]);
 
-/* Returns "single", "double" or "mixed"; NULL if the precision of any is unknown. */
+/* Returns "single", "double" or "mixed"; NULL if any precision is unknown. */
 const char *configs_precision(const struct configs *);
 
-/* Sets the plaquette of configuration i; "" if it stays unknown. Returns an exit status. */
+/* Sets plaquette and origin of configuration i if they are unknown: computes the plaquette if
+ * the links are SU(3) matrices, otherwise reads it from the metadata. It may stay unknown.
+ * Returns an exit status, after a message if it is not TOOL_GOOD. */
 int configs_plaquette(struct configs *, size_t i);
 
-/* True if the text is a finite decimal number, which a document may contain. */
+/* Parses a plaquette. Returns true if the text is a decimal number, as in a document. */
 bool plaquette_parse(const char *text, struct limefile_physics_stated *out);
 
 /* ---- documents ---- */
 
-/* Reads a whole document. The caller frees *text. Returns an exit status. */
+/* Reads a whole document. The caller frees *text. Returns an exit status, after a message if it
+ * is not TOOL_GOOD; *text is NULL then. */
 int document_read(const char *path, char **text, size_t *n);
 
-/* Parses text, which must outlive the result. Returns an exit status. */
+/* Parses text, which must outlive the result; path is for messages. Returns TOOL_GOOD, after
+ * which the caller releases the result, or another exit status after a message. */
 int document_parse(const char *path, const char *text, size_t n, struct limefile_qcdml *);
 
 /* ---- lime check --qcdml: compare a container with its document ---- */
@@ -82,7 +87,7 @@ struct qcdml_check {
 /* Reads the data, compares them with the document and sets check->status. */
 void qcdml_check(struct qcdml_check *);
 
-/* Returns a new object: {"file": "conf.xml", ...} */
+/* Returns the result as a new JSON object: {"file": "conf.xml", ...} */
 json_t *qcdml_check_json(const struct qcdml_check *);
 
 #endif

@@ -13,17 +13,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-/* ---- names ---- */
-
-/* "DIR/NAME.vol0012" or "DIR/vol0012/FILE", split around the volume number. Points into `copy`.
- */
+/* The parts of a volume's path, "DIR/NAME.vol0012" or "DIR/vol0012/FILE". */
 struct volume_pattern {
-    char *copy, *last;
-    const char *dir, *name; /* name: of the file, or of the numbered directory */
-    const char *file;       /* in a numbered directory; or NULL */
-    size_t stem;
+    char *copy, *last;      /* owned copies of the path, which contain the parts */
+    const char *dir, *name; /* name: "NAME.vol0012" or "vol0012" */
+    const char *file;       /* "FILE", or NULL */
+    size_t stem;            /* the length of "NAME" in name, or 0 */
 };
 
+/* Returns false if the path is not a volume's. Call release_pattern() in any case. */
 static bool parse_volume_path(const char *path, struct volume_pattern *p)
 {
     uint64_t number;
@@ -60,8 +58,6 @@ bool volume_set_is_name(const char *path)
     return is_volume;
 }
 
-/* ---- directory ---- */
-
 struct found_volume {
     uint64_t number;
     char *name;
@@ -85,6 +81,7 @@ static bool add_volume_path(struct volume_list *list, uint64_t number,
     return true;
 }
 
+/* Returns false if a numbered directory does not contain the file. */
 static bool volume_exists(const struct volume_pattern *p, const char *name)
 {
     char *path = NULL;
@@ -112,7 +109,8 @@ static int add_volume(void *context, const char *name)
     return is_volume && !add_volume_path(l->list, number, l->p, name) ? -ENOMEM : 0;
 }
 
-/* Running out of memory is an error here: an omitted name would look like a missing volume. */
+/* Lists the paths of all volumes of the set, in any order. Exhausted memory is an error,
+ * because an omitted path would look like a missing volume. Returns an exit status. */
 static int list_volumes(const struct volume_pattern *p, struct volume_list *list)
 {
     int dirfd = open(p->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -130,8 +128,6 @@ static int compare_volume_numbers(const void *one, const void *other)
     const struct found_volume *a = one, *b = other;
     return a->number < b->number ? -1 : a->number > b->number;
 }
-
-/* ---- files ---- */
 
 /* Each volume stays open, so raise the limit of open files. */
 static void raise_file_limit(size_t count)
@@ -179,6 +175,7 @@ static int join_volume_files(struct volume_set *f,
     return err == LIMEFILE_E_VOLUME_NONE ? TOOL_UNUSABLE : TOOL_BAD;
 }
 
+/* Moves the paths from `list` to `f`, ordered by volume number. */
 static int sort_volume_names(struct volume_set *f, struct volume_list *list)
 {
     f->count = list->count;
@@ -235,7 +232,7 @@ int volume_set_open(struct volume_set *f, const char *path,
     return status;
 }
 
-/* Writes "sites 0 0 0 2 to 3 3 3 2". */
+/* Formats "sites 0 0 0 2 to 3 3 3 2". */
 static void format_box(const struct limefile_scidac_record *stated, char *text, size_t cap)
 {
     size_t used = 0;

@@ -1,4 +1,4 @@
-/* volume_set.h - open all volumes of a set on disk, given the name of one of them */
+/* volume_set.h - open all files of a QIO volume set, given the name of one of them */
 #ifndef SETFILE_H
 #define SETFILE_H
 
@@ -7,21 +7,23 @@
 struct volume_set {
     const char *path; /* as the user gave it; not owned */
     size_t count;
-    char **names; /* of the volumes, ordered by number */
+    char **names; /* of the volumes, ordered by number, like fds and files */
     int *fds;
     struct limefile_fd *files;
-    struct limefile_volumes *volumes;
+    struct limefile_volumes *volumes; /* joins the files to one container */
 };
 
 /* True if the path has a volume's form: "NAME.vol0012" or "vol0012/NAME". */
 bool volume_set_is_name(const char *path);
 
-/* Exit status, after a message if it is not GOOD; call volume_set_close() only after GOOD. */
+/* Opens the set to which the volume `path` belongs. Returns an exit status, after a message if
+ * it is not TOOL_GOOD; call volume_set_close() only after TOOL_GOOD. */
 int volume_set_open(struct volume_set *, const char *path,
                     const struct limefile_volumes_options *);
 void volume_set_close(struct volume_set *);
 
-/* Writes which record of the master volume skips_parts omits as its i-th, and why. */
+/* Fills text with a message about the i-th record that the option skips_parts omits: its
+ * ordinal in the master volume, and which part of the lattice it has. */
 enum { VOLUME_SET_TEXT_MAX = 512 };
 void volume_set_part_text(const struct volume_set *, size_t i, char text[VOLUME_SET_TEXT_MAX]);
 
