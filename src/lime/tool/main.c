@@ -1,4 +1,4 @@
-/* main.c - run a sub-command of lime or, if called by its name, a program of C-LIME or Lemon */
+/* main.c - run a sub-command of lime, or the C-LIME or Lemon program that argv[0] names */
 #include "tool.h"
 
 #include <fcntl.h>
@@ -87,8 +87,8 @@ static void fill_standard_streams(void)
 }
 
 /* malloc() maps blocks of 4 MiB or more, so growing arrays leave no holes in the heap, and
- * free() returns their memory to the system. A program that sets the threshold also keeps glibc
- * from raising it. The buffers for checksums are smaller and stay on the heap. */
+ * free() returns their memory to the system. Setting the threshold also keeps glibc from
+ * raising it after a free(). The buffers for checksums are smaller and stay on the heap. */
 static void limit_heap_growth(void)
 {
     mallopt(M_MMAP_THRESHOLD, 4 << 20);

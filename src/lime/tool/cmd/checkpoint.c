@@ -43,6 +43,7 @@ static const char *why_uncompared(const struct limecheckpoint *p,
     return "its length is not that of the particles";
 }
 
+/* Compares particles with their index; counts and reports the result. Returns 0 or -ENOMEM. */
 static int compare_checkpoint(struct data_check *check, const struct limecheckpoint *p,
                               struct checkpoint_result *result)
 {

@@ -27,7 +27,7 @@ enum { COUNTS_MAX = 128 };
 
 /* ---- findings ---- */
 
-/* In JSON output, prints the separator before a finding. Call it before counting that. */
+/* With --json, prints the separator before a finding, which must not be counted yet. */
 static void print_finding_separator(const struct check *check)
 {
     bool first = check->warnings + check->deviations + check->faults == 0;
@@ -203,7 +203,7 @@ struct check_state {
     struct data_check data;
 };
 
-/* ---- findings ---- */
+/* ---- order of findings ---- */
 
 static int compare_findings(const struct limefile_finding *x, const struct limefile_finding *y)
 {
@@ -415,8 +415,6 @@ static int classify_file(struct check_state *state)
     return kind;
 }
 
-/* ---- one file ---- */
-
 static int check_container(struct check_state *state)
 {
     int err = parse_container(state);
@@ -455,7 +453,8 @@ static int create_json_lists(struct check_state *state)
     return !err && o->physics ? jsonout_list_create(&state->data.physics_list) : err;
 }
 
-static void check_opened_file(struct check_state *state, bool container)
+/* Examines the file, a container or not, and sets and prints its verdict. */
+static void check_opened_file(struct check_state *state, bool is_container)
 {
     struct check *check = state->check;
     if (check->options->json)
@@ -463,7 +462,7 @@ static void check_opened_file(struct check_state *state, bool container)
     init_data_check(state);
     int err = check->options->json ? create_json_lists(state) : 0;
     if (!err)
-        err = container ? check_container(state) : check_other_file(state);
+        err = is_container ? check_container(state) : check_other_file(state);
     if (err) {
         message_code(check->path, "check", err);
         check->error = limefile_strerror(err);
@@ -635,6 +634,7 @@ static struct outcome *find_outcome(const struct checks *all, const struct pathl
     return &all->outcomes[item - all->list->items];
 }
 
+/* Checks a file of the list and stores its outcome. Returns its exit status. */
 static int check_listed_file(const struct checks *all, const struct pathlist_item *item,
                              unsigned threads, struct progress *progress)
 {
@@ -751,8 +751,6 @@ static int check_pathlist(const struct pathlist *list, const struct options *o)
     munmap(outcomes, bytes);
     return status;
 }
-
-/* ---- the command line ---- */
 
 static struct options options = {.files.all = true};
 

@@ -265,7 +265,7 @@ static int select_records(const struct checksum_options *o, const struct contain
     return status;
 }
 
-/* Returns an item for the field. It gets a copy of the type, which the index owns. */
+/* Returns an item for the field, with a copy of its type: the index owns the original. */
 static struct sum_item new_item(const struct limefile_field *field)
 {
     struct sum_item item = {.field = *field, .verdict = LIMEFILE_UNREADABLE};
@@ -353,6 +353,7 @@ static enum limefile_verdict decide_sum_verdict(const struct sum_item *item,
                                                                         : LIMEFILE_BAD;
 }
 
+/* Sums the field. Sets item->sum, item->verdict and item->field, which gets the sites used. */
 static int sum_record(const struct checksum_options *o, const struct container *c,
                       struct sum_item *item, struct limefile_field *f,
                       struct progress *progress)
@@ -467,6 +468,7 @@ static bool report_other_sites(const struct checksum_options *o, const struct ed
     return true;
 }
 
+/* Adds or, with --replace, replaces the checksum of a field unless it is right. */
 static int store_checksum(const struct checksum_options *o, struct edit *edit,
                           const struct limefile_fields *fields, const struct limefile_field *f,
                           struct sum_item *item)

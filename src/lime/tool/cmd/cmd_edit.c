@@ -256,7 +256,7 @@ struct header_change {
     enum boundary boundary;
 };
 
-/* The editor caches the last record, so it must change that one itself. */
+/* Changes a record's type; that of the last record through the editor, which caches it. */
 static int change_type(struct edit *edit, const struct limefile_record *record,
                        const char *type)
 {

@@ -25,7 +25,7 @@
 
 enum {
     FACTS_MAX = 400,             /* per record; more are not shown */
-    FACTS_BYTES_MAX = 64 * 1024, /* bytes of a text that are parsed */
+    FACTS_BYTES_MAX = 64 * 1024, /* bytes of a record that are parsed */
 };
 
 /* A value in a record's text, and its name or "". Both strings are owned and are one line each.
@@ -201,7 +201,7 @@ struct info {
     struct limefile_fields fields;
     struct facts facts;              /* of the record that is being printed */
     struct limecheckpoint_walk walk; /* the checkpoints that are not printed yet */
-    uint64_t deviations; /* printed deviations of structure and metadata; without warnings */
+    uint64_t deviations; /* of the structure and, so far, of the metadata; without warnings */
 };
 
 static const char help[] =
@@ -535,7 +535,7 @@ static void print_and_sanitize_facts(const struct facts *facts)
         puts("  ...");
 }
 
-/* Prints the LFN of one field of several; print_file_info() prints that of the first one. */
+/* If there are several fields, prints the field's LFN; print_file_info() prints the first. */
 static void print_field_lfn(struct info *info, const struct limefile_field *f)
 {
     char lfn[LIMEFILE_LFN_MAX];
@@ -716,7 +716,7 @@ static int examine_info(struct info *info, bool json)
 }
 
 /* Describes one file. Returns its exit status, after a message if it is not TOOL_GOOD. With
- * json it prints one object in any case. */
+ * json, it also prints an object for a file that it cannot read. */
 static int info_one(const char *path, bool json)
 {
     struct info info = {.deviations = 0};

@@ -88,6 +88,7 @@ static int print_set_info(struct join_state *j)
     return TOOL_GOOD;
 }
 
+/* Copies n bytes, at most BUFFER_BYTES, which stay in the buffer. Returns an exit status. */
 static int copy_chunk(struct join_state *j, uint64_t offset, size_t n)
 {
     int err = limefile_read_exact(j->source, j->buffer, n, offset);

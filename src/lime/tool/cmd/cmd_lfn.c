@@ -162,8 +162,8 @@ static bool find_lfn_of_data(struct edit *edit, const struct limefile_record *da
 }
 
 /* Finds the record after which to insert a new LFN: the last one of the data's message. If
- * other data follow in the message, it is the data's own record, because readers would assign
- * an LFN at the end to those. */
+ * other data follow in the message, it is the data's own record: readers would assign an LFN at
+ * the end of the message to the other data. */
 static void find_insert_position(const struct edit *edit, const struct limefile_record *data,
                                  struct limefile_record *after)
 {

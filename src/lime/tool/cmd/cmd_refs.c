@@ -148,6 +148,7 @@ static bool is_same_array(const struct limefile_array *a, const struct limefile_
            memcmp(a->shape, b->shape, a->dims * sizeof *a->shape) == 0;
 }
 
+/* Adds the field of a file. The first field defines the array that all others must have. */
 static bool add_refs_field(struct refs *refs, const char *path,
                            const struct limefile_field *field)
 {
@@ -203,7 +204,7 @@ static void refs_release(struct refs *refs)
 }
 
 /* Parses a JSON file in the first file's Zarr export. dir: its directory there; NULL: the top.
- * NULL: out of memory. */
+ * Returns NULL if memory is exhausted. */
 static json_t *read_export_text(const struct refs *refs, const char *dir, const char *name)
 {
     struct limefile_export_entry entry;

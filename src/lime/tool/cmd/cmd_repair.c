@@ -66,6 +66,7 @@ static bool is_own_tail(const struct limefile_survey *survey)
            (survey->tail == LIMEFILE_TAIL_ZEROS && survey->end == 0);
 }
 
+/* found: what looks like a whole record in the tail; or NULL. */
 static void report_refusal(const struct repair *repair, const struct limefile_survey *survey,
                            const struct limefile_salvage *found)
 {

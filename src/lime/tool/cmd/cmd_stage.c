@@ -290,7 +290,7 @@ static bool targets_are_not_sources(const struct stagelist *list)
     return !found;
 }
 
-/* A target inside its own source would be copied into itself without end. */
+/* Returns true if `dir` is `tree` or in it: copying the tree there would never end. */
 static bool is_inside_tree(const char *dir, const char *tree)
 {
     char *inner = realpath(dir, NULL), *outer = realpath(tree, NULL);
@@ -302,6 +302,7 @@ static bool is_inside_tree(const char *dir, const char *tree)
     return is_inside;
 }
 
+/* Adds a file or, with -r, the files of a directory, with targets in `dir`. */
 static bool add_source(struct stagelist *list, const char *source, const char *dir)
 {
     struct stat st;
@@ -564,7 +565,7 @@ struct failure {
 /* The results so far. */
 struct tally {
     size_t status_count[4];     /* indexed by enum stage_status */
-    size_t unverified, skipped; /* of the files that are staged or up to date */
+    size_t unverified, skipped; /* copies with unverified data; files that are not containers */
     int status;                 /* the worst exit status of all files */
     uint64_t bytes;
     struct failure *failed;
@@ -687,7 +688,7 @@ static bool print_ready(struct results *q, const struct stagelist *list, bool at
     return good;
 }
 
-/* Waits for all files and prints their results; stops staging after a signal. */
+/* Waits for all files and prints their results. Stops staging after a signal. */
 static void print_results(struct stage *stage, const struct stagelist *list,
                           const struct options *o, struct results *queue, struct tally *tally)
 {

@@ -30,7 +30,7 @@ enum { STRUCTURE_REASON_MAX = 640, TEXT_MAX = 512 };
 struct structure {
     uint64_t bad; /* deviations, without harmless ones */
     bool is_unreadable;
-    char first[TEXT_MAX];
+    char first[TEXT_MAX]; /* the text of the first one */
 };
 
 static void add_structure_finding(void *context, const struct limefile_finding *finding)
@@ -302,13 +302,14 @@ static enum location find_location(struct verify_walk *walk, const char *path, s
     return walk->location;
 }
 
+/* Verifies the data of a record, or the structure of a plain file in a mount. */
 static int verify_file(struct verify_walk *walk, const struct walk_entry *entry)
 {
     char value[VALUE_MAX];
     const char *slash = strrchr(entry->path, '/');
     size_t length = slash ? (size_t)(slash - entry->path) : 0;
     switch (find_location(walk, entry->path, length + (length == 0))) {
-    case IN_CONTAINER: /* a container may have a million records, most of them without data */
+    case IN_CONTAINER: /* print nothing for records without data: there may be a million */
         return read_attribute(entry->path, ATTR_CHECKSUM, value) == -ENODATA
                    ? TOOL_GOOD
                    : verify_record(walk->o, entry->path, (uint64_t)entry->st->st_size);

@@ -22,7 +22,7 @@
 struct physics_result {
     uint64_t ordinal; /* 0: the whole of a file in another format */
     enum limefile_verdict verdict;
-    const char *reason; /* set for LIMEFILE_UNVERIFIED and LIMEFILE_UNREADABLE */
+    const char *reason; /* why the data were not examined; NULL: `data` is set */
     unsigned precision;
     struct limefile_physics data;
     struct limefile_physics_stated stated[LIMEFILE_PHYSICS_STATED_MAX];
@@ -366,7 +366,7 @@ static int compute_physics(const struct data_check *check, const struct limefile
     return err;
 }
 
-/* Computes result->data and reads the stated values. Returns 0, or an error if the container
+/* Computes result->data and reads result->stated. Returns 0, or an error if the container
  * cannot be read. */
 static int compare_physics(const struct data_check *check, const struct limefile_field *f,
                            struct physics_result *result)
@@ -603,7 +603,7 @@ static void compare_gauge(struct data_check *check, const struct limefile_gauge 
         jsonout_list_add(check->sum_list, gauge_json(g, data, why, same && agree));
 }
 
-/* Fills in the members of a field that reports of findings use. */
+/* Describes the data as a field, with only the members that the reports of findings use. */
 static void describe_gauge_data(const struct limefile_gauge *g, struct limefile_field *f)
 {
     memset(f, 0, sizeof *f);
@@ -620,6 +620,7 @@ static bool all_agree(const struct physics_result *result)
     return true;
 }
 
+/* Compares all data of a file in another format with its header. Returns 0 or an error. */
 static int check_gauge_data(struct data_check *check, const struct limefile_gauge *g)
 {
     struct limefile_field field;
@@ -668,7 +669,7 @@ int gauge_check_damage(const char *path, char *reason, size_t cap)
     return err;
 }
 
-/* True if the file is in the format, but in a variant that limefs cannot read. */
+/* Returns true if the file is in a known format, but in a variant that limefs cannot read. */
 static bool is_unsupported(int err)
 {
     return err == LIMEFILE_E_GAUGE_FORM || err == LIMEFILE_E_GAUGE_ORDER ||

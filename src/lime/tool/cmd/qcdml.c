@@ -1,6 +1,6 @@
 /*
- * qcdml.c - the configurations in a container and their plaquettes, QCDml documents, and lime
- * check --qcdml, which compares a document with its container
+ * qcdml.c - read a container's configurations and QCDml documents, and compare a document with
+ * its container (lime check --qcdml)
  *
  * A crcCheckSum that differs from the data's cksum(1) may be another kind of sum: HotQCD's
  * documents have the checksum of NERSC's format. If it is the NERSC checksum of the data, or
@@ -352,8 +352,6 @@ static void print_differences_summary(const struct qcdml_check *check)
                    check->records, plural(check->records), warnings);
 }
 
-/* ---- JSON ---- */
-
 json_t *qcdml_check_json(const struct qcdml_check *check)
 {
     return json_pack("{s:o, s:o, s:o, s:o, s:O, s:s}", "file", jsonout_string(check->document),
@@ -440,6 +438,8 @@ static int explain_crc_mismatch(struct comparison *c, const struct limefile_fiel
     return err;
 }
 
+/* Compares a crcCheckSum and reports a difference. Returns an exit status that is not TOOL_GOOD
+ * only if the data cannot be read, as do compare_plaquette() and compare_record(). */
 static int compare_crc(struct comparison *c, size_t i, const struct limefile_field *f,
                        const struct limefile_qcdml_value *value)
 {

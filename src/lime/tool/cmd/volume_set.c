@@ -99,6 +99,7 @@ struct listing {
     struct volume_list *list;
 };
 
+/* Adds the directory entry `name` if it is a volume of the set. Returns 0 or -ENOMEM. */
 static int add_volume(void *context, const char *name)
 {
     const struct listing *l = context;
