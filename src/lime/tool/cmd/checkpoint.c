@@ -108,6 +108,8 @@ int check_checkpoint_data(struct data_check *check)
     return err;
 }
 
+enum { NUMBER_MAX = 32 };
+
 bool is_checkpoint_type(const char *type)
 {
     return strcmp(type, LIMECELLS_FORMAT_TYPE) == 0 ||
@@ -121,8 +123,6 @@ bool has_checkpoint(const struct limefile_index *index)
     return limefile_index_by_type(index, LIMECELLS_DATA_TYPE, strlen(LIMECELLS_DATA_TYPE),
                                   &first, &count) == 0;
 }
-
-enum { NUMBER_MAX = 32 };
 
 /* Formats the fewest digits from which strtod() reads the same number. */
 static const char *format_double(double x, char out[NUMBER_MAX])
