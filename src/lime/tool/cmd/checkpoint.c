@@ -92,8 +92,8 @@ static int check_checkpoint(struct data_check *check, const struct limecheckpoin
             print_line(check->path, "record %" PRIu64 ": %s: %s", result.ordinal,
                        limefile_verdict_word(result.verdict), reason);
     }
-    if (!err && check->cell_list)
-        jsonout_list_add(check->cell_list, checkpoint_result_json(&result));
+    if (!err && check->checkpoint_list)
+        jsonout_list_add(check->checkpoint_list, checkpoint_result_json(&result));
     return err;
 }
 

@@ -2,8 +2,8 @@
  * checkpoint.h - recognize and print checkpoints of particles. field_check.h declares the
  * function that compares them with their indexes.
  */
-#ifndef CELLS_H
-#define CELLS_H
+#ifndef CHECKPOINT_H
+#define CHECKPOINT_H
 
 #include "limecheckpoint.h"
 

@@ -144,7 +144,7 @@ static void end_check_json(const struct check *c, const struct data_check *data)
     jsonout_members("], ", values, "");
     if (c->options->data) {
         jsonout_list_print("checksums", data->sum_list);
-        jsonout_list_print("checkpoints", data->cell_list);
+        jsonout_list_print("checkpoints", data->checkpoint_list);
     }
     if (c->options->physics)
         jsonout_list_print("physics", data->physics_list);
@@ -193,10 +193,10 @@ struct check_state {
     unsigned missing_count;
 
     /* Findings about checkpoints, computed one at a time. */
-    struct limecheckpoint_findings cells;
-    struct limefile_finding cell_finding; /* the next one; its text is in `cells` */
-    bool has_cell_finding;                /* cell_finding is set */
-    int cell_status;                      /* 1: there may be more; 0: no more; < 0: an error */
+    struct limecheckpoint_findings checkpoints;
+    struct limefile_finding checkpoint_finding; /* the next one; its text is in `checkpoints` */
+    bool has_checkpoint_finding;                /* checkpoint_finding is set */
+    int checkpoint_status; /* 1: there may be more; 0: no more; < 0: an error */
 
     struct limefile_finding beginning; /* for a file that does not begin with a header */
 
@@ -228,13 +228,14 @@ static const struct limefile_finding *next_missing(struct check_state *state)
 }
 
 /* Returns the next finding about a checkpoint, or NULL. */
-static const struct limefile_finding *next_in_cells(struct check_state *state)
+static const struct limefile_finding *next_checkpoint_finding(struct check_state *state)
 {
-    if (!state->has_cell_finding && state->cell_status == 1) {
-        state->cell_status = limecheckpoint_findings_next(&state->cells, &state->cell_finding);
-        state->has_cell_finding = state->cell_status == 1;
+    if (!state->has_checkpoint_finding && state->checkpoint_status == 1) {
+        state->checkpoint_status =
+            limecheckpoint_findings_next(&state->checkpoints, &state->checkpoint_finding);
+        state->has_checkpoint_finding = state->checkpoint_status == 1;
     }
-    return state->has_cell_finding ? &state->cell_finding : NULL;
+    return state->has_checkpoint_finding ? &state->checkpoint_finding : NULL;
 }
 
 /* Removes the first pending finding about metadata and stores it in *out. Returns false if none
@@ -242,18 +243,19 @@ static const struct limefile_finding *next_in_cells(struct check_state *state)
 static bool pop_finding(struct check_state *state, uint64_t before,
                         struct limefile_finding *out)
 {
-    const struct limefile_finding *first = next_missing(state), *cells = next_in_cells(state);
+    const struct limefile_finding *first = next_missing(state),
+                                  *checkpoint = next_checkpoint_finding(state);
     struct limefile_finding field;
     bool has_field = limefile_fields_finding(&state->fields, state->fields_reported, &field);
     if (has_field && !(first && compare_findings(first, &field) < 0))
         first = &field;
-    if (cells && !(first && compare_findings(first, cells) <= 0))
-        first = cells;
+    if (checkpoint && !(first && compare_findings(first, checkpoint) <= 0))
+        first = checkpoint;
     if (!first || first->offset >= before)
         return false;
     *out = *first;
-    if (first == cells) {
-        state->has_cell_finding = false;
+    if (first == checkpoint) {
+        state->has_checkpoint_finding = false;
     } else if (first == &field) {
         state->fields_reported++;
     } else {
@@ -308,8 +310,8 @@ static int report_all_findings(struct check_state *state)
 {
     struct check *check = state->check;
     const struct limefile_finding *fault = limefile_index_fault(state->c.index);
-    limecheckpoint_findings_begin(&state->cells, state->c.source, state->c.index);
-    state->cell_status = 1;
+    limecheckpoint_findings_begin(&state->checkpoints, state->c.source, state->c.index);
+    state->checkpoint_status = 1;
     check->size = limefile_index_size(state->c.index);
     check->records = limefile_index_count(state->c.index);
     check->messages = limefile_index_messages(state->c.index);
@@ -320,8 +322,8 @@ static int report_all_findings(struct check_state *state)
         check_report(check, &state->found[i]);
     }
     report_metadata_findings(state, UINT64_MAX);
-    if (state->cell_status < 0)
-        return state->cell_status;
+    if (state->checkpoint_status < 0)
+        return state->checkpoint_status;
     if (check->size == 0)
         check_report(check, &(struct limefile_finding){.code = LIMEFILE_D_EMPTY});
     return 0;
@@ -449,7 +451,7 @@ static int create_json_lists(struct check_state *state)
     const struct check_options *o = state->check->options;
     int err = o->data ? jsonout_list_create(&state->data.sum_list) : 0;
     if (!err && o->data)
-        err = jsonout_list_create(&state->data.cell_list);
+        err = jsonout_list_create(&state->data.checkpoint_list);
     return !err && o->physics ? jsonout_list_create(&state->data.physics_list) : err;
 }
 
@@ -478,7 +480,7 @@ static void close_checked_file(struct check_state *state)
 {
     container_close(&state->c);
     jsonout_list_release(state->data.sum_list);
-    jsonout_list_release(state->data.cell_list);
+    jsonout_list_release(state->data.checkpoint_list);
     jsonout_list_release(state->data.physics_list);
     limefile_fields_release(&state->fields);
     free(state->found);

@@ -393,15 +393,15 @@ typedef void print_finding_fn(struct info *, const struct limefile_finding *, si
 static int print_findings(struct info *info, print_finding_fn *print, size_t *count)
 {
     struct limefile_finding finding;
-    struct limecheckpoint_findings cells;
+    struct limecheckpoint_findings checkpoints;
     size_t i = 0;
     int got;
     for (; limefile_fields_finding(&info->fields, i, &finding); i++) {
         info->deviations += !limefile_is_harmless(finding.code);
         print(info, &finding, i);
     }
-    limecheckpoint_findings_begin(&cells, info->c.source, info->c.index);
-    for (; (got = limecheckpoint_findings_next(&cells, &finding)) == 1; i++) {
+    limecheckpoint_findings_begin(&checkpoints, info->c.source, info->c.index);
+    for (; (got = limecheckpoint_findings_next(&checkpoints, &finding)) == 1; i++) {
         info->deviations += !limefile_is_harmless(finding.code);
         print(info, &finding, i);
     }

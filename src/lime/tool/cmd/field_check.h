@@ -2,8 +2,8 @@
  * field_check.h - lime check: compare checksums of data (--data) and validate gauge
  * configurations (--physics)
  */
-#ifndef FIELDCHECK_H
-#define FIELDCHECK_H
+#ifndef FIELD_CHECK_H
+#define FIELD_CHECK_H
 
 #include "container.h"
 #include "limeildg.h"
@@ -29,7 +29,7 @@ struct data_check {
     void (*report)(void *context, const struct limefile_finding *);
     void *context; /* passed to progress and report */
     /* For JSON, or NULL: lists (jsonout.h) that get results like {"ordinal": 3, ...}. */
-    FILE *sum_list, *cell_list, *physics_list;
+    FILE *sum_list, *checkpoint_list, *physics_list;
 };
 
 /* ---- checksums ---- */

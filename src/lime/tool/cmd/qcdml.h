@@ -17,7 +17,7 @@ struct config {
     uint32_t ordinal;
     uint32_t cksum;                /* set by configs_cksum() */
     char plaquette[PLAQUETTE_MAX]; /* decimal text; "" if unknown */
-    const char *origin;            /* its source, like "as in xlf-info"; NULL if unknown */
+    const char *origin;            /* the plaquette's source: "as in xlf-info"; or NULL */
 };
 
 struct configs {

@@ -1,6 +1,6 @@
 /* volume_set.h - open all files of a QIO volume set, given the name of one of them */
-#ifndef SETFILE_H
-#define SETFILE_H
+#ifndef VOLUME_SET_H
+#define VOLUME_SET_H
 
 #include "limevolumes.h"
 
