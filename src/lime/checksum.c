@@ -4,7 +4,7 @@
 #include <isa-l/crc.h>
 
 enum {
-    AHEAD_BYTES = 16384, /* how far ahead of the sum data are prefetched */
+    AHEAD_BYTES = 16384, /* distance of the prefetched data from the data being summed */
     LINE_BYTES = 64,
 };
 

@@ -3,7 +3,7 @@
 
 #include <isa-l/crc.h>
 
-/* The polynomial without x^32. Each bit of a register stands for its power of x. */
+/* The polynomial without x^32. Bit i of a CRC is the coefficient of x^i. */
 #define POLYNOMIAL UINT32_C(0x04c11db7)
 
 void limefile_cksum_add(struct limefile_cksum *sum, const void *data, size_t n)
@@ -24,6 +24,7 @@ uint32_t limefile_cksum_result(const struct limefile_cksum *sum)
 
 /* ---- parts ---- */
 
+/* Multiplies two polynomials modulo POLYNOMIAL. */
 static uint32_t multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;

@@ -6,14 +6,14 @@
 
 enum { CKSUM_POWERS = 64 };
 
-/* of[i]: factor that appends 2^i bytes of zeros to a register. */
+/* Multiplying a CRC by factor[i] gives the CRC of the same bytes and 2^i zero bytes. */
 struct cksum_powers {
     uint32_t factor[CKSUM_POWERS];
 };
 void cksum_powers_init(struct cksum_powers *);
 
-/* Returns the contribution of a part to the register of the whole, if `bytes` bytes follow the
- * part. The contributions of all parts are combined by XOR. */
+/* Returns what a part with this CRC contributes to the CRC of the whole, if `bytes` bytes
+ * follow the part. The contributions of all parts are combined by XOR. */
 uint32_t cksum_shift(const struct cksum_powers *, uint32_t crc, uint64_t bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * copy.c - copy bytes by copy_file_range between files, splice into a pipe, or read and write.
  *
- * copy_in_kernel() and splice_to_pipe() stop at any error or short result. copy_by_buffer()
- * continues from there; if the error persists, it reports it.
+ * copy_in_kernel() and splice_to_pipe() stop without a result at an error or the end of the
+ * input. copy_by_buffer() continues from there, and reports the error if it persists.
  */
 #define _GNU_SOURCE
 #include "limefile.h"
@@ -16,9 +16,9 @@
 
 enum {
     BUFFER_BYTES = 256 * 1024,
-    SMALL_BYTES = 64 * 1024,       /* below, one read and one write are fastest */
+    SMALL_BYTES = 64 * 1024,       /* up to here, one read and one write are fastest */
     PIPE_BYTES = 1024 * 1024,      /* largest pipe for an ordinary user */
-    STEP_BYTES = 32 * 1024 * 1024, /* per call, to report progress and let signals through */
+    STEP_BYTES = 32 * 1024 * 1024, /* most per system call; each call reports progress */
 };
 
 static size_t next_bytes(const struct limefile_copy *c, size_t most)
@@ -36,7 +36,7 @@ static void advance_copy(struct limefile_copy *c, size_t n)
         c->progress(c->context, n);
 }
 
-/* Returns true if the caller should retry after errno. */
+/* Returns true if the caller should retry the write that failed with errno. */
 static bool wait_until_writable(const struct limefile_copy *c)
 {
     if (errno == EINTR)

@@ -30,7 +30,8 @@ static int next_component(const char **path, char name[NAME_MAX + 1])
     return strcmp(name, "..") == 0 ? -EXDEV : 0;
 }
 
-/* For a link in the middle of a path, openat() fails with ENOTDIR, but openat2() with ELOOP. */
+/* Returns the -errno of openat2(), which fails with ELOOP at a link in the middle of a path;
+ * openat() fails with ENOTDIR there. */
 static int open_error(int dir, const char *name)
 {
     struct stat st;
@@ -68,7 +69,7 @@ int limefile_open_beneath(int dir, const char *path, int flags)
         .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, /* allows O_PATH of a link itself */
     };
     long fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
-    /* A container's seccomp filter can return EPERM for a system call that it does not know. */
+    /* The seccomp filter of a container runtime can return EPERM for an unknown system call. */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM))
         return limefile_walk_beneath(dir, path, flags);
     return fd < 0 ? -errno : (int)fd;

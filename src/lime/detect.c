@@ -64,7 +64,7 @@ static bool is_plausible(const unsigned char *raw, uint64_t at, uint64_t size)
            is_zero(raw + AT_TYPE + len, LIMEFILE_TYPE_BYTES - len);
 }
 
-/* Finds the first record header after byte 0 of the bytes. Returns 1 and its offset, or 0. */
+/* Finds the first plausible record header after byte 0. Returns 1 and its offset, or 0. */
 static int find_header(const unsigned char *bytes, size_t n, uint64_t size, uint64_t *at)
 {
     unsigned char pattern[AT_FLAGS];
@@ -84,7 +84,7 @@ static int find_header(const unsigned char *bytes, size_t n, uint64_t size, uint
     return 0;
 }
 
-/* Does the same in the first SEARCH_BYTES of the file; or returns -errno. */
+/* Does the same in the first SEARCH_BYTES of the file. Can also return -errno. */
 static int search_header(struct limefile_source *source, uint64_t size, uint64_t *at)
 {
     size_t n = size < SEARCH_BYTES ? (size_t)size : SEARCH_BYTES;
@@ -95,6 +95,8 @@ static int search_header(struct limefile_source *source, uint64_t size, uint64_t
     return found;
 }
 
+/* Does the work of limefile_detect_container() for a file that does not begin with the magic
+ * number. start: its first n bytes. */
 static int classify_file(struct limefile_source *source, const unsigned char *start, size_t n,
                          uint64_t size, struct limefile_finding *out)
 {

@@ -67,7 +67,7 @@ bool limefile_gaugename_parse(const char *field, struct limefile_gaugename *out)
     return false;
 }
 
-/* Returns the real numbers of a site: four links of N x N complex numbers. Returns 0 for
+/* Returns how many real numbers a site has: four links of N x N complex numbers. Returns 0 for
  * names other than SU(N): the known ILDG documents define no layout for others or variants. */
 static uint64_t gauge_reals(const char *field)
 {
@@ -114,14 +114,15 @@ static void describe_by_format(struct limefile_field *f, enum limefile_fieldkind
         copy_numbers(f, meta->record);
     f->disputed = meta->record && (meta->record->recordtype != LIMEFILE_FIELD ||
                                    datum_bytes(meta->record) != f->site_bytes);
-    bool part = meta->file && meta->file->volfmt != 0; /* has only a part of the lattice */
+    bool part = meta->file && meta->file->volfmt != 0; /* the file has a part of the lattice */
     f->sites = part ? 0 : limefile_lattice_sites(&f->lattice);
-    /* The format of an unknown field does not give the size of a site, so all sites give it. */
+    /* If the metadata do not state the size of a site, it follows from the record's length. */
     if (f->site_bytes == 0 && f->sites && f->record.bytes % f->sites == 0)
         f->site_bytes = f->record.bytes / f->sites;
 }
 
-/* If the box does not fit into the file's lattice, its sites have no ranks; dims becomes 0. */
+/* Sets box and sites of a hypercube. If it does not fit into the file's lattice, its sites have
+ * no ranks, and dims becomes 0. */
 static void describe_box(struct limefile_field *f, const struct limefile_scidac_record *record)
 {
     f->boxed = true;
@@ -175,9 +176,9 @@ bool field_is_grid(const struct limefile_field *f)
 }
 
 /*
- * Grid's metadata are incomplete. They describe a checkerboard as the whole lattice, and a site
- * of a tensor without a Grid name as one of its parts, so the length decides. A checkerboard is
- * stored and ranked as a lattice with half the extent in x; a fifth dimension comes before x.
+ * Grid's metadata are incomplete: for a checkerboard they state the whole lattice, and for a
+ * tensor that has no name in Grid the size of one part. So the record's length decides. A
+ * checkerboard is stored as a lattice with half the extent in x; a fifth dimension precedes x.
  */
 static void describe_by_length(struct limefile_field *f)
 {

@@ -19,7 +19,7 @@ struct field_metadata {
 int field_describe(struct limefile_field *, enum limefile_fieldkind,
                    const struct field_metadata *);
 
-/* Returns true if its sites are four square colour matrices. */
+/* Returns true if each site is four square colour matrices. */
 bool field_is_links(const struct limefile_field *);
 
 /* Returns true if only a private record XML describes the field, with a datatype of Grid. */

@@ -2,9 +2,9 @@
  * field_verify.c - compare the data of a field with their checksum
  *
  * The checksum depends on the order and the size of the sites, not on the lattice. If the
- * length contradicts the metadata, either can be wrong: tmLQCD mixes up extents, and some
- * programs state one number for sites of many. A matching checksum shows which reading is
- * right; 64 bits do not match by chance.
+ * length contradicts the metadata, the lattice or the size of a site is wrong: tmLQCD mixes up
+ * extents, and some programs state the size of one number for sites that have many. A matching
+ * checksum shows which one is right; 64 bits do not match by chance.
  */
 #include "limesites.h"
 
@@ -15,7 +15,7 @@ bool limefile_field_length_fits(const struct limefile_field *f)
     return f->site_bytes == 0 || f->record.bytes % f->site_bytes == 0;
 }
 
-/* Changes *f to its i-th reading: sites of the stated size, or the stated number of sites. */
+/* Changes *f to its i-th layout: sites of the stated size, or the stated number of sites. */
 static bool set_layout(struct limefile_field *f, unsigned i)
 {
     uint64_t bytes = f->record.bytes;

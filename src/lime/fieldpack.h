@@ -14,8 +14,7 @@ struct fieldpack {
 /*
  * Packs the description of a field: kind, name, precision, lattice, box, sites, site_bytes,
  * expected, datacount, colors, spins, disputed. Adjacent fields with equal descriptions share
- * one. *where is for fieldpack_get(), and never 0. The box of a field without a lattice is not
- * stored.
+ * one. *position (never 0) is for fieldpack_get(). A box without a lattice is not stored.
  */
 int fieldpack_put(struct fieldpack *, const struct limefile_field *, uint64_t *position);
 

@@ -38,7 +38,7 @@ struct metadata {
     uint64_t ordinal; /* 0: no such record */
     uint64_t message; /* number of its message, counted by this module */
     bool is_valid;    /* its data could be parsed */
-    bool used;
+    bool used;        /* it has described data */
 };
 
 /* A stored field. An ordinal fits 32 bits. */
@@ -75,9 +75,9 @@ struct builder {
 
     const char *index_types[FIELD_TYPES]; /* the index stores each type once; NULL if absent */
     uint64_t message;
-    size_t message_first; /* subscript of the first field of the current message */
-    size_t last_ildg;     /* subscript + 1 of the last ildg-binary-data, or 0 */
-    size_t no_format;     /* subscript + 1 of the last one in this message without a format */
+    size_t message_first;         /* subscript of the first field of the current message */
+    size_t last_ildg;             /* subscript + 1 of the last ildg-binary-data, or 0 */
+    size_t no_format;             /* the same for those of this message without a format */
     struct checksum_record *sums; /* of the current message */
     size_t sum_count, sum_capacity;
 
@@ -224,7 +224,8 @@ static int check_length(struct builder *b, const struct limefile_field *f)
     return add_finding(b, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal, f->expected);
 }
 
-/* A description of more bytes than a file can have is rejected with a finding. */
+/* Describes the field and checks its length. A description of more bytes than a file can have
+ * is rejected with a finding on the record with ordinal `by`. */
 static int describe_field(struct builder *b, struct limefile_field *f,
                           enum limefile_fieldkind kind, const struct field_metadata *meta,
                           uint64_t by)
@@ -324,16 +325,17 @@ static bool checksums_precede_data(const struct builder *b)
     return before;
 }
 
-/* Returns the data before the checksum in its message, else after it, else the last of all. */
+/* Returns the field of a checksum: the one before it in its message, or the next one if none
+ * precedes it or if `next`. In a message without fields, it is the last field or NULL. */
 static struct field_entry *find_checksum_field(const struct builder *b,
-                                               const struct checksum_record *sum, bool before)
+                                               const struct checksum_record *sum, bool next)
 {
     struct field_entry *field = b->out->store->field;
     size_t count = b->out->count;
     if (count == b->message_first)
         return count ? &field[count - 1] : NULL;
-    before = before || sum->fields == b->message_first;
-    return &field[before ? sum->fields : sum->fields - 1];
+    next = next || sum->fields == b->message_first;
+    return &field[next ? sum->fields : sum->fields - 1];
 }
 
 /* A field gets the first checksum after its data, or else the last one before them. Every other
@@ -401,7 +403,7 @@ static int read_etmc(struct builder *b, const struct limefile_record *record, en
                                               : LIMEFILE_KIND_PROPAGATOR;
     int err = read_metadata(b, record, role, &b->etmc, &b->etmc_value);
     if (role == ROLE_STAGGERED_FORMAT)
-        b->etmc_value.components = 3; /* its text is that of a spinor */
+        b->etmc_value.components = 3; /* its XML does not differ from that of a spinor */
     return err;
 }
 
@@ -580,7 +582,7 @@ static int process_records(struct builder *b)
             err = process_record(b, &record);
         ended = record.me;
     }
-    /* Records that wait for data belong to data after the fault, which cannot be read. */
+    /* Metadata without data belong to data after the fault, which cannot be read. */
     if (limefile_index_fault(b->index) && b->message_first == b->out->count)
         b->format.ordinal = b->sum_count = 0;
     if (!err)

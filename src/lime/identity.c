@@ -52,7 +52,7 @@ bool limefile_identity_same_data(const struct limefile_identity *a,
              (LIMEFILE_FILE | LIMEFILE_SIZE | LIMEFILE_MTIME));
 }
 
-/* tv_nsec 0 suggests times in whole seconds, so that the tick is a second. */
+/* tv_nsec 0 suggests a file system with times in whole seconds, whose tick is a second. */
 bool limefile_time_is_suspect(const struct timespec *time, const struct timespec *seen)
 {
     const int64_t second = 1000000000, tick = 20000000;

@@ -17,7 +17,7 @@ struct index_entry {
     bool mb, me;
 };
 
-/* Each type is stored once, for any number of records. All types of a container can differ. */
+/* Each type is stored once, for any number of records. */
 struct index_type {
     uint32_t count;
     uint32_t first; /* ordinal of the first record of this type */
@@ -33,7 +33,7 @@ struct limefile_index {
     size_t type_count, type_capacity;
     char *texts;
     size_t text_size, text_capacity;
-    uint32_t *slots; /* open addressing; subscript of `types` + 1, or 0 */
+    uint32_t *slots; /* hash table of types, open addressing: subscript of `types` + 1, or 0 */
     size_t slot_count;
     uint64_t key[2]; /* random key of the hash */
     uint64_t size, end, deviations;
@@ -160,7 +160,6 @@ static int append_record(struct limefile_index *index, const struct limefile_rec
     return 0;
 }
 
-/* The callbacks of the caller. */
 struct callbacks {
     struct limefile_index *index;
     limefile_finding_fn *report;
@@ -262,6 +261,7 @@ struct limefile_index *limefile_index_ref(struct limefile_index *index)
 
 /* ---- a copy with another last record ---- */
 
+/* Allocates room for `used` + `more` elements and copies the first `used` from `from`. */
 static int copy_array(void **to, size_t *capacity, const void *from, size_t used, size_t more,
                       size_t element)
 {
@@ -302,7 +302,8 @@ static int copy_index(const struct limefile_index *old, uint64_t count,
         limefile_index_free(index);
         return -ENOMEM;
     }
-    if (count < old->count) /* a removed first record of a type was the only one */
+    /* If the dropped last record is the first of its type, `first` is not used: count is 0. */
+    if (count < old->count)
         index->types[old->entries[count].type].count--;
     struct limefile_record last;
     if (limefile_index_get(index, count, &last) == 0)

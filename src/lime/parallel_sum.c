@@ -25,7 +25,7 @@ enum {
     STEP_BYTES = 256 * 1024, /* bytes that are read from the page cache at a time */
     DISK_THREADS = 8,        /* minimum number of threads for direct I/O */
     THREADS_MAX = 1024,
-    PROBES = 16, /* places that are tested for being in the page cache */
+    PROBES = 16, /* parts of a record whose presence in the page cache is tested */
 };
 
 /* ---- ranks ---- */
@@ -69,7 +69,7 @@ struct sum_work {
     const struct limefile_field *field;
     /* Adds sites [first, first + sites) to a thread's sum: each site once, in any order. */
     void (*add)(struct sum_thread *, const void *data, uint64_t first, uint64_t sites);
-    const struct cksum_powers *powers; /* of a cksum; otherwise NULL */
+    const struct cksum_powers *powers; /* for a cksum; otherwise NULL */
     struct limefile_source *source;
     int fd, direct; /* of the source's file; -1: not available, or not needed */
     uint64_t unit;  /* number of sites */
@@ -109,7 +109,7 @@ static void report_progress(struct sum_work *w, uint64_t bytes)
 
 /* ---- reading ---- */
 
-/* Returns the bytes, read by direct I/O, if they were not in the page cache; otherwise NULL. */
+/* Reads bytes by direct I/O into the buffer. NULL: they are in the page cache, or it failed. */
 static const unsigned char *try_direct(const struct sum_thread *s, uint64_t offset, size_t n)
 {
     const char *bytes;
@@ -126,7 +126,8 @@ static void add_crcs(struct sum_thread *s, const void *data, uint64_t first, uin
     limefile_field_add_sites(s->work->field, &s->sum, data, first, sites);
 }
 
-/* For a cksum, `suma` is the register, and each byte is a site. */
+/* Adds the cksum of the consecutive bytes in `part` to the thread's sum, and empties `part`. A
+ * cksum uses the member `suma`, and its sites are single bytes. */
 static void finish_part(struct sum_thread *s)
 {
     uint64_t behind = s->work->field->sites - s->part_end;
@@ -239,6 +240,8 @@ static bool is_uncached(int fd, const struct limefile_record *record)
     return false;
 }
 
+/* Sets unit, buffer_bytes, fd and direct; the caller closes `direct`. Returns the number of
+ * threads to run. */
 static unsigned plan_threads(struct sum_work *w, unsigned threads)
 {
     const struct limefile_field *f = w->field;

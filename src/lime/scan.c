@@ -27,7 +27,7 @@ struct limefile_scan {
     uint64_t ordinal;
     uint32_t message, record;
     bool message_ended;            /* the previous record has ME or does not exist */
-    bool is_marked;                /* the last header has a mark: no record follows */
+    bool is_marked;                /* MARK_RESIZING or _REPLACING: no record follows */
     bool done;                     /* the end was reached and reported */
     struct limefile_finding fault; /* code 0: no fault */
     char type[LIMEFILE_TYPE_BYTES + 1];
@@ -91,13 +91,14 @@ static int set_fault(struct limefile_scan *scan, int code, uint64_t offset, uint
     return code;
 }
 
-/* Reads a block at `offset`; `left` bytes and at least n are expected there. */
+/* Reads a block at `offset`, where the file had `left` bytes when the scan began. Fewer than n
+ * (at most `left`) give LIMEFILE_E_SHRUNK. */
 static int read_block(struct limefile_scan *scan, uint64_t offset, uint64_t left, size_t n)
 {
     size_t want = scan->block_request < left ? scan->block_request : (size_t)left;
     scan->block_len = 0;
     ssize_t len = limefile_read_full(scan->source, scan->block, want, offset);
-    if (len < 0 && want > n) /* A bad sector matters only within the first n bytes. */
+    if (len < 0 && want > n) /* a bad sector after the first n bytes does not matter */
         len = limefile_read_full(scan->source, scan->block, n, offset);
     if (len < 0)
         return (int)len;
@@ -110,8 +111,8 @@ static int read_block(struct limefile_scan *scan, uint64_t offset, uint64_t left
     return 0;
 }
 
-/* Returns up to n bytes at `offset`, from the block if possible; *got is how many the file has.
- * Bytes that were appended since limefile_scan_new() are ignored. */
+/* Returns n bytes at `offset`, from the block if possible; *got is fewer at the end of the
+ * file. Bytes that were appended since limefile_scan_new() are ignored. */
 static int get_bytes(struct limefile_scan *scan, uint64_t offset, size_t n,
                      const unsigned char **bytes, size_t *got)
 {

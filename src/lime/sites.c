@@ -1,5 +1,4 @@
 /* sites.c - find SU(3) gauge configurations among fields, and read their sites */
-
 #include "limesites.h"
 
 #include <string.h>

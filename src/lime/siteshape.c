@@ -72,8 +72,8 @@ static bool add_letters(struct limefile_siteshape *s, const char *letters, uint6
     return good;
 }
 
-/* Adds a first dimension for several data of a site; four matrices are the links of a site.
- * Returns false if `values` is not a multiple of the shape. */
+/* Changes the shape of a datum to that of a site of `values` numbers: adds a first dimension
+ * for several data ("mu" for four matrices). Returns false if they do not fit. */
 static bool prepend_dim(struct limefile_siteshape *s, uint64_t values)
 {
     uint64_t size = count_numbers(s);
@@ -113,8 +113,8 @@ static bool shape_by_gauge_name(const char *field, uint64_t numbers,
     return add_dim(s, numbers / (n * n), "mu") && add_dim(s, n, "a") && add_dim(s, n, "b");
 }
 
-/* cvc's formats describe scidac-binary-data. An ildg-format of another kind of field does not
- * describe its numbers. */
+/* Returns true if an ETMC or cvc format describes the field. For KIND_SCIDAC, a format is cvc's
+ * if the data are scidac-binary-data; otherwise it is an ildg-format, which states no shape. */
 static bool is_etmc(const struct limefile_field *f)
 {
     return f->by_format &&
@@ -136,7 +136,7 @@ static bool shape_by_etmc(const struct limefile_field *f, uint64_t numbers,
 
 /* QDP and QLA store the colour of a fermion before its spin; others store the spin first. */
 static const struct {
-    const char *word, *letters, *letters_of_qla;
+    const char *word, *letters, *qla_letters;
 } words[] = {
     {"Real", "", ""},
     {"Complex", "", ""},
@@ -213,7 +213,7 @@ static bool add_word(struct limefile_siteshape *s, const char *at, bool qla, uin
     if (i < 0)
         return false;
     uint64_t number = parse_extent(at + strlen(words[i].word));
-    const char *letters = qla ? words[i].letters_of_qla : words[i].letters;
+    const char *letters = qla ? words[i].qla_letters : words[i].letters;
     unsigned first = s->dims;
     if (spins == 1 && strcmp(letters, "sc") == 0)
         letters = "c"; /* staggered */

@@ -12,8 +12,8 @@
 
 enum {
     PAGE = 4096,
-    STREAM_MIN = 256 << 10, /* smaller writes gain nothing from an early start */
-    PREFETCH = 8,           /* requests; their edges are read in advance */
+    STREAM_MIN = 256 << 10, /* for smaller writes, early writeback gains nothing */
+    PREFETCH = 8,           /* edges are read this many requests in advance */
 };
 
 /* ---- a file descriptor ---- */
@@ -252,8 +252,8 @@ int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset)
     return limefile_write_full(&file.source, buf, n, offset);
 }
 
-/* Starts to read the pages that a request of n bytes at `offset`, and later ones, fill only in
- * part. Otherwise each of these reads would wait behind all pending writes. */
+/* A write that ends inside a page makes the kernel read that page, which waits behind pending
+ * writes. So this starts the read in advance, for the request and for one PREFETCH later. */
 static void prefetch_edges(int fd, size_t n, uint64_t offset)
 {
     posix_fadvise(fd, (off_t)(offset + n), 1, POSIX_FADV_WILLNEED);

@@ -1,4 +1,4 @@
-/* writer.c - write records in sequence; calls that would make an invalid container fail */
+/* writer.c - write records in sequence; reject calls that would make the container invalid */
 #include "limefile.h"
 
 #include <errno.h>

@@ -209,7 +209,7 @@ static void XMLCALL entity_declaration(void *context, const char *name, int is_p
     reject_document(context);
 }
 
-/* In any unknown encoding, digits and the names of elements are taken as ASCII. */
+/* Reads any unknown encoding as ISO-8859-1: digits and names of elements are ASCII in most. */
 static int XMLCALL unknown_encoding(void *context, const char *name, XML_Encoding *info)
 {
     (void)context, (void)name;
@@ -223,7 +223,7 @@ static int XMLCALL unknown_encoding(void *context, const char *name, XML_Encodin
 
 /* ---- the document ---- */
 
-/* Trims the bytes around the document. Some writers include the NUL, or a whole buffer. */
+/* Trims the bytes around the document. Some writers store its NUL, or their whole buffer. */
 static void trim_document(const char **xml, size_t *n)
 {
     static const char bom[] = "\xef\xbb\xbf";

@@ -15,11 +15,12 @@ struct cell_entries {
     unsigned char raw[CELL_ENTRIES_AT_ONCE * LIMECELLS_ENTRY_BYTES];
 };
 
-/* `raw` is filled when it is needed. */
+/* Begins at the first entry, which is at `offset`. Reads nothing. */
 void cell_entries_begin(struct cell_entries *, struct limefile_source *,
                         const struct limecells *, uint64_t offset);
 
-/* Returns 1 with a cell's number and its encoded entry, 0 at the end, or an error. */
+/* Returns 1 with a cell's number and its encoded entry (valid until the next call), 0 at the
+ * end, or an error. */
 int cell_entries_next(struct cell_entries *, uint64_t *number, const unsigned char **raw);
 
 /* Checks all entries of the index, which begin at `offset`. */

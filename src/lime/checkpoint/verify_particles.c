@@ -27,7 +27,7 @@ struct numbered_cell {
 struct verifier {
     struct limefile_source *source;
     const struct limecheckpoint *checkpoint;
-    const struct limecells *is;
+    const struct limecells *description;
     limecheckpoint_progress_fn *progress;
     void *context;
     const struct limecells_field *position;
@@ -87,7 +87,7 @@ static const char *why_misplaced(const struct verifier *w, const unsigned char *
         double x = coordinate(w, particle + w->position->offset, d);
         if (x >= cell->low[d] && x < cell->high[d])
             continue;
-        int64_t i = limefile_cells_locate(w->is, d, x);
+        int64_t i = limefile_cells_locate(w->description, d, x);
         if (i < 0)
             return "is outside of the domain";
         if ((uint64_t)i != cell->at[d])
@@ -110,13 +110,13 @@ static void record_bad_cell(struct verifier *w, uint64_t number,
              at[0], at[1], at[2], reason);
 }
 
-/* Gets the particles from `first` on in *raw; *n: at most so many, then how many (>= 1). */
+/* Returns particles from `first` on in *raw, at most *n; *n becomes their number, 1 or more. */
 static int get_particles(struct verifier *w, uint64_t first, uint64_t *n,
                          const unsigned char **raw)
 {
-    uint64_t size = w->is->particle_bytes, capacity = BYTES_AT_ONCE / size;
+    uint64_t size = w->description->particle_bytes, capacity = BYTES_AT_ONCE / size;
     if (first < w->first || first >= w->first + w->particles) {
-        uint64_t left = w->is->particles - first;
+        uint64_t left = w->description->particles - first;
         uint64_t batch = left < capacity ? left : capacity;
         int err = limefile_read_exact(w->source, w->bytes, (size_t)(batch * size),
                                       w->checkpoint->data.data_offset + first * size);
@@ -134,12 +134,12 @@ static int get_particles(struct verifier *w, uint64_t first, uint64_t *n,
 
 static int verify_cell(struct verifier *w, const struct numbered_cell *c)
 {
-    uint64_t size = w->is->particle_bytes, misplaced = 0;
+    uint64_t size = w->description->particle_bytes, misplaced = 0;
     struct cell_bounds cell;
     const char *reason = NULL;
     char message[64];
     uint32_t crc = 0;
-    compute_bounds(w->is, c->number, &cell);
+    compute_bounds(w->description, c->number, &cell);
     for (uint64_t done = 0, n; done < c->cell.count; done += n) {
         const unsigned char *bytes = NULL;
         n = c->cell.count - done;
@@ -171,7 +171,7 @@ static int compare_first_particles(const void *a, const void *b)
     return x->cell.first < y->cell.first ? -1 : x->cell.first > y->cell.first;
 }
 
-/* Reads and sorts the next batch of cells. Returns 0 if there are no more. */
+/* Reads and sorts the next batch of cells. Returns 1, 0 if there are no more, or an error. */
 static int load_batch(struct verifier *w)
 {
     struct numbered_cell *next;
@@ -181,8 +181,8 @@ static int load_batch(struct verifier *w)
     while (w->count < CELLS_AT_ONCE && got == 1) {
         next = &w->cells[w->count];
         got = cell_entries_next(&w->cell_entries, &next->number, &raw);
-        /* The entry was valid before, so the file has changed. */
-        if (got == 1 && limefile_cells_entry_decode(w->is, raw, &next->cell))
+        /* The entry was valid when the checkpoint was found, so the file has changed. */
+        if (got == 1 && limefile_cells_entry_decode(w->description, raw, &next->cell))
             return LIMEFILE_E_SHRUNK;
         w->count += got == 1 && next->cell.count > 0;
     }
@@ -218,7 +218,7 @@ int limecheckpoint_verify(struct limefile_source *source, const struct limecheck
         return -ENOMEM;
     w->source = source;
     w->checkpoint = p;
-    w->is = &p->cells;
+    w->description = &p->cells;
     w->progress = progress;
     w->context = context;
     w->position = limefile_cells_field(&p->cells, "position");

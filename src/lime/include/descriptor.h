@@ -25,17 +25,17 @@ int limefile_open_beneath(int dir, const char *path, int flags);
 /* Does the same one component at a time, for Linux before 5.6, which has no openat2(). */
 int limefile_walk_beneath(int dir, const char *path, int flags);
 
-/* Fills `path` with a path to the file that fd has open, for system calls that do not accept a
- * descriptor, or not an O_PATH one. The path is valid while fd is open. */
+/* Fills `path` with a path to the file that fd has open, for system calls that accept no
+ * descriptor, or no O_PATH descriptor. The path is valid while fd is open. */
 void limefile_fd_path(int fd, char path[LIMEFILE_FD_PATH_MAX]);
 
 /* openat(2) with O_CLOEXEC. With O_NONBLOCK, openat(2) fails with EAGAIN while another process
- * holds a lease; the call is retried for 5 ms, as limefs and limefs-run release their leases at
- * once. Returns a descriptor or -errno. */
+ * holds a lease. The function then retries for 5 ms, which is enough for limefs and limefs-run:
+ * they release a lease at once. Returns a descriptor or -errno. */
 int limefile_open_at(int dir, const char *path, int flags, mode_t mode);
 
 /* Reopens the file that fd, possibly an O_PATH descriptor, has open; O_CLOEXEC is added. The
- * kernel checks the caller's permissions as for its name. Returns a descriptor or -errno. */
+ * kernel checks permissions as for an open by name. Returns a descriptor or -errno. */
 int limefile_reopen(int fd, int flags);
 
 /* Checks that `name` in the directory `dir` is the file that fd has open; a symbolic link is

@@ -1,4 +1,4 @@
-/* header_bytes.h - read and write the fields of a record header, which are big-endian */
+/* header_bytes.h - read and write the fields, at AT_..., of a big-endian record header */
 #ifndef LIMEFILE_HEADER_BYTES_H
 #define LIMEFILE_HEADER_BYTES_H
 
@@ -18,12 +18,12 @@ enum {
 
 enum { FLAG_MB = 0x80, FLAG_ME = 0x40 };
 
-/* Values of the reserved byte in the last record's header while a program changes a container.
- * The byte is zero again when the change is complete. */
+/* Values of the reserved byte in the last record's header while a program changes a container;
+ * zero at other times. The tail is the bytes after the last record. */
 enum {
-    MARK_RESIZING = 0x5f,  /* the bytes after it are not committed; its own data are intact */
-    MARK_REMOVING = 0x2d,  /* the bytes after it are being removed */
-    MARK_REPLACING = 0x3d, /* the bytes after it are new data, being copied into a record */
+    MARK_RESIZING = 0x5f,  /* the tail is not committed; the record's own data are intact */
+    MARK_REMOVING = 0x2d,  /* the tail is being removed */
+    MARK_REPLACING = 0x3d, /* the tail is new data, which are being copied into a record */
 };
 
 static inline uint16_t get_be16(const unsigned char *p)

@@ -1,9 +1,8 @@
 /*
- * limecleanup.h - unfinished files that SIGINT, SIGTERM and SIGHUP remove before they end the
- * process.
+ * limecleanup.h - remove unfinished files if SIGINT, SIGTERM or SIGHUP ends the process.
  *
- * The first guard installs handlers for those of the three signals that the process neither
- * ignores nor handles. Functions that add and remove guards are for one thread.
+ * The first file to guard installs handlers for those of the three signals that the process
+ * neither ignores nor handles. Only one thread may add and remove guards.
  */
 #ifndef LIMECLEANUP_H
 #define LIMECLEANUP_H
@@ -12,10 +11,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LIMEFILE_CLEANUP_MAX = 8 }; /* files that can be guarded at a time; others are ignored */
+enum { LIMEFILE_CLEANUP_MAX = 8 }; /* files that can be guarded at a time; more are ignored */
 
 /* Makes the signals remove the file `name`, relative to `dir_fd` (a descriptor, or AT_FDCWD).
- * `name` is not copied: it must stay valid. */
+ * `name` is not copied: it must stay valid until the guard ends. */
 void limefile_cleanup_add(int dir_fd, const char *name);
 
 /* Ends the guard of that file; `name` is the pointer that limefile_cleanup_add() got. */
@@ -27,11 +26,11 @@ void limefile_cleanup_truncate(int fd, uint64_t end);
 /* Ends all guards. */
 void limefile_cleanup_clear(void);
 
-/* Delays the signals between the two calls. */
+/* Block the three signals, and restore the signal mask from before. */
 void limefile_cleanup_block(sigset_t *before);
 void limefile_cleanup_unblock(const sigset_t *before);
 
-/* Returns true if a delayed signal will end the process. */
+/* Returns true if a blocked signal is pending that will end the process. */
 bool limefile_cleanup_pending(void);
 
 #endif

@@ -1,6 +1,4 @@
-/*
- * limedetect.h - distinguish a container, even with a damaged beginning, from other files.
- */
+/* limedetect.h - distinguish a container, even with a damaged beginning, from other files. */
 #ifndef LIMEDETECT_H
 #define LIMEDETECT_H
 

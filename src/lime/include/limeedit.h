@@ -18,9 +18,9 @@
 
 /* ---- locking (lock.c) --------------------------------------------------------------- */
 
-/* Acquires an OFD write lock on the whole file, as every writer of this project does. It ends
- * when the last descriptor that shares fd's open file description is closed. Returns 0, -EBUSY
- * if another process holds a lock, or another -errno: the file system has no locks. */
+/* Acquires an OFD write lock on the whole file, as every writer of this project does. The lock
+ * ends when the last descriptor that shares fd's open file description is closed. Returns 0,
+ * -EBUSY if another process holds a lock, or the -errno of a file system without locks. */
 int limefile_lock(int fd);
 
 /* Acquires a shared lock in the same way; fd may be read-only. */
@@ -67,11 +67,11 @@ int limefile_editor_last(const struct limefile_editor *, struct limefile_last_re
  * the end is undefined, as an append or a resize is in progress or has failed. */
 int limefile_editor_end(const struct limefile_editor *, uint64_t *end);
 
-/* Appends a record: writes 144 bytes at the end that no reader takes for a header, and syncs
- * them, so that the disk never holds data without them. The record joins the last message, or
- * begins the first one. If a commit of the previous record has failed, this repairs that record
- * first. Errors: LIMEFILE_E_STATE if the last record is not committed or bytes follow it;
- * LIMEFILE_E_TYPE, also for an empty type. After an error the file is unchanged. */
+/* Appends a record: writes its header without magic and syncs it, before the caller writes
+ * data. Readers see no record yet. The record joins the last message, or begins the first one.
+ * If a commit of the previous record has failed, this repairs that record first. Errors:
+ * LIMEFILE_E_STATE if the last record is not committed or bytes follow it; LIMEFILE_E_TYPE,
+ * also for an empty type. After an error the file is unchanged. */
 int limefile_append_begin(struct limefile_editor *, const char *type, size_t type_len);
 
 /* Makes the last record begin a message, or (false) join the previous one. Before the commit
@@ -81,9 +81,9 @@ int limefile_append_begin(struct limefile_editor *, const char *type, size_t typ
 int limefile_editor_set_mb(struct limefile_editor *, bool mb);
 
 /* Marks a committed record as growing, in the reserved byte of its header, and syncs the mark.
- * Call it before writing after the record's end: limefile_recover() then cuts these bytes after
- * a crash without `save`. limefile_resize() calls it; limefile_commit() removes the mark. A
- * second call does nothing. */
+ * Call it before writing after the record's end: after a crash, limefile_recover() then cuts
+ * the bytes after the record's end without a call of `save`. limefile_resize() calls it;
+ * limefile_commit() removes the mark. A second call does nothing. */
 int limefile_growth_begin(struct limefile_editor *);
 
 /* Sets the length of the last record's data to `bytes`. When it returns 0, these data and all
@@ -92,8 +92,8 @@ int limefile_growth_begin(struct limefile_editor *);
 int limefile_commit(struct limefile_editor *, uint64_t bytes);
 
 /* Resizes the file for `bytes` of the last record's data; `now` is their current length,
- * committed or not. New bytes read as zeros. Bytes are cut off in an order that leaves a valid
- * container on the disk at any time. Does not commit growth. */
+ * committed or not. New bytes read as zeros. The order of writes leaves a valid container on
+ * the disk at any time. Does not commit growth. */
 int limefile_resize(struct limefile_editor *, uint64_t now, uint64_t bytes);
 
 /* Cuts the space that a writer has allocated after the last record, whose data, committed or
@@ -188,9 +188,9 @@ struct limefile_rewrite {
  *
  * When it returns 0, the data and the name are on the disk. After an error the old container is
  * unchanged and *new_fd is -1, except if the very last step fails: then *new_fd is a descriptor
- * and `name` is the new container, but perhaps not after a power failure. A killed process
- * leaves nothing or, within a very short time (without O_TMPFILE at any time), a file
- * .NAME.limefs-new, which the next call removes. -ESTALE: `name` is not the open file, for
+ * and `name` is the new container, but perhaps not after a power failure. If the
+ * process is killed just before the rename, or at any time without O_TMPFILE, it can leave a
+ * file .NAME.limefs-new, which the next call removes. -ESTALE: `name` is not the open file, for
  * example a symbolic link. -EPERM: the owner cannot be preserved. Other hard links keep the old
  * container.
  */
@@ -202,8 +202,8 @@ int limefile_rewrite(const struct limefile_rewrite *, int *new_fd);
  * of type 'x', 17 bytes, cut". */
 typedef void limefile_report_fn(void *context, const char *text);
 
-/* Called before bytes [from, size) are cut that are not known to be an unfinished record of
- * this project, to save them. Returns 0 to cut them, < 0 to leave the file unchanged. */
+/* Saves bytes [from, size) of the file, which recovery is about to cut although they may not be
+ * an unfinished record of this project. Returns 0 to cut them, < 0 to leave them. */
 typedef int limefile_save_fn(void *context, uint64_t from, uint64_t size);
 
 /*
@@ -212,11 +212,11 @@ typedef int limefile_save_fn(void *context, uint64_t from, uint64_t size);
  * record then ends its message, and has no mark and zero padding. Nothing else is changed: no
  * other deviation, and no record that the change did not concern.
  *
- * Cut without a call of `save`: an unfinished record, which has a header without magic and a
- * plain ASCII type; bytes after a record that is marked as being resized, unless they begin
- * like a whole record; zeros of a header that did not reach the disk. Any other tail is cut
- * only after `save` (NULL: never). A tail with a whole record in it is damage and is never cut,
- * except after a marked record.
+ * Recovery cuts without a call of `save`: an unfinished record, which has a header without
+ * magic and a plain ASCII type; bytes after a record that is marked as being resized, unless
+ * they begin like a whole record; zeros of a header that did not reach the disk. Any other tail
+ * is cut only after `save` (NULL: never). A tail with a whole record in it is damage and is
+ * never cut, except after a marked record.
  *
  * Returns 0 if the container can be changed; it is synced if this call changed anything.
  * Otherwise nothing was changed, or an I/O error occurred: returns that error, the code of a
@@ -264,15 +264,13 @@ struct limefile_survey {
     struct limefile_finding fault; /* code 0: no fault */
     enum limefile_tail tail;       /* kind of the bytes after `end` */
     uint64_t resizing;             /* ordinal of the record marked as being resized, or 0 */
-    uint64_t removing;  /* ordinal of the record that precedes one being removed, or 0 */
-    uint64_t replacing; /* ordinal of the last record if marked as being replaced, or 0 */
+    uint64_t removing;         /* ordinal of the record that precedes one being removed, or 0 */
+    uint64_t replacing;        /* ordinal of the last record if marked MARK_REPLACING, or 0 */
     struct limefile_redo redo; /* if tail is LIMEFILE_TAIL_REDO */
     uint64_t contradictions;   /* contradicting message flags that recovery does not repair */
     uint64_t last, before;     /* offsets of the headers of the last two records */
-    /* The last record does not end its message; limefile_survey_repair() will set its ME flag.
-     */
-    bool cut_sets_me;
-    bool is_container;                /* true also for a lone unfinished record */
+    bool cut_sets_me;  /* the last record lacks ME; limefile_survey_repair() will set it */
+    bool is_container; /* true also for a lone unfinished record */
     char type[LIMEFILE_NAME_MAX + 1]; /* type of the unfinished record, with %XX */
 };
 
@@ -280,7 +278,7 @@ struct limefile_survey {
 int limefile_survey_scan(struct limefile_source *, limefile_progress_fn *progress,
                          void *context, struct limefile_survey *out);
 
-/* Returns 0, or why no program may change this container, whatever its tail is.
+/* Returns 0, or the reason why no program may change this container, whatever its tail is.
  * LIMEFILE_E_FLAGS: message flags contradict each other, as after a crash in the middle of
  * limefile_set_boundary(). LIMEFILE_E_MIXED: the mark of a replacement without its new data. */
 int limefile_survey_check(const struct limefile_survey *);

@@ -4,9 +4,9 @@
  * Functions return 0 or a count, or a negative code: -errno or a value of enum limefile_error.
  * LIMEFILE_E_MAGIC to LIMEFILE_E_BEGINNING are faults, where a reader must stop. LIMEFILE_D_*
  * are deviations: a reader can continue. Those from LIMEFILE_D_XML on concern the contents of
- * records (limeildg.h, limecheckpoint.h). In a finding, LIMEFILE_D_XML has -code in `have`,
- * LIMEFILE_D_OPTIONAL the element in `why`, LIMEFILE_D_CHECKSUM suma << 32 | sumb. All
- * functions are thread-safe.
+ * records (limeildg.h, limecheckpoint.h). In a finding, `have` of LIMEFILE_D_XML is the
+ * parser's negated error code, `why` of LIMEFILE_D_OPTIONAL the element, and `have` and `want`
+ * of LIMEFILE_D_CHECKSUM are suma << 32 | sumb. All functions are thread-safe.
  */
 #ifndef LIMEERROR_H
 #define LIMEERROR_H
@@ -36,12 +36,12 @@ enum limefile_error {
     LIMEFILE_D_PAD_NONZERO, /* padding that is not zero */
     LIMEFILE_D_PAD_CUT,     /* the file ends inside the last record's padding */
 
-    LIMEFILE_E_NOT_FILE,  /* not a regular file or similar */
+    LIMEFILE_E_NOT_FILE,  /* not a regular file */
     LIMEFILE_E_TYPE,      /* (writer) a type that a header cannot hold */
     LIMEFILE_E_ORDER,     /* (writer) MB or ME out of order */
     LIMEFILE_E_OVERFILL,  /* (writer) more data than the header states */
     LIMEFILE_E_UNDERFILL, /* (writer) less data than the header states */
-    LIMEFILE_E_STATE,     /* (writer) no record is open, or one still is */
+    LIMEFILE_E_STATE,     /* (writer, editor) not possible now: a record is open, or none is */
     LIMEFILE_E_NO_RECORD, /* the container has no such record */
     LIMEFILE_E_SHRUNK,    /* the file is shorter now than it was when indexed */
     LIMEFILE_E_FLAGS,     /* (limeedit.h) message flags that contradict each other */
@@ -75,21 +75,21 @@ enum limefile_error {
     LIMEFILE_D_PLAQUETTE,  /* (lime check --physics) metadata state another plaquette */
     LIMEFILE_D_LINK_TRACE, /* (lime check --physics) metadata state another link trace */
 
-    LIMEFILE_E_GAUGE_UNKNOWN, /* (limegauge.h) a file in an unknown format */
-    LIMEFILE_E_GAUGE_NONE,    /* a container without an SU(3) configuration */
-    LIMEFILE_E_GAUGE_SEVERAL, /* a container with several, and the caller chose none */
-    LIMEFILE_E_GAUGE_HEADER,  /* a header that is cut, has no end, or is not text */
-    LIMEFILE_E_GAUGE_VALUE,   /* a header value that is missing, repeated or invalid */
-    LIMEFILE_E_GAUGE_LATTICE, /* a lattice that is invalid, or that a format cannot hold */
-    LIMEFILE_E_GAUGE_LENGTH,  /* a file size that differs from the header */
-    LIMEFILE_E_GAUGE_LIST,    /* a list of sites that does not contain each site once */
-    LIMEFILE_E_GAUGE_ORDER,   /* data whose byte order cannot be determined */
-    LIMEFILE_E_GAUGE_FORM,    /* a precision or number of rows that the format lacks */
-    LIMEFILE_E_GAUGE_NAN,     /* the plaquette or link trace of the data is NaN */
-    LIMEFILE_E_GAUGE_RANGE,   /* plaquette or link trace beyond what the format allows */
-    LIMEFILE_E_GAUGE_CHECKSUM,
-    LIMEFILE_E_GAUGE_PLAQUETTE,
-    LIMEFILE_E_GAUGE_TRACE, /* data that do not match their header (all three) */
+    LIMEFILE_E_GAUGE_UNKNOWN,   /* (limegauge.h) a file in an unknown format */
+    LIMEFILE_E_GAUGE_NONE,      /* a container without an SU(3) configuration */
+    LIMEFILE_E_GAUGE_SEVERAL,   /* several configurations: the caller must choose one */
+    LIMEFILE_E_GAUGE_HEADER,    /* a header that is cut, has no end, or is not text */
+    LIMEFILE_E_GAUGE_VALUE,     /* a header value that is missing, repeated or invalid */
+    LIMEFILE_E_GAUGE_LATTICE,   /* a lattice that is invalid, or that a format cannot hold */
+    LIMEFILE_E_GAUGE_LENGTH,    /* a file size that differs from the header */
+    LIMEFILE_E_GAUGE_LIST,      /* a list of sites that does not contain each site once */
+    LIMEFILE_E_GAUGE_ORDER,     /* data whose byte order cannot be determined */
+    LIMEFILE_E_GAUGE_FORM,      /* a precision or number of rows that the format lacks */
+    LIMEFILE_E_GAUGE_NAN,       /* the plaquette or link trace of the data is NaN */
+    LIMEFILE_E_GAUGE_RANGE,     /* plaquette or link trace beyond what the format allows */
+    LIMEFILE_E_GAUGE_CHECKSUM,  /* data that do not match the checksum in their header */
+    LIMEFILE_E_GAUGE_PLAQUETTE, /* the same for the plaquette */
+    LIMEFILE_E_GAUGE_TRACE,     /* the same for the link trace */
 
     LIMEFILE_E_VOLUME_MASTER,  /* (limevolumes.h) not exactly one volume has the metadata */
     LIMEFILE_E_VOLUME_MISSING, /* sites that are in no volume */
@@ -103,7 +103,7 @@ enum limefile_error {
     LIMEFILE_E_OUTPUT_INPUT,   /* the output is also an input */
     LIMEFILE_E_OUTPUT_LOCKED,  /* another process writes to the existing output */
     LIMEFILE_E_OUTPUT_LINK,    /* the output is a symbolic link to a file that does not exist */
-    LIMEFILE_E_OUTPUT_CHANGED, /* another process has changed the output's name */
+    LIMEFILE_E_OUTPUT_CHANGED, /* another process created, replaced or removed the output */
 };
 
 /* Returns a static text in lower case for any code. */
@@ -118,7 +118,7 @@ bool limefile_is_read_error(int code);
 /* Returns true if `code` is -errno. */
 bool limefile_is_errno(int code);
 
-/* Returns true if `code` is a deviation that changes nothing for any reader: a warning
+/* Returns true if `code` is a deviation that affects no reader, so that programs only warn
  * (docs/verdicts.md). */
 bool limefile_is_harmless(int code);
 

@@ -42,7 +42,7 @@ struct limefile_header {
     char type[LIMEFILE_TYPE_BYTES + 1]; /* NUL-terminated; no NUL inside */
 };
 
-/* Returns true if the `n` bytes at `raw` begin like a header (n < 4: like a part of one). */
+/* Returns true if the `n` bytes at `raw` begin with the magic number, or are its beginning. */
 bool limefile_header_is_magic(const void *raw, size_t n);
 
 /* Decodes LIMEFILE_HEADER_BYTES bytes. Errors: LIMEFILE_E_MAGIC, _VERSION or _LENGTH; `out` is
@@ -72,9 +72,9 @@ int limefile_record_end(uint64_t header_offset, uint64_t bytes, uint64_t *data_e
 
 /*
  * The library accesses containers only through a source. read and write work like pread(2) and
- * pwrite(2): they can move fewer bytes, read returns 0 at the end, a failure is -errno. fault
- * returns true and fills *out if the container ends at this offset with a fault. Reading needs
- * only read and size; the others may be NULL.
+ * pwrite(2): they can move fewer bytes, read returns 0 at the end, a failure is -errno. A
+ * limefs mount shows only the records before a fault; fault() returns true and fills *out if
+ * that fault is at `offset`. Reading needs only read and size; the others may be NULL.
  */
 struct limefile_source;
 struct limefile_finding;
@@ -142,8 +142,8 @@ struct limefile_copy {
     bool out_failed; /* set after a failure of `out`, not of `in` */
 };
 
-/* Copies all that is left, by the fastest call that both descriptors support; file systems that
- * can share blocks do. Returns 0, -errno, or LIMEFILE_E_SHRUNK if the input is too short. */
+/* Copies `left` bytes by the fastest call that both descriptors support; file systems that can
+ * share blocks do. Returns 0, -errno, or LIMEFILE_E_SHRUNK if the input is too short. */
 int limefile_copy(struct limefile_copy *);
 
 /* Writes n bytes of memory, at most c->left, in the same way. Returns 0 or -errno. */
@@ -166,8 +166,8 @@ int limefile_check_fd(int fd);
 /* For fewer bytes, the kernel's read-ahead and write merging are faster than direct I/O. */
 #define LIMEFILE_DIRECT_MIN (512 * 1024)
 
-/* Huge page size of x86-64 and arm64 with 4 KiB pages. Buffers in huge pages are faster for the
- * kernel, which pins them for each reply, and for disks, which write to them. */
+/* Huge page size of x86-64 and arm64 with 4 KiB pages. In huge pages, the kernel pins a buffer
+ * for a FUSE reply faster, and a disk writes to it faster. */
 #define LIMEFILE_HUGE_PAGE (2 << 20)
 
 /* Allocates at least *bytes bytes, aligned for direct I/O, and in huge pages from
@@ -183,15 +183,15 @@ bool limefile_is_cached(int fd, uint64_t offset, size_t n);
  * system does not support it. */
 int limefile_open_direct(int fd);
 
-/* Reads the whole blocks around n bytes at `offset`. `buf` is aligned and has room for n bytes
- * and two blocks; *bytes is set to the first requested byte in it. Returns how many of the n
- * bytes were read, fewer at the end of the file or where the file system stopped, or -errno. */
+/* Reads the whole blocks (LIMEFILE_DIRECT_ALIGN) around n bytes at `offset`. `buf` is aligned,
+ * with room for n bytes and two blocks; *bytes is set to the first requested byte in it.
+ * Returns how many of the n bytes were read, fewer at the end or after a part-read error, or
+ * -errno. */
 ssize_t limefile_read_direct(int direct, char *buf, size_t n, uint64_t offset,
                              const char **bytes);
 
-/* Finds the whole blocks in n bytes at `offset`, held in `data`: returns their length, and
- * in *head the number of bytes before them. 0: too few bytes, or unsuitable alignment of
- * `data`. */
+/* Finds the whole blocks in n bytes at `offset`, held in `data`. Returns their length, and
+ * in *head the number of bytes before them. 0: too few bytes, or `data` is not aligned. */
 size_t limefile_direct_blocks(const void *data, size_t n, uint64_t offset, size_t *head);
 
 /* ---- findings ---------------------------------------------------------------------- */
@@ -200,7 +200,7 @@ size_t limefile_direct_blocks(const void *data, size_t n, uint64_t offset, size_
 struct limefile_finding {
     int code;         /* enum limefile_error, or -errno of a failed read */
     uint64_t offset;  /* offset of the first byte concerned */
-    uint64_t ordinal; /* of the record concerned, or of the next one */
+    uint64_t ordinal; /* of the record concerned, or count + 1 at the end; 0: whole file */
     uint64_t have;    /* actual value: by code a length, a count or a value */
     uint64_t want;    /* expected value, for codes that have one */
     const char *why;  /* more detail or NULL; valid as long as the reporting object */
@@ -214,7 +214,7 @@ int limefile_finding_text(const struct limefile_finding *, char *buf, size_t cap
 
 struct limefile_record {
     uint64_t ordinal;       /* number in the container */
-    uint32_t message;       /* as lime_contents counts: each MB starts a new one */
+    uint32_t message;       /* as C-LIME's lime_contents counts: each MB starts a new one */
     uint32_t record;        /* number within its message */
     uint64_t header_offset; /* multiple of 8 in a valid file */
     uint64_t data_offset;   /* header_offset + 144 */
@@ -225,7 +225,7 @@ struct limefile_record {
     const char *type; /* NUL-terminated; owned by the index (scan: until the next call) */
 };
 
-/* Reads the first n bytes and adds a NUL; the caller frees *text. An error sets it to NULL. */
+/* Reads the first n data bytes and adds a NUL. The caller frees *text (NULL on error). */
 int limefile_record_text(struct limefile_source *, const struct limefile_record *, size_t n,
                          char **text);
 
@@ -239,8 +239,8 @@ int limefile_scan_new(struct limefile_source *, limefile_finding_fn *report, voi
                       struct limefile_scan **out);
 void limefile_scan_free(struct limefile_scan *);
 
-/* Returns 1 and a complete record; 0 at the end; or < 0, a fault, again at each further call;
- * limefile_scan_fault() describes it. Reports all deviations of a record before returning it.
+/* Returns 1 and a complete record; 0 at the end; or < 0 at a fault, which limefile_scan_fault()
+ * describes, and at each later call. Reports all deviations of a record before returning it.
  * Reads one small block for each large record, and large blocks for small records. */
 int limefile_scan_next(struct limefile_scan *, struct limefile_record *out);
 const struct limefile_finding *limefile_scan_fault(const struct limefile_scan *);
@@ -268,8 +268,9 @@ int limefile_index_scan(struct limefile_source *, limefile_finding_fn *report,
 void limefile_index_free(struct limefile_index *);                  /* drops a reference */
 struct limefile_index *limefile_index_ref(struct limefile_index *); /* takes a reference */
 
-/* Copies an index with a new last record (ordinal: the count), one more record (ordinal: the
- * count + 1), or without the last one. The copy has no fault and ends with its last record. */
+/* Copy an index. limefile_index_with() replaces the last record if the new record has its
+ * ordinal, or appends it if the ordinal is one more; limefile_index_without_last() drops it.
+ * The copy has no fault and ends with its last record. */
 int limefile_index_with(const struct limefile_index *, const struct limefile_record *,
                         struct limefile_index **out);
 int limefile_index_without_last(const struct limefile_index *, struct limefile_index **out);
@@ -284,7 +285,7 @@ uint64_t limefile_index_deviations(const struct limefile_index *); /* count, wit
 /* Returns NULL if the index is complete, or the fault at which it ends. */
 const struct limefile_finding *limefile_index_fault(const struct limefile_index *);
 
-/* Returns false if the file does not begin like a container (an empty file does). */
+/* Returns false if the file does not begin like a container. True for an empty file. */
 bool limefile_index_is_container(const struct limefile_index *);
 
 /* Look up a record by its ordinal, or by message and record number. LIMEFILE_E_NO_RECORD. */
@@ -305,7 +306,7 @@ int limefile_index_by_type(const struct limefile_index *, const char *type, size
  * name before the byte that exceeds cap - 1, and adds a NUL. Returns the length. */
 size_t limefile_name_encode(const char *type, size_t type_len, char *out, size_t cap);
 
-/* Decodes %XX, also where it was not needed. A % without two hex digits stays as it is. */
+/* Decodes each %XX; other %s stay. Cuts at cap - 1 bytes, adds a NUL, returns the length. */
 size_t limefile_name_decode(const char *name, size_t name_len, char *out, size_t cap);
 
 /* Formats "003-ildg-binary-data". Cuts long types; the ordinal keeps names unique. */
@@ -357,7 +358,7 @@ void limefile_checksum_add(struct limefile_checksum *, const void *data, uint64_
 /* ---- cksum (cksum.c) --------------------------------------------------------------- */
 
 /* The checksum that cksum(1) prints: POSIX's CRC of some bytes, and their number. Initialize it
- * with zeros. ILDG's catalogues store that of the data of ildg-binary-data (crcCheckSum). */
+ * with zeros. ILDG's catalogues store it for the data of ildg-binary-data (crcCheckSum). */
 struct limefile_cksum {
     uint32_t crc; /* CRC of the bytes without their number */
     uint64_t bytes;

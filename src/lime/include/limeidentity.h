@@ -21,7 +21,7 @@ struct limefile_identity {
 
 /* Flags for the members in which two identities differ. */
 enum {
-    LIMEFILE_DEV = 1, /* differs between hosts and after a reboot */
+    LIMEFILE_DEV = 1, /* for one file, it can differ between hosts and after a reboot */
     LIMEFILE_INO = 2,
     LIMEFILE_UID = 4,
     LIMEFILE_MODE = 8,
@@ -52,8 +52,8 @@ bool limefile_identity_same_data(const struct limefile_identity *,
 
 bool limefile_time_equal(const struct timespec *, const struct timespec *);
 
-/* Returns true if the file can have changed again, with the same `time`, after it was `seen`:
- * two changes within a tick of the file system's clock get the same time. */
+/* Returns true if a file with this mtime or ctime, read at `seen`, can have changed since then
+ * without a new time: changes within a tick of the file system's clock get the same time. */
 bool limefile_time_is_suspect(const struct timespec *time, const struct timespec *seen);
 
 /* Returns true if a write to the file can still be in progress: it has this ctime, less than a
@@ -61,8 +61,9 @@ bool limefile_time_is_suspect(const struct timespec *time, const struct timespec
  * write(2) begins, or at the first of several stores through a mapping, and not again at the
  * end. Call it after fstat(2) and before reading the bytes. fd must be open for reading only.
  * It tries to get a lease, which root gets on all files and other users on their own. Returns
- * false for files of other users, and true where leases fail for another reason (NFS without a
- * delegation). Ignore SIGIO: another process that opens the file in the meantime causes it. */
+ * true also where the lease fails with EAGAIN for another reason (NFS without a delegation),
+ * and false after other errors, such as EACCES for files of other users. The caller must ignore
+ * SIGIO: the kernel sends it if another process opens the file in the meantime. */
 bool limefile_is_being_written(int fd, const struct timespec *ctime);
 
 /* Whether data that were read in the past are still those of the file. */

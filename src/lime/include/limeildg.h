@@ -23,8 +23,8 @@
  * These functions accept a record's data as stored: NULs and white space at both ends are not
  * part of the XML. Names of elements are compared without their namespace. LIMEFILE_E_XML: the
  * XML cannot be parsed. LIMEFILE_E_XML_VALUE: a required element is missing or has an invalid
- * value (a lattice of no sites, a precision of 65 bits). An optional number that cannot be read
- * counts as missing; `ignored` is the name of the first such element, or NULL.
+ * value (a lattice without sites, a precision of 65 bits). An optional number that cannot be
+ * read counts as missing; `ignored` is the name of the first such element, or NULL.
  */
 
 /* A lattice. The extents are in sites, x first, t last; their product fits 63 bits. */
@@ -100,8 +100,7 @@ int limefile_grid_parse(const void *xml, size_t n, struct limefile_lattice *out)
 /* <scidacChecksum>. Leading zeros can be missing; "0x" is accepted. */
 int limefile_checksum_parse(const void *xml, size_t n, struct limefile_checksum *out);
 
-/* Formats the data of a scidac-checksum record like QIO, without the NUL. Returns the length.
- */
+/* Formats the data of a scidac-checksum record like QIO. Returns the length without the NUL. */
 #define LIMEFILE_CHECKSUM_XML_MAX 192
 size_t limefile_checksum_xml(const struct limefile_checksum *,
                              char out[LIMEFILE_CHECKSUM_XML_MAX]);
@@ -130,7 +129,7 @@ enum limefile_fieldkind {
     /* Another field: a scidac-private-record-xml alone, cvc's format, or an ildg-format of
      * another kind of field. */
     LIMEFILE_KIND_SCIDAC,
-    LIMEFILE_KIND_GLOBAL, /* the same, but recordtype 1: one datum, no lattice */
+    LIMEFILE_KIND_GLOBAL, /* like KIND_SCIDAC, but recordtype 1: one datum, no lattice */
 };
 
 /* A record of type ildg-binary-data or scidac-binary-data with its description. The by_*
@@ -141,13 +140,13 @@ struct limefile_field {
     char name[LIMEFILE_WORD_MAX]; /* "su3gauge", "diracFermion", "QDP_F3_ColorMatrix"; or "" */
     unsigned precision;           /* 32 or 64; 0: unknown */
     struct limefile_lattice lattice; /* the whole lattice; dims 0: unknown */
-    bool halved; /* holds every second site (Grid); ranks are those in the box below */
+    bool halved; /* a checkerboard (Grid), stored like the box below: half the extent in x */
     bool boxed;  /* holds only the box from `lower` to `upper` of each dimension */
     uint64_t lower[LIMEFILE_DIMS_MAX], upper[LIMEFILE_DIMS_MAX];
     uint64_t sites;         /* sites in the record; 0: unknown */
     uint64_t site_bytes;    /* 0: unknown */
     uint64_t expected;      /* data length by lattice and precision; 0: unknown */
-    uint64_t datacount;     /* equal data of a site, by the private record; 0: unknown */
+    uint64_t datacount;     /* data of a site, by the private record; 0: unknown */
     unsigned colors, spins; /* by the private record; 0: not stated */
     bool disputed;          /* true if another description differs in the size of a site */
     uint64_t by_format, by_record; /* ildg or etmc format; private record */
@@ -185,15 +184,15 @@ bool limefile_siteshape_is_links(const struct limefile_siteshape *);
 /* Returns the precision that a datatype like "QDP_F3_ColorMatrix" states: 32 or 64; 0: none. */
 unsigned limefile_datatype_precision(const char *datatype);
 
-/* Returns false for a datatype with a prefix (like "QDP_") that docs/format.md lacks. */
+/* Returns false if docs/format.md does not list the prefix (like "QDP_") of the datatype. */
 bool limefile_datatype_is_known(const char *datatype);
 
 /* ---- comparing data with their checksum (field_verify.c) ---- */
 
 /*
  * If a record's length contradicts its description, either the number of sites or the size of a
- * site can be wrong; the checksum shows which one. The data cannot be compared if descriptions
- * also contradict each other, or if they are a hypercube.
+ * site can be wrong; the checksum shows which one. It cannot if,
+ * in addition, descriptions contradict each other or the record is a hypercube.
  */
 
 /* Returns in *out the i-th way to read the data: sites and site_bytes whose product is the
@@ -201,15 +200,15 @@ bool limefile_datatype_is_known(const char *datatype);
 bool limefile_field_layout(const struct limefile_field *, unsigned i,
                            struct limefile_field *out);
 
-/* Returns true if that is the checksum in the file. */
+/* Returns true if the checksum equals the one in the file. */
 bool limefile_field_sum_matches(const struct limefile_field *,
                                 const struct limefile_checksum *);
 
-/* Returns why the data are wrong with any checksum (a static text), or NULL if unknown. */
+/* Returns why the data are wrong whatever their checksum is (a static text), or NULL. */
 const char *limefile_field_why_bad(const struct limefile_field *);
 
 /* Returns why the data cannot be compared with a checksum (a static text). NULL: they can be,
- * or they are wrong with any checksum. */
+ * or limefile_field_why_bad() has a reason. */
 const char *limefile_field_why_unverified(const struct limefile_field *);
 
 /*
@@ -219,10 +218,11 @@ const char *limefile_field_why_unverified(const struct limefile_field *);
  *     after it. If each binary record of the message directly follows a checksum, each checksum
  *     belongs to the one after it.
  *   - An LFN belongs to the ildg-binary-data next to it.
- *   - A message ends where both flags say so. If they contradict each other, the nearest record
- *     counts. So it does in a message without a binary record: an ildg-format then describes
- *     one of a later message (format-late), as does a private record; a checksum belongs to the
- *     last one before, if that has none.
+ *   - A message ends between two records if the first has ME and the second has MB. If only one
+ *     flag is set, the message continues, and metadata belong to the nearest binary record.
+ *   - In a message without a binary record, an ildg-format (finding: format-late) or a private
+ *     record describes the next binary record of a later message. A checksum belongs to the
+ *     last binary record before it, if that has none.
  *   - tmLQCD writes an etmc format into another message than its data: it describes the next
  *     scidac-binary-data, and all that follow with the same length (one for each flavour).
  *   - A private file XML is valid up to the next one; a grid-format in the message of a field
@@ -252,12 +252,12 @@ bool limefile_fields_find(const struct limefile_fields *, uint64_t ordinal,
                           struct limefile_field *out);
 
 /* Returns the i-th deviation (LIMEFILE_D_XML and later), counted from 0 in file order. Returns
- * false if there are not so many. */
+ * false if i is not less than their number. */
 bool limefile_fields_finding(const struct limefile_fields *, size_t i,
                              struct limefile_finding *out);
 
-/* Returns the findings on the i-th field that are reported only by --strict (no checksum, no
- * description) in `out`, and how many there are. */
+/* Fills `out` with the findings on the i-th field that only --strict reports (no checksum, no
+ * description). Returns their number. */
 unsigned limefile_fields_strict(const struct limefile_fields *, size_t i,
                                 struct limefile_finding out[2]);
 
@@ -289,9 +289,9 @@ int limefile_record_cksum(struct limefile_source *, const struct limefile_record
                           unsigned threads, limefile_sum_progress_fn *progress, void *context,
                           uint32_t *out);
 
-/* Compares the record with its checksum, in each way to read it until one matches. Returns 1,
- * and that way in `as`, or 0 and the first way; *out: the checksum. LIMEFILE_E_STATE: no way
- * exists; other errors as for limefile_field_sum(). */
+/* Compares the record with its checksum, in each layout (limefile_field_layout()) until one
+ * matches. Returns 1 and that layout in *as, or 0 and the first one; *out is its checksum.
+ * LIMEFILE_E_STATE: no layout exists; other errors as for limefile_field_sum(). */
 int limefile_field_verify(int fd, const struct limefile_field *, unsigned threads,
                           limefile_sum_progress_fn *progress, void *context,
                           struct limefile_field *as, struct limefile_checksum *out);

@@ -16,8 +16,8 @@
  * SIGTERM and SIGHUP remove the file (limecleanup.h). Not thread-safe.
  *
  * Results are 0, -errno, or a code LIMEFILE_E_OUTPUT_*, LIMEFILE_E_NOT_FILE or -EISDIR for a
- * target that cannot be written. "FILE: " and the limefile_strerror() of these codes is a
- * message.
+ * target that cannot be written. "FILE: " and the limefile_strerror() of these codes make
+ * a message.
  */
 #ifndef LIMEOUTPUT_H
 #define LIMEOUTPUT_H
@@ -47,9 +47,9 @@ struct limefile_output {
     bool exists;     /* the target existed at the open, with this device and inode */
     dev_t device;
     ino_t inode;
-    mode_t mode;  /* mode of a new target */
-    bool is_link; /* the target is a symbolic link, which is replaced, not followed */
-    bool is_one_of_many;
+    mode_t mode;         /* mode of a new target */
+    bool is_link;        /* the target is a symbolic link, which is replaced, not followed */
+    bool is_one_of_many; /* opened by limefile_output_open_at() */
 };
 
 /*
@@ -61,9 +61,9 @@ struct limefile_output {
  *   inputs  descriptors of the `count` files that the program reads
  *
  * LIMEFILE_E_OUTPUT_INPUT: the target is an input (see limefile_output_is_target()).
- * LIMEFILE_E_OUTPUT_LOCKED: it is a container that another process has locked
+ * LIMEFILE_E_OUTPUT_LOCKED: the target is a container that another process has locked
  * (limefile_lock()); otherwise this process holds the lock until commit or abort.
- * LIMEFILE_E_OUTPUT_LINK: it is a symbolic link that leads nowhere.
+ * LIMEFILE_E_OUTPUT_LINK: the target is a symbolic link that leads nowhere.
  * After success commit or abort must be called. A commit that fails includes the abort.
  */
 int limefile_output_open(struct limefile_output *, const char *path, bool force,
@@ -78,7 +78,7 @@ int limefile_output_find(struct limefile_output *, const char *path);
 int limefile_output_create(struct limefile_output *, bool force);
 
 /*
- * Does the same for one of many files that a program writes to the directory `dir_fd`. A
+ * Does what limefile_output_open() does, for one of many files in the directory `dir_fd`. A
  * symbolic link `name` is replaced, not followed. The caller must have checked with
  * limefile_output_same_file() that the directory does not show an input in a mount. This does
  * not remove old temporary files, and the commit does not sync the directory: the caller does
@@ -89,8 +89,8 @@ int limefile_output_open_at(struct limefile_output *, int dir_fd, const char *na
 
 /*
  * Returns true if fd is the target: the same inode, or one of the two shows the other, or a
- * part of it, in a limefs mount. fd is an open file or directory. For inputs that are opened
- * after the output.
+ * part of it, in a limefs mount. fd is an open file or directory. Call it for inputs that are
+ * opened after the output.
  */
 bool limefile_output_is_target(const struct limefile_output *, int fd);
 

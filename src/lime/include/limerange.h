@@ -1,12 +1,12 @@
 /*
- * limerange.h - tell a program in which file, and where in it, the bytes of a record of a mount
- * are, so that it can read them there itself.
+ * limerange.h - state in which file and at which offset the bytes of a record in a mount are,
+ * so that a program can read them directly.
  *
- * A read-only mount has this range as an extended attribute of the record, and of a file that
- * contains stored bytes of the record between bytes of its own. Users with read permission on
+ * A read-only mount has this range as an extended attribute of the record, and of an exported
+ * file (.npy) that contains the record's stored bytes. Users with read permission on
  * the container can get it. The range is a hint: a program opens the path with its own
- * permissions, and compares device, inode, size and times with the range's after the open and
- * after each read.
+ * permissions, and compares device, inode, size and times with those in the range after the
+ * open and after each read.
  */
 #ifndef LIMEFILE_RANGE_H
 #define LIMEFILE_RANGE_H
@@ -21,7 +21,7 @@
 /* Not listed, so that copies of a record do not get it. */
 #define LIMEFILE_RANGE_XATTR "user.limefs.range"
 
-enum { /* Signal handlers have small stacks, and may open files. */
+enum { /* small, for the stack of limefs-run in a signal handler that opens a file */
        LIMEFILE_RANGE_PATH_MAX = 2048,                         /* with the NUL */
        LIMEFILE_RANGE_TEXT_MAX = LIMEFILE_RANGE_PATH_MAX + 512 /* length of the value */
 };
@@ -29,7 +29,7 @@ enum { /* Signal handlers have small stacks, and may open files. */
 struct limefile_range {
     struct limefile_identity container;
     uint64_t offset, bytes; /* within the container's size */
-    uint64_t prefix;        /* bytes of the mount's file before the record's */
+    uint64_t prefix;        /* bytes that the file in the mount has before the record's */
     int has_job;      /* 1: the mount has a job, which reads what is not in the page cache */
     const char *path; /* absolute, as the daemon sees it */
 };

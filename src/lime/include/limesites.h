@@ -53,13 +53,12 @@ enum limefile_configuration {
 
 #define LIMEFILE_WHY_VOLUME "one volume of a partitioned set; use 'lime join'"
 
-/* Sets *why to the reason for LIMEFILE_CONFIGURATION_UNKNOWN (static), or NULL. why: or NULL.
- */
+/* Sets *why to the reason for LIMEFILE_CONFIGURATION_UNKNOWN (static), or NULL. */
 enum limefile_configuration limefile_field_configuration(const struct limefile_field *,
                                                          const char **why);
 
-/* Makes the sites of a field in a container available in `out`, which uses `context`: do not
- * move it. Several threads must be able to use the source, as with a descriptor.
+/* Makes the sites of a field in a container available in `out`, which points to `context`: do
+ * not move it. Several threads must be able to use the source, as with a descriptor.
  * LIMEFILE_E_STATE: the field is not LIMEFILE_CONFIGURATION. */
 struct limefile_sites_field {
     struct limefile_source *source;

@@ -49,9 +49,9 @@ enum {
     OPTION_INVALID = -2, /* why[]: "-j: invalid value '0' (a number from 1 to 64)" */
 };
 
-/* Parses argv by at most 40 rules. Calls operand() for each operand in its place; if that is
- * NULL, operands remain, from optind on. Returns 0, a result above, or the result of take() or
- * operand(). why[] can contain any bytes of argv (text.h). */
+/* Parses argv by at most 40 rules. Calls operand() for each operand in order; if that is NULL,
+ * the operands are left in argv, from optind on. Returns 0, a result above, or the result of
+ * take() or operand(). why[] can contain any bytes of argv (text.h). */
 int limefile_options_parse(const struct option_rule *, int argc, char **argv,
                            int (*operand)(const void *context, const char *word),
                            const void *context, char why[OPTION_ERROR_BYTES]);

@@ -20,7 +20,7 @@ size_t limefile_utf8_decode(const char *text, size_t len, uint32_t *code);
  * of text, line and paragraph separators, and bytes that are not UTF-8. The length stays. */
 void limefile_text_sanitize(char *text, const char *allowed);
 
-/* Prints "program: text" as one line on stderr, defused and cut after 5 KiB. */
+/* Prints "program: text" as one line on stderr, sanitized and cut after 5 KiB. */
 void limefile_text_print(const char *program, const char *format, va_list args)
     __attribute__((format(printf, 2, 0)));
 

@@ -37,10 +37,10 @@ int xmlread_values(const void *xml, size_t n, const char *const *elements,
                    struct xmlread_value *values, size_t count);
 
 /*
- * Calls `fact` for each leaf of any document in order, with its local name and text, and for a
- * root without elements. The text is trimmed, keeps line ends and control bytes, and is cut
- * after XMLREAD_FACT_MAX bytes. Limits and results are as above; before an error, `fact` has
- * been called for the leaves up to there.
+ * Calls `fact` for each leaf of a document in order (for the root if it has no elements), with
+ * its local name, its text and its depth (1: the root). The text is trimmed, keeps line ends
+ * and control bytes, and is cut after XMLREAD_FACT_MAX bytes. Limits and results are as above;
+ * before an error, `fact` has been called for the leaves up to there.
  */
 enum { XMLREAD_FACT_MAX = 16384 };
 typedef void xmlread_fact_fn(void *context, const char *name, size_t depth, const char *text);

@@ -1,6 +1,6 @@
 /* limecells.h - the records of a checkpoint of particles that are ordered by cells.
  *
- * A checkpoint is three records in this order in one message (fillers may be between them):
+ * A checkpoint is three records in this order in one message, perhaps with others between:
  * LIMECELLS_FORMAT_TYPE, a text for users; LIMECELLS_INDEX_TYPE, all that a reader needs;
  * LIMECELLS_DATA_TYPE, the particles, particle_bytes each. The domain is a cuboid, divided into
  * equal cells. The particles of a cell are one range of the data. The ranges may have any
@@ -47,7 +47,7 @@ enum limecells_type {
     LIMECELLS_FLOAT64,
 };
 
-/* Returns the bytes of one number (0: unknown type); and "float64" (NULL: unknown type). */
+/* Returns the bytes of one number, or 0; and the name, as "float64", or NULL (unknown type). */
 size_t limefile_cells_type_bytes(enum limecells_type);
 const char *limefile_cells_type_word(enum limecells_type);
 
@@ -121,8 +121,8 @@ void limefile_cells_check_begin(struct limecells_checker *, const struct limecel
 void limefile_cells_check_add(struct limecells_checker *, const unsigned char *raw, size_t n);
 const char *limefile_cells_check_end(struct limecells_checker *); /* returns `fault` */
 
-/* Returns zlib's CRC-32 of the bytes of `crc` (0: none) and the n bytes after them; and the
- * CRC-32 of two consecutive ranges, of which the second has n bytes. */
+/* Extends `crc`, zlib's CRC-32 of some bytes (0: of none), by n bytes; and returns the CRC-32
+ * of two consecutive ranges from the CRC-32 of each; the second has n bytes. */
 uint32_t limefile_cells_crc(uint32_t crc, const void *data, size_t n);
 uint32_t limefile_cells_crc_combine(uint32_t first, uint32_t second, uint64_t n);
 

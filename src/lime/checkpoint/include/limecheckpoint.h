@@ -25,8 +25,8 @@ struct limecheckpoint {
     uint64_t empty_cells;                     /* number of cells without particles */
     bool is_complete; /* the index is valid, and the data have the length that it states */
 
-    /* LIMEFILE_D_CELLS_*, in the order of the file. They point to `why`; in a copy of this
-     * struct they still point to that of the original. */
+    /* LIMEFILE_D_CELLS_*, in the order of the file. A finding can point to `why`; in a copy
+     * of this struct it still points to `why` of the original. */
     struct limefile_finding finding[LIMECHECKPOINT_FINDINGS];
     unsigned findings;
     char why[LIMECHECKPOINT_WHY_MAX]; /* the reason of the index's finding */
