@@ -22,8 +22,6 @@ uint32_t limefile_cksum_result(const struct limefile_cksum *sum)
     return ~all.crc;
 }
 
-/* ---- parts ---- */
-
 /* Multiplies two polynomials modulo POLYNOMIAL. */
 static uint32_t multiply(uint32_t a, uint32_t b)
 {

@@ -170,8 +170,6 @@ bool limefile_is_harmless(int code)
            code == LIMEFILE_D_OPTIONAL || code == LIMEFILE_D_DATATYPE;
 }
 
-/* ---- verdicts ---- */
-
 const char *limefile_verdict_word(enum limefile_verdict verdict)
 {
     static const char *const words[] = {

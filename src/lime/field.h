@@ -1,7 +1,5 @@
-/*
- * field.h - describe one binary record by its metadata. For src/lime only. fields.c finds which
- * metadata belong to which record.
- */
+/* field.h - describe one binary record by its metadata. For src/lime only. fields.c finds which
+ * metadata belong to which record. */
 #ifndef LIMEFILE_FIELD_H
 #define LIMEFILE_FIELD_H
 

@@ -34,8 +34,6 @@ static uint64_t unpack_number(const unsigned char **from)
     return number | (uint64_t) * (*from)++ << shift;
 }
 
-/* ---- descriptions ---- */
-
 static size_t pack_field(unsigned char *begin, const struct limefile_field *f)
 {
     unsigned char *to = begin;

@@ -12,6 +12,7 @@
 
 /* ---- values; the texts are already trimmed ---- */
 
+/* Parses digits, perhaps after a '+', and moves *text behind them. False: none or too large. */
 static bool parse_digits(const char **text, uint64_t *out)
 {
     const char *p = *text;

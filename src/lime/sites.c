@@ -101,8 +101,6 @@ enum limefile_configuration limefile_field_configuration(const struct limefile_f
                                             : LIMEFILE_NO_CONFIGURATION;
 }
 
-/* ---- reading sites ---- */
-
 int limefile_sites_from_field(struct limefile_source *source,
                               const struct limefile_field *field,
                               struct limefile_sites_field *context, struct limefile_sites *out)

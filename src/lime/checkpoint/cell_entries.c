@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* ---- iterating over entries ---- */
-
 void cell_entries_begin(struct cell_entries *e, struct limefile_source *source,
                         const struct limecells *cells, uint64_t offset)
 {
@@ -42,8 +40,6 @@ int cell_entries_next(struct cell_entries *e, uint64_t *number, const unsigned c
     *raw = e->raw + LIMECELLS_ENTRY_BYTES * e->used++;
     return 1;
 }
-
-/* ---- the whole index ---- */
 
 int cell_entries_check(struct limefile_source *source, const struct limecells *cells,
                        uint64_t offset, struct limecells_checker *out)

@@ -1,7 +1,5 @@
-/*
- * option.h - parse command line options by a table, with the same messages in every program.
- * Uses no other part of the library.
- */
+/* option.h - parse command line options by a table, with the same messages in every program.
+ * Uses no other part of the library. */
 #ifndef LIMEFILE_OPTION_H
 #define LIMEFILE_OPTION_H
 

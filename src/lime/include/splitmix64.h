@@ -1,7 +1,5 @@
-/*
- * splitmix64.h - the random number generator splitmix64 (S. Vigna), with access to any element
- * of the sequence. Uses no other part of the library.
- */
+/* splitmix64.h - the random number generator splitmix64 (S. Vigna), with access to any element
+ * of the sequence. Uses no other part of the library. */
 #ifndef LIMEFILE_SPLITMIX64_H
 #define LIMEFILE_SPLITMIX64_H
 

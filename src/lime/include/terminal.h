@@ -1,7 +1,5 @@
-/*
- * terminal.h - find out if the user sees standard error on a terminal. Uses no other part of
- * the library.
- */
+/* terminal.h - find out if the user sees standard error on a terminal. Uses no other part of
+ * the library. */
 #ifndef LIMEFILE_TERMINAL_H
 #define LIMEFILE_TERMINAL_H
 

@@ -31,6 +31,7 @@ static void unref_file(struct job_server *, struct job_file *);
 
 /* ---- commands to all workers ---- */
 
+/* Finds a free index of server->requests. Returns false if out of memory. */
 static bool reserve_slot(struct job_server *server, uint64_t *slot)
 {
     for (uint64_t i = 0; i < server->request_slots; i++)
@@ -49,6 +50,8 @@ static bool reserve_slot(struct job_server *server, uint64_t *slot)
     return true;
 }
 
+/* Creates a request for the client's packet, or for the server itself (both NULL). Returns NULL
+ * if out of memory. */
 static struct job_request *new_request(struct job_server *server, uint16_t opcode,
                                        struct job_client *client,
                                        const struct limejob_packet *packet)
@@ -82,6 +85,7 @@ static void free_request(struct job_server *server, struct job_request *request)
     }
 }
 
+/* Sends a command to all workers; only those on this host get packet->fd, which stays open. */
 static void send_command(struct job_server *server, struct job_request *request,
                          struct limejob_packet *packet)
 {
@@ -124,8 +128,8 @@ static bool range_is_being_written(const struct job_server *server, const struct
 
 /* ---- connections ---- */
 
-/* Sets the fences of the client's writes, which a killed client cannot do. Another process may
- * write to the same place next. */
+/* Sets the fences of the client's writes, which a killed client cannot do, so that no rank
+ * overwrites what another process writes to the same place next. */
 static void cancel_writes(const struct job_client *client)
 {
     limejob_fence fence;
@@ -137,7 +141,7 @@ static void cancel_writes(const struct job_client *client)
                     strerror(errno));
 }
 
-/* Requests in flight need the client's window and files until release_client(). */
+/* Closes the connection. Requests in flight keep window and files until release_client(). */
 static void drop_client(struct job_server *server, struct job_client *client)
 {
     if (client->is_closed)
@@ -202,6 +206,7 @@ void job_clients_check_timeouts(struct job_server *server)
     }
 }
 
+/* May drop the client, which is freed after the current events are handled. */
 static void send_reply(struct job_server *server, struct job_client *client,
                        const struct limejob_packet *reply)
 {
@@ -216,6 +221,7 @@ static void send_reply(struct job_server *server, struct job_client *client,
         drop_client(server, client);
 }
 
+/* text: the message; NULL: that of strerror(code). */
 static void reply_at_once(struct job_server *server, struct job_client *client,
                           const struct limejob_packet *request, int code, const char *text)
 {
@@ -246,16 +252,14 @@ static void append_result(const struct job_server *server, const struct job_requ
 static void reply_to_request(struct job_server *server, struct job_request *request)
 {
     static struct limejob_packet reply;
-    struct limejob_packet of = {.opcode = request->client_opcode, .tag = request->client_tag};
+    struct limejob_packet to = {.opcode = request->client_opcode, .tag = request->client_tag};
     limefile_text_sanitize(request->text, ""); /* the text names files: make it valid UTF-8 */
     const char *text = request->text[0] ? request->text : strerror(request->code);
-    limejob_reply_init(&reply, &of, request->code, text);
+    limejob_reply_init(&reply, &to, request->code, text);
     if (!request->code)
         append_result(server, request, &reply);
     send_reply(server, request->client, &reply);
 }
-
-/* ---- files ---- */
 
 static struct job_client_file *find_client_file(struct job_client *client, uint32_t id)
 {
@@ -282,7 +286,7 @@ static bool add_client_file(struct job_client *client, struct job_file *file)
 
 /* ---- files: opened once on all ranks, shared by all clients ---- */
 
-/* The caller keeps the descriptor, which is also sent to the ranks on this host. */
+/* The packet gets fd, which the caller still closes. */
 static void format_open_command(struct limejob_packet *packet, const struct job_file *file,
                                 int fd)
 {
@@ -294,7 +298,8 @@ static void format_open_command(struct limejob_packet *packet, const struct job_
 }
 
 /* Takes ownership of `requested`, and opens it on all workers unless it is open. Returns NULL
- * if out of memory, or at the limit (*code EMFILE): a rank without descriptors ends the job. */
+ * if out of memory, or EMFILE in *code at max_files: a rank without descriptors ends the job.
+ */
 static struct job_file *find_or_open_file(struct job_server *server, struct job_file *requested,
                                           int fd, int *code)
 {
@@ -321,7 +326,8 @@ static struct job_file *find_or_open_file(struct job_server *server, struct job_
     return requested;
 }
 
-/* Answers an open; a client that still exists gets the file. */
+/* Answers a client's open. If it succeeded and the client is still connected, adds the file to
+ * the client; otherwise drops the request's reference. */
 static void finish_client_open(struct job_server *server, struct job_request *request)
 {
     struct job_file *file = request->file;
@@ -479,7 +485,7 @@ static struct transfer parse_transfer(struct limejob_packet *packet)
     return transfer;
 }
 
-/* Checks the range of the window. Returns NULL, or a message and sets *code. */
+/* Checks the range of the window. Returns NULL, or a message and its errno in *code. */
 static const char *check_window_range(const struct job_client *client,
                                       const struct transfer *transfer, int *code)
 {
@@ -502,6 +508,7 @@ static const char *check_window_range(const struct job_client *client,
     return NULL;
 }
 
+/* Does the same for the range of the file. */
 static const char *check_file_range(const struct job_server *server,
                                     const struct job_file *file,
                                     const struct transfer *transfer, int *code)
@@ -789,8 +796,6 @@ static void handle_hello(struct job_server *server, struct job_client *client,
     limejob_put_u64(&reply, server->stripe);
     send_reply(server, client, &reply);
 }
-
-/* ---- STATUS, STOP ---- */
 
 static void handle_status(struct job_server *server, struct job_client *client,
                           const struct limejob_packet *packet)

@@ -23,7 +23,7 @@ static void parse_open(struct job_worker *worker, struct limejob_packet *packet,
     *id = limejob_get_u32(packet);
     request->for_writing = limejob_get_u32(packet) != 0;
     if (limejob_get_open_request(packet, &request->opening) != 0)
-        job_worker_abort(worker, "open: path not below its root"); /* other ranks wait here */
+        job_worker_abort(worker, "open: path not below its root"); /* the others would wait */
 }
 
 /* ---- verify the file ---- */
@@ -88,6 +88,7 @@ static int open_verified(const struct job_worker *worker, const struct request *
     return code;
 }
 
+/* Returns the largest code of all ranks: 0 only if all succeeded. Collective. */
 static int agree_on_code(const struct job_worker *worker, int code)
 {
     MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, worker->comm);
@@ -96,7 +97,8 @@ static int agree_on_code(const struct job_worker *worker, int code)
 
 /* ---- opening ---- */
 
-/* All ranks have a descriptor, so only memory or MPI can fail here, and then on all ranks. */
+/* Collective. Ends the job if it fails on some ranks only, which is unlikely: all ranks have a
+ * verified descriptor. Returns 0, or EIO and fills text with a message. */
 static int open_by_mpi(struct job_worker *worker, struct job_container *container, int mode,
                        char *text, size_t cap)
 {

@@ -34,10 +34,8 @@ void job_container_close_direct(struct job_container *container)
     container->direct_fd = -1;
 }
 
-/* ---- writing ---- */
-
-/* Checks the permission to write. A process that was stopped may continue its write later,
- * after the client has written the data itself, and newer data. Returns 0 or an errno. */
+/* Checks the permission to write. If this rank was stopped, the client may have given up and
+ * written the data itself, and newer data, before the rank continues. Returns 0 or an errno. */
 static int check_permit(const struct job_write_permit *permit)
 {
     struct timespec now;
@@ -69,8 +67,8 @@ static int write_all(int fd, const struct job_write_permit *permit, const char *
     return 0;
 }
 
-/* After EINVAL (the alignment is wrong for the file system, or became so when the disk was
- * full) returns 0: the caller writes the rest through the page cache, which reports errors. */
+/* Writes by direct I/O. After EINVAL (the alignment is wrong for the file system, or became so
+ * when the disk was full), returns 0: the caller writes the rest through the page cache. */
 static int write_direct(struct job_container *container, const struct job_write_permit *permit,
                         const char *data, int64_t n, int64_t offset, int64_t *done)
 {
@@ -84,6 +82,7 @@ static int write_direct(struct job_container *container, const struct job_write_
     return 0;
 }
 
+/* Writes the aligned blocks by direct I/O if possible, the rest through the page cache. */
 static int write_split(struct job_container *container, const struct job_write_permit *permit,
                        const char *data, int64_t n, int64_t *offset)
 {
@@ -119,8 +118,6 @@ int job_container_write(struct job_container *container, const struct job_write_
     job_creds_leave(permit->uid);
     return code;
 }
-
-/* ---- syncing ---- */
 
 static int sync_mpi_file(struct job_container *container, char *text, size_t cap)
 {

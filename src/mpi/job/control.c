@@ -19,7 +19,7 @@ enum {
     BACKLOG = 1024,
     CONNECT_MS = 3000, /* per address: some may be unreachable */
     JOIN_MS = 20000,
-    IDLE_S = 5, /* before each keep-alive probe; the link is dead after PROBES failures */
+    IDLE_S = 5, /* seconds before each keep-alive probe; PROBES failures: the link is dead */
     PROBES = 4,
 };
 
@@ -38,7 +38,7 @@ void job_tcp_set_options(int fd)
 
 /* ---- rank 0 ---- */
 
-/* The kernel chooses a free abstract name, which leaves no file. */
+/* Listens at an abstract name, which leaves no file; the kernel chooses it. */
 static int listen_local(struct job_rendezvous *rendezvous)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -80,7 +80,7 @@ static int listen_tcp_family(int family, in_port_t *port)
     return err;
 }
 
-/* An IPv6 socket also serves IPv4; without IPv6, an IPv4 socket. */
+/* Listens on an IPv6 socket, which also serves IPv4, or on an IPv4 socket without IPv6. */
 static int listen_tcp(in_port_t *port)
 {
     int fd = listen_tcp_family(AF_INET6, port);

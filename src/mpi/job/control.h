@@ -25,7 +25,7 @@ enum job_opcode {
     JOB_OPEN,
     /* u32 file */
     JOB_CLOSE,
-    /* u32 file, u32 window, u64 offset, u64 bytes, u64 at */
+    /* u32 file, u32 window, u64 offset in the file, u64 bytes, u64 offset in the window */
     JOB_READ,
     /* As JOB_READ, then u64 fence (in the window; UINT64_MAX: none), u64 deadline, u32 uid */
     JOB_WRITE,

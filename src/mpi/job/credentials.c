@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int dumpable = 1;
+static int dumpable = 1; /* the process's flag at the start */
 
 int job_creds_init(void)
 {
@@ -29,7 +29,8 @@ int job_creds_init(void)
     return syscall(SYS_capset, &header, data) == 0 ? 0 : -errno;
 }
 
-/* Affects this thread only. setfsuid() reports no failure; an invalid uid reads the value. */
+/* Affects this thread only. setfsuid() reports no failure, but returns the old fsuid; a call
+ * with an invalid uid only reads it. */
 static bool set_fsuid(uid_t uid)
 {
     syscall(SYS_setfsuid, uid);
@@ -54,6 +55,6 @@ void job_creds_leave(uid_t uid)
         job_report("setfsuid: cannot become root again");
         job_watchdog_abort();
     }
-    /* The kernel has cleared this flag, too, but MPI's ranks read each other's memory. */
+    /* setfsuid() cleared the flag, which lets MPI's ranks read each other's memory. */
     prctl(PR_SET_DUMPABLE, dumpable);
 }

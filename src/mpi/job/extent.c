@@ -230,7 +230,8 @@ bool job_extent_busy(const struct job_worker *worker)
 
 /* ---- on rank 0's host ---- */
 
-/* While MPI messages are in flight, parts are short and end at a block: MPI progresses. */
+/* While MPI messages are in flight, parts are short and end at a block boundary: after each,
+ * the caller calls job_extent_progress(). */
 static int64_t find_part_end(const struct job_worker *worker, const struct job_extent *extent,
                              int64_t at, int64_t to)
 {
@@ -289,7 +290,7 @@ static int read_share_part(struct job_worker *worker, const struct job_extent *e
 }
 
 /* Waits until the last message from or to the buffer is complete. If rank 0 or its host fails,
- * the watch thread ends this process. */
+ * the watchdog ends this process. */
 static char *wait_for_buffer(struct job_worker *worker, const struct job_extent *extent,
                              unsigned i, int64_t from)
 {

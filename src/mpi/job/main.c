@@ -65,7 +65,8 @@ static void start_mpi(int *argc, char ***argv)
 
 /* ---- hosts ---- */
 
-/* Fills places[] for all ranks. Returns whether any rank runs on another host than rank 0. */
+/* Sets worker->host, and locations[] of all ranks. Returns whether any rank runs on another
+ * host than rank 0. Collective. */
 static bool find_locations(struct job_worker *worker, struct job_location *locations)
 {
     MPI_Comm host;

@@ -15,8 +15,8 @@ struct job_options {
     int64_t stripe_bytes; /* 0: as the file system states */
     char *hint_keys[JOB_HINTS_MAX], *hint_values[JOB_HINTS_MAX];
     int hint_count;
-    int ready_fd;    /* of rank 0, or -1 */
-    int lifeline_fd; /* of rank 0, or -1: the job ends when its other end is closed */
+    int ready_fd;    /* rank 0 writes "ready" to it; -1: none */
+    int lifeline_fd; /* of rank 0: the job ends when its other end is closed; -1: none */
     bool json;
 };
 

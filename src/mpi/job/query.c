@@ -132,7 +132,7 @@ static int show_status(const struct job_options *options, struct limejob_channel
 
 /* ---- stop ---- */
 
-/* Returns after the job has closed the connection by its end. */
+/* Returns when the job has ended, which closes the connection, or after END_MS. */
 static int stop_job(const struct job_options *options, struct limejob_channel *channel)
 {
     static struct limejob_packet reply;

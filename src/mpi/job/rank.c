@@ -69,7 +69,7 @@ static void drop_pending(struct job_server *server, struct job_rank *rank)
     job_peer_drop(server, &rank->peer);
 }
 
-/* A rank sends JOB_JOIN at once, so a full ring drops the oldest connection. */
+/* If the ring is full, drops the oldest connection: a rank would have sent JOB_JOIN at once. */
 static void add_pending(struct job_server *server, struct job_rank *rank)
 {
     int slot = server->next_pending;

@@ -117,7 +117,7 @@ static void handle_lifeline(struct job_server *server, struct job_peer *peer, ui
 /* ---- start ---- */
 
 /* Ends the job when the other end of the pipe or terminal lifeline_fd is closed. epoll rejects
- * a regular file and /dev/null, whose end a read would find at once. */
+ * a regular file and /dev/null, which would end the job at once. */
 static void watch_lifeline(struct job_server *server)
 {
     int fd = server->options->lifeline_fd;

@@ -37,7 +37,7 @@ struct job_outbox {
     size_t bytes; /* total of the waiting packets */
 };
 
-/* Returns 1 if all packets are sent, 0 if the peer's socket is full, -errno if it is gone. */
+/* Sends waiting packets. Returns 1 if all are sent, 0 if the socket is full, or -errno. */
 int job_outbox_flush(struct job_outbox *, int fd);
 void job_outbox_clear(struct job_outbox *);
 
@@ -70,8 +70,8 @@ struct job_file {
     char path[];
 };
 
-/* Compares the file of a descriptor with an identity (open_check.c). `ignored`: the
- * LIMEFILE_... flags that may differ. Returns 0, or an errno and fills text with a message. */
+/* Compares the file of a descriptor with an identity (open_check.c). ignored: the
+ * LIMEFILE_... flags of members that may differ. Returns 0, or an errno and fills text. */
 int job_identity_check(int fd, const struct limefile_identity *expected, unsigned ignored,
                        char *text, size_t cap);
 
@@ -82,7 +82,7 @@ int job_open_check(struct limejob_packet *, struct limejob_open_request *request
 struct job_file *job_file_create(const struct limejob_open_request *,
                                  bool writing); /* returns NULL if out of memory */
 
-/* Returns whether both are the same file in the same mode, so that clients can share it. */
+/* Returns whether clients can share one open file: same path, root, identity and mode. */
 bool job_file_is_same(const struct job_file *, const struct job_file *);
 
 /* ---- requests (client.c) ---- */
@@ -97,7 +97,7 @@ struct job_request {
     uint64_t client_tag;
     uint64_t bytes, window_offset;   /* the range of the window that is read into or written */
     uint64_t offset;                 /* in the file */
-    uint64_t fence_offset, deadline; /* of a write */
+    uint64_t fence_offset, deadline; /* of a write (struct job_write_permit) */
     uint32_t uid;                    /* the user on whose behalf the job writes */
     int pending_replies;             /* number of ranks that have not replied */
     uint64_t bytes_moved;            /* bytes that the ranks have read or written */
@@ -120,7 +120,7 @@ struct job_client {
     bool has_greeted, is_closed;
     bool closes_after_flush; /* the client is closed when its outbox is empty */
     pid_t pid;
-    uint32_t window; /* number of its window; 0: none */
+    uint32_t window; /* number of its window, the memory that it shares with ranks; 0: none */
     int window_fd;   /* -1: none */
     uint64_t window_bytes;
     unsigned in_flight;
@@ -155,7 +155,7 @@ struct job_server {
     struct job_rank **pending;  /* ring of connections that have not joined; or NULL */
     int next_pending;           /* next slot of the ring; the connection in it is dropped */
     struct job_client *clients; /* includes closed clients whose requests are in flight */
-    int client_count, unauthenticated;
+    int client_count, unauthenticated; /* unauthenticated: clients without HELLO so far */
     struct job_file *files;
     uint64_t file_count, max_files; /* limit of files open at once, of all clients */
     uint32_t last_file_id, last_window_id;
@@ -185,10 +185,12 @@ struct job_server_setup {
 /* The thread's function. Returns after JOB_END is sent to all workers. */
 void *job_server_run(void *setup);
 
-/* Watch fd as a peer; send a packet, of which the rest waits in the outbox; drop a peer, which
- * is freed after the current events are handled. Return 0 or -errno. */
+/* Watch fd as a peer (after an error the caller closes fd); send a packet, whose unsent rest
+ * waits in the outbox. Return 0 or -errno. */
 int job_peer_watch(struct job_server *, struct job_peer *, int fd);
 int job_peer_send(struct job_server *, struct job_peer *, const struct limejob_packet *);
+
+/* Closes a peer's socket, and frees the peer after the current events are handled. */
 void job_peer_drop(struct job_server *, struct job_peer *);
 
 /* Watches for EPOLLOUT only while the outbox holds packets. */
@@ -202,10 +204,10 @@ void job_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* ---- rank.c ---- */
 
-void job_ranks_add_own(struct job_server *, int fd);
+void job_ranks_add_own(struct job_server *, int fd); /* rank 0's worker, without JOB_JOIN */
 void job_ranks_accept(struct job_server *, struct job_peer *, uint32_t events);
 
-/* Drops the connections that have not joined, after all ranks have. */
+/* Drops the connections that have not joined, when all ranks have joined. */
 void job_ranks_drop_pending(struct job_server *);
 
 /* ---- client.c ---- */

@@ -64,8 +64,8 @@ static void handle_signal(void)
         job_watchdog_abort();
 }
 
-/* The process gets the signal, but the request belongs to the thread that makes it: this one,
- * because a worker's request ends when the worker changes its user (credentials.h). */
+/* Requests SIGTERM for the process when its parent ends. This thread makes the request, because
+ * the kernel drops it when a thread changes its user, as a worker does (credentials.h). */
 static void request_parent_signal(void)
 {
     if (!watch.parent)

@@ -1,6 +1,6 @@
 /*
- * watchdog.h - end a rank whose job is broken, by a thread that works while MPI blocks (MPI may
- * wait forever for ranks that are gone)
+ * watchdog.h - end the process of a rank whose job is broken, from a thread of its own, because
+ * MPI may wait forever for ranks that are gone
  */
 #ifndef JOB_WATCHDOG_H
 #define JOB_WATCHDOG_H
@@ -18,7 +18,7 @@ void job_watchdog_watch(int fd);
 /* Ends the process and removes its files: MPI's shared memory, rank 0's socket. */
 void job_watchdog_abort(void) __attribute__((noreturn));
 
-/* An orderly end has begun: stops watching the socket. */
+/* Stops watching the socket, when an orderly end has begun. */
 void job_watchdog_stop(void);
 
 #endif

@@ -26,8 +26,6 @@ void job_worker_abort(struct job_worker *worker, const char *format, ...)
     job_watchdog_abort();
 }
 
-/* ---- to and from the server ---- */
-
 void job_worker_reply(struct job_worker *worker, const struct limejob_packet *reply)
 {
     if (limejob_send(&worker->channel, reply, REPLY_MS) != 0)
@@ -42,8 +40,6 @@ void job_worker_pause(int us)
     else
         sched_yield();
 }
-
-/* ---- windows ---- */
 
 void job_worker_map(struct job_worker *worker, struct limejob_packet *packet)
 {

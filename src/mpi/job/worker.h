@@ -30,6 +30,7 @@ struct job_container {
     int direct_fd; /* O_DIRECT, for writing; -1: none */
 };
 
+/* A client's window. window.data is NULL on other hosts than rank 0's. */
 struct job_mapping {
     struct job_mapping *next;
     uint32_t id;
@@ -63,17 +64,16 @@ struct job_worker {
 void job_worker_map(struct job_worker *, struct limejob_packet *command);
 void job_worker_unmap(struct job_worker *, struct limejob_packet *command);
 
-/* Sends a reply to the server. */
 void job_worker_reply(struct job_worker *, const struct limejob_packet *);
 
 /* Prints a message and ends the whole job at once. */
 void job_worker_abort(struct job_worker *, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
-/* Sleeps `us` microseconds, or only yields the processor if us is 0. */
+/* Sleeps `us` microseconds, less than a second, or yields the processor if us is 0. */
 void job_worker_pause(int us);
 
-/* ---- container.c ---- */
+/* ---- container.c: the commands JOB_OPEN and JOB_CLOSE ---- */
 
 void job_container_open(struct job_worker *, struct limejob_packet *command);
 void job_container_close(struct job_worker *, struct limejob_packet *command);
@@ -84,7 +84,7 @@ void job_containers_close(struct job_worker *);
 
 /* ---- container_write.c: containers that are open for writing ---- */
 
-/* Call it after container->fd is set. */
+/* Sets direct_fd from container->fd, or to -1 if the file system has no direct I/O. */
 void job_container_open_direct(struct job_container *);
 void job_container_close_direct(struct job_container *);
 
@@ -102,7 +102,7 @@ int job_container_write(struct job_container *, const struct job_write_permit *,
 /* Collective. Returns 0, or an errno and fills text with a message. */
 int job_container_sync(struct job_container *, char *text, size_t cap);
 
-/* ---- extent.c ---- */
+/* ---- extent.c: the commands JOB_READ, JOB_WRITE and JOB_SYNC ---- */
 
 void job_extent_read(struct job_worker *, struct limejob_packet *command);
 void job_extent_write(struct job_worker *, struct limejob_packet *command);
