@@ -20,7 +20,7 @@
 
 /* Acquires an OFD write lock on the whole file, as every writer of this project does. The lock
  * ends when the last descriptor that shares fd's open file description is closed. Returns 0,
- * -EBUSY if another process holds a lock, or the -errno of a file system without locks. */
+ * -EBUSY if another process holds a lock, or another -errno (no locks on this file system). */
 int limefile_lock(int fd);
 
 /* Acquires a shared lock in the same way; fd may be read-only. */
@@ -34,7 +34,7 @@ int limefile_lock_test(int fd);
 /*
  * An editor knows where the container ends and what its last record is. The last record may
  * have any length and may grow; the others keep their lengths. The caller writes data itself,
- * into the same file at the offset that the editor returns, and then commits them:
+ * into the same file from data_offset (limefile_editor_last()) on, and then commits them:
  *
  *     begin "ildg-log"  header without magic, sync          readers see bytes after the end
  *     commit n          padding, length, sync, magic, sync  readers see one more record
@@ -260,14 +260,14 @@ enum limefile_tail {
 struct limefile_survey {
     uint64_t records, size, deviations;
     uint32_t messages;
-    uint64_t end; /* where the readable part ends: at the header at fault, or at the size */
+    uint64_t end; /* where the readable part ends: the offset of a faulty header, or size */
     struct limefile_finding fault; /* code 0: no fault */
     enum limefile_tail tail;       /* kind of the bytes after `end` */
     uint64_t resizing;             /* ordinal of the record marked as being resized, or 0 */
     uint64_t removing;         /* ordinal of the record that precedes one being removed, or 0 */
     uint64_t replacing;        /* ordinal of the last record if marked MARK_REPLACING, or 0 */
     struct limefile_redo redo; /* if tail is LIMEFILE_TAIL_REDO */
-    uint64_t contradictions;   /* contradicting message flags that recovery does not repair */
+    uint64_t contradictions;   /* number of contradicting flags that recovery does not repair */
     uint64_t last, before;     /* offsets of the headers of the last two records */
     bool cut_sets_me;  /* the last record lacks ME; limefile_survey_repair() will set it */
     bool is_container; /* true also for a lone unfinished record */

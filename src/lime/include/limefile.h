@@ -184,9 +184,8 @@ bool limefile_is_cached(int fd, uint64_t offset, size_t n);
 int limefile_open_direct(int fd);
 
 /* Reads the whole blocks (LIMEFILE_DIRECT_ALIGN) around n bytes at `offset`. `buf` is aligned,
- * with room for n bytes and two blocks; *bytes is set to the first requested byte in it.
- * Returns how many of the n bytes were read, fewer at the end or after a part-read error, or
- * -errno. */
+ * with room for n bytes and two blocks; *bytes becomes the first of the n bytes in it. Returns
+ * how many of them were read (fewer at the end of the file or before an error), or -errno. */
 ssize_t limefile_read_direct(int direct, char *buf, size_t n, uint64_t offset,
                              const char **bytes);
 
@@ -196,14 +195,14 @@ size_t limefile_direct_blocks(const void *data, size_t n, uint64_t offset, size_
 
 /* ---- findings ---------------------------------------------------------------------- */
 
-/* A defect of a container and its position. */
+/* A fault or deviation (limeerror.h) of a container, and its position. */
 struct limefile_finding {
     int code;         /* enum limefile_error, or -errno of a failed read */
     uint64_t offset;  /* offset of the first byte concerned */
     uint64_t ordinal; /* of the record concerned, or count + 1 at the end; 0: whole file */
     uint64_t have;    /* actual value: by code a length, a count or a value */
     uint64_t want;    /* expected value, for codes that have one */
-    const char *why;  /* more detail or NULL; valid as long as the reporting object */
+    const char *why;  /* more detail or NULL; owned by the object that reported the finding */
 };
 
 /* Formats "offset 1234: record 7: the file ends inside the data: ...". buf always ends with a
@@ -294,7 +293,7 @@ int limefile_index_get(const struct limefile_index *, uint64_t ordinal,
 int limefile_index_by_number(const struct limefile_index *, uint32_t message, uint32_t record,
                              struct limefile_record *out);
 
-/* Returns the first record of a type, and how many there are; LIMEFILE_E_NO_RECORD if none. */
+/* Returns the first record of a type, and their number; LIMEFILE_E_NO_RECORD if it is 0. */
 int limefile_index_by_type(const struct limefile_index *, const char *type, size_t type_len,
                            struct limefile_record *first, uint64_t *count);
 
@@ -306,7 +305,7 @@ int limefile_index_by_type(const struct limefile_index *, const char *type, size
  * name before the byte that exceeds cap - 1, and adds a NUL. Returns the length. */
 size_t limefile_name_encode(const char *type, size_t type_len, char *out, size_t cap);
 
-/* Decodes each %XX; other %s stay. Cuts at cap - 1 bytes, adds a NUL, returns the length. */
+/* Decodes each %XX; other '%' stay. Cuts at cap - 1 bytes, adds a NUL, returns the length. */
 size_t limefile_name_decode(const char *name, size_t name_len, char *out, size_t cap);
 
 /* Formats "003-ildg-binary-data". Cuts long types; the ordinal keeps names unique. */
@@ -350,8 +349,8 @@ struct limefile_checksum {
     uint32_t suma, sumb;
 };
 
-/* Adds `sites` whole sites of site_bytes each; first_rank is the rank of the first site in the
- * file (x fastest). */
+/* Adds `sites` whole sites of site_bytes each. A rank is the number of a site in the lattice,
+ * from 0 on, with x fastest; first_rank is that of the first of these sites. */
 void limefile_checksum_add(struct limefile_checksum *, const void *data, uint64_t sites,
                            size_t site_bytes, uint64_t first_rank);
 

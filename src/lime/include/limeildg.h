@@ -67,7 +67,7 @@ bool limefile_gaugename_parse(const char *field, struct limefile_gaugename *out)
  * without a number of components it describes a spinor. Text after the document is ignored. */
 int limefile_cvc_parse(const void *xml, size_t n, struct limefile_ildg *out);
 
-/* <scidacFile>: scidac-private-file-xml */
+/* <scidacFile>: scidac-private-file-xml, called private file XML here */
 struct limefile_scidac_file {
     struct limefile_lattice lattice;
     unsigned volfmt; /* 0: one file; otherwise the file has a part of the lattice */
@@ -75,7 +75,8 @@ struct limefile_scidac_file {
 };
 int limefile_scidac_file_parse(const void *xml, size_t n, struct limefile_scidac_file *out);
 
-/* <scidacRecord>: scidac-private-record-xml. A site has typesize * datacount bytes. */
+/* <scidacRecord>: scidac-private-record-xml, called private record here. A site has typesize *
+ * datacount bytes. */
 enum limefile_recordtype {
     LIMEFILE_FIELD = 0,     /* all sites */
     LIMEFILE_GLOBAL = 1,    /* one datum for the whole lattice */
@@ -150,7 +151,7 @@ struct limefile_field {
     unsigned colors, spins; /* by the private record; 0: not stated */
     bool disputed;          /* true if another description differs in the size of a site */
     uint64_t by_format, by_record; /* ildg or etmc format; private record */
-    uint64_t by_file;              /* private file XML, grid-format */
+    uint64_t by_file;              /* private file XML or grid-format */
     uint64_t by_checksum, by_lfn;
     bool has_checksum; /* true if the record by_checksum could be read into `checksum` */
     struct limefile_checksum checksum;
@@ -191,11 +192,11 @@ bool limefile_datatype_is_known(const char *datatype);
 
 /*
  * If a record's length contradicts its description, either the number of sites or the size of a
- * site can be wrong; the checksum shows which one. It cannot if,
- * in addition, descriptions contradict each other or the record is a hypercube.
+ * site can be wrong; the checksum shows which one. It cannot if, in addition,
+ * descriptions contradict each other or the record is a hypercube.
  */
 
-/* Returns in *out the i-th way to read the data: sites and site_bytes whose product is the
+/* Fills *out with the i-th possible layout (from 0): sites and site_bytes whose product is the
  * length. There are at most two. Returns false if the i-th does not exist. */
 bool limefile_field_layout(const struct limefile_field *, unsigned i,
                            struct limefile_field *out);
@@ -213,11 +214,11 @@ const char *limefile_field_why_unverified(const struct limefile_field *);
 
 /*
  * The fields of a container. Records belong together by these rules:
- *   - A format and a private record describe the next binary record of their message.
+ *   - An ildg-format and a private record describe the next binary record of their message.
  *   - A checksum belongs to the binary record before it in its message, or else to the one
  *     after it. If each binary record of the message directly follows a checksum, each checksum
  *     belongs to the one after it.
- *   - An LFN belongs to the ildg-binary-data next to it.
+ *   - A logical file name (LFN) belongs to the ildg-binary-data next to it.
  *   - A message ends between two records if the first has ME and the second has MB. If only one
  *     flag is set, the message continues, and metadata belong to the nearest binary record.
  *   - In a message without a binary record, an ildg-format (finding: format-late) or a private
@@ -230,8 +231,8 @@ const char *limefile_field_why_unverified(const struct limefile_field *);
  *
  * limefile_fields_build() reads each metadata record once, and no data. It uses 40 bytes a
  * field, 16 a deviation, and the descriptions, which adjacent fields share if equal: a
- * container can have a million of each. The index must outlive the result. -errno or
- * LIMEFILE_E_SHRUNK: a read failed.
+ * container can have a million fields and deviations. The index must outlive the result. -errno
+ * or LIMEFILE_E_SHRUNK: a read failed.
  */
 struct limefile_fields {
     size_t count;

@@ -298,7 +298,7 @@ static void format_open_command(struct limejob_packet *packet, const struct job_
 }
 
 /* Takes ownership of `requested`, and opens it on all workers unless it is open. Returns NULL
- * if out of memory, or EMFILE in *code at max_files: a rank without descriptors ends the job.
+ * if out of memory, or at max_files (then *code is EMFILE), as too few descriptors end a rank.
  */
 static struct job_file *find_or_open_file(struct job_server *server, struct job_file *requested,
                                           int fd, int *code)
