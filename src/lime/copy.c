@@ -1,8 +1,8 @@
 /*
  * copy.c - copy bytes by copy_file_range between files, splice into a pipe, or read and write.
  *
- * copy_in_kernel() and splice_to_pipe() stop without a result at an error or the end of the
- * input. copy_by_buffer() continues from there, and reports the error if it persists.
+ * copy_in_kernel() and splice_to_pipe() stop at an error or the end of the input, which they do
+ * not report. copy_by_buffer() continues from there and reports an error that persists.
  */
 #define _GNU_SOURCE
 #include "limefile.h"

@@ -184,7 +184,7 @@ static void describe_by_length(struct limefile_field *f)
 {
     unsigned x = f->lattice.dims > 4 ? 1 : 0;
     uint64_t whole, bytes = f->record.bytes;
-    f->datacount = 0; /* typesize need not be that of one datum */
+    f->datacount = 0; /* typesize may not be the size of one datum */
     if (f->boxed || f->sites == 0 || bytes == 0 ||
         __builtin_mul_overflow(f->sites, f->site_bytes, &whole))
         return;

@@ -1,9 +1,9 @@
 /*
  * fields.c - find out which records of a container belong together, in one pass over its index
  *
- * The pass goes from message to message. A message ends where the flags of both neighbours say
- * so. If they contradict each other, the message continues here, and distance decides which
- * records belong together (limeildg.h has the rules).
+ * The pass goes from message to message. A message ends between two records if the first has ME
+ * and the second has MB. If only one flag is set, the message continues in this module, and
+ * distance decides which records belong together (limeildg.h has the rules).
  */
 #define _GNU_SOURCE
 #include "array.h"
@@ -77,7 +77,7 @@ struct builder {
     uint64_t message;
     size_t message_first;         /* subscript of the first field of the current message */
     size_t last_ildg;             /* subscript + 1 of the last ildg-binary-data, or 0 */
-    size_t no_format;             /* the same for those of this message without a format */
+    size_t no_format;             /* the same, but only in this message and without a format */
     struct checksum_record *sums; /* of the current message */
     size_t sum_count, sum_capacity;
 
@@ -185,7 +185,7 @@ static int parse_metadata(struct builder *b, enum role role, size_t n, void *val
     }
 }
 
-/* Parses the record by its role into `value`. If it cannot be parsed, adds a finding. */
+/* Fills *meta and, by role, *value from a record. Adds a finding if it cannot be parsed. */
 static int read_metadata(struct builder *b, const struct limefile_record *record,
                          enum role role, struct metadata *meta, void *value)
 {
@@ -256,7 +256,7 @@ static int describe_gauge(struct builder *b, struct limefile_field *f,
     struct limefile_gaugename gauge;
     if (!limefile_gaugename_parse(f->name, &gauge) && !strcasestr(f->name, "gauge") &&
         !field_is_links(f))
-        f->kind = LIMEFILE_KIND_SCIDAC; /* ILDG defines no other fields; programs write some */
+        f->kind = LIMEFILE_KIND_SCIDAC; /* ILDG has only gauge fields; programs write others */
     return err;
 }
 
@@ -326,7 +326,7 @@ static bool checksums_precede_data(const struct builder *b)
 }
 
 /* Returns the field of a checksum: the one before it in its message, or the next one if none
- * precedes it or if `next`. In a message without fields, it is the last field or NULL. */
+ * precedes it or `next` is true. In a message without fields, it is the last field or NULL. */
 static struct field_entry *find_checksum_field(const struct builder *b,
                                                const struct checksum_record *sum, bool next)
 {
@@ -494,7 +494,7 @@ static int describe_by_late_format(struct builder *b)
     return err ? err : store_field(b, &b->out->store->field[b->no_format - 1], &f);
 }
 
-/* At the end of a message, assigns records without data in it to the nearest data. */
+/* Ends a message: assigns its metadata that no data followed to the nearest data. */
 static int end_message(struct builder *b)
 {
     int err = 0;

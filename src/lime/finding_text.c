@@ -36,7 +36,7 @@ static int format_values(const struct limefile_finding *f, char *buf, size_t cap
                             f->have);
         return snprintf(buf, cap, " (%" PRIu64 " bytes, not %" PRIu64 ")", f->have, f->want);
     case LIMEFILE_D_CHECKSUM:
-        if (f->ordinal == 0 && (f->have | f->want) <= UINT32_MAX) /* NERSC's format */
+        if (f->ordinal == 0 && (f->have | f->want) <= UINT32_MAX) /* NERSC: 32 bits */
             return snprintf(buf, cap, " (%08x, not %08x)", (unsigned)f->have,
                             (unsigned)f->want);
         return snprintf(buf, cap, " (%08x %08x, not %08x %08x)", (unsigned)(f->have >> 32),
@@ -56,7 +56,7 @@ int limefile_finding_text(const struct limefile_finding *f, char *buf, size_t ca
 {
     char tail[96];
     const char *colon = f->why ? ": " : "", *why = f->why ? f->why : "";
-    if (f->code == LIMEFILE_D_CHECKSUM && f->why) /* `why` of a mount has the numbers */
+    if (f->code == LIMEFILE_D_CHECKSUM && f->why) /* from a mount: `why` has the values */
         *tail = '\0';
     else
         format_values(f, tail, sizeof tail);

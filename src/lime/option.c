@@ -22,7 +22,7 @@ static bool is_within(const struct option_rule *rule, double value)
     return isfinite(value) && value >= rule->least && value <= rule->most;
 }
 
-/* Both functions move *text to the end of the number. */
+/* parse_int() and parse_real() move *text to the end of the number. */
 static bool parse_int(const struct option_rule *rule, const char **text, int64_t *value)
 {
     static const char units[] = "kKmMgGtT";
@@ -170,7 +170,7 @@ static void describe_unknown(char *text, size_t bytes, const char *word,
         snprintf(text, bytes, "unknown option '%.*s'", (int)strcspn(word, "="), word);
 }
 
-/* The letter, which is in optopt, can be one of several in a word. */
+/* Describes a wrong letter, which is in optopt: argv can hold several letters in a word. */
 static void describe_letter(char *text, size_t bytes, const char *shorts)
 {
     const char *found = optopt == ':' ? NULL : strchr(shorts, optopt);
@@ -261,7 +261,7 @@ int limefile_options_parse(const struct option_rule *rules, int argc, char **arg
     char shorts[2 * RULES_MAX + 2];
     int status = 0;
     fill_tables(rules, operand, longs, shorts);
-    opterr = 0; /* limefile_option_error() has the messages */
+    opterr = 0; /* getopt_long() prints nothing: limefile_option_error() has the messages */
     optind = 0; /* restarts getopt_long() */
     for (int found; !status && (found = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
         if (found == HELP)

@@ -3,9 +3,8 @@
  *
  * Threads take units of whole sites in any order, which does not affect the sum. Bytes in the
  * page cache are read in steps that fit a core's L2 cache. Other bytes are read by direct I/O,
- * a unit at a time, by more threads than processors, which keeps the disk busy. The file is not
- * mapped, as another process could truncate it in the meantime. docs/performance.md has
- * figures.
+ * a unit at a time, by at least DISK_THREADS threads, which keeps the disk busy. The file is
+ * not mapped, as another process could truncate it. docs/performance.md has figures.
  */
 #define _GNU_SOURCE
 #include "checksum.h"
@@ -71,8 +70,8 @@ struct sum_work {
     void (*add)(struct sum_thread *, const void *data, uint64_t first, uint64_t sites);
     const struct cksum_powers *powers; /* for a cksum; otherwise NULL */
     struct limefile_source *source;
-    int fd, direct; /* of the source's file; -1: not available, or not needed */
-    uint64_t unit;  /* number of sites */
+    int fd, direct; /* the source's file, buffered and O_DIRECT; -1: none, or not needed */
+    uint64_t unit;  /* number of sites that a thread takes at a time */
     size_t buffer_bytes;
     _Atomic uint64_t next; /* first site that no thread has taken */
     atomic_int err;        /* the first error; all threads stop */

@@ -298,8 +298,7 @@ static void format_open_command(struct limejob_packet *packet, const struct job_
 }
 
 /* Takes ownership of `requested`, and opens it on all workers unless it is open. Returns NULL
- * if out of memory, or at max_files (then *code is EMFILE), as too few descriptors end a rank.
- */
+ * if out of memory, or at max_files with *code EMFILE: a rank without descriptors aborts. */
 static struct job_file *find_or_open_file(struct job_server *server, struct job_file *requested,
                                           int fd, int *code)
 {
@@ -968,7 +967,7 @@ static void reject_connection(int listener)
 
 void job_clients_accept(struct job_server *server, struct job_peer *peer, uint32_t events)
 {
-    if (!events) { /* the first call opens the spare descriptor */
+    if (!events) { /* the first call: reject_connection() opens the spare descriptor */
         reject_connection(-1);
         return;
     }

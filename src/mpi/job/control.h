@@ -49,12 +49,12 @@ union job_address {
     struct sockaddr_in6 six; /* sin6_port has the same offset as sin_port */
 };
 
-/* Where workers find the server. MPI broadcasts it to all ranks, so the token proves that a
- * peer is a rank of this job. */
+/* Where workers find the server. MPI broadcasts it to the job's ranks only, so the token proves
+ * that a peer is one of them. */
 struct job_rendezvous {
     unsigned char token[JOB_TOKEN_BYTES];
     char name[16]; /* of an abstract Unix socket, for ranks on rank 0's host */
-    int addresses; /* of a TCP socket on rank 0's host, for other ranks; 0 without such ranks */
+    int addresses; /* number of addresses of rank 0's TCP socket, for other hosts; 0: no such */
     union job_address address[JOB_ADDRESSES_MAX];
 };
 

@@ -61,7 +61,7 @@ struct job_file {
     bool for_writing; /* open for writing only */
     struct job_request *waiters;
     struct limefile_identity identity; /* at the time of the open */
-    uint32_t root;
+    uint32_t root; /* length of the leading directory in `path` (limejob.h) */
     /* The number of failed syncs, and the last error. The kernel reports an error once, but the
      * server reports it to each client that has the file open, at its next sync. */
     unsigned sync_failures;
@@ -148,7 +148,7 @@ struct job_server {
     const struct job_rendezvous *rendezvous;
     uint64_t stripe;
     int epoll_fd;
-    struct job_peer *listener, *lifeline, *end_event, *join_listeners[2];
+    struct job_peer *listener, *lifeline, *end_event, *join_listeners[2]; /* Unix, TCP */
     struct job_rank **workers; /* by rank; NULL: has not joined, or has ended */
     int joined_ranks;
     int64_t join_until_us;
@@ -212,6 +212,7 @@ void job_ranks_drop_pending(struct job_server *);
 
 /* ---- client.c ---- */
 
+/* Accepts clients. The first call, with events 0, only opens the spare descriptor. */
 void job_clients_accept(struct job_server *, struct job_peer *, uint32_t events);
 
 /* Drops clients that have not sent HELLO in time. */

@@ -50,7 +50,7 @@ struct job_worker {
     struct job_mapping *mappings;
     /* Rank 0: MPI messages in flight, to and from other hosts. */
     MPI_Request *messages;
-    struct job_message *pending; /* parts[i] belongs to messages[i] */
+    struct job_message *pending; /* pending[i] belongs to messages[i] */
     int message_count, message_capacity;
     /* Ranks on other hosts: MPI messages in flight, to and from rank 0. */
     char *buffers; /* JOB_BUFFERS of them, used in turn */
