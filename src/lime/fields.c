@@ -236,6 +236,7 @@ static int describe_field(struct builder *b, struct limefile_field *f,
     return check_length(b, f);
 }
 
+/* Describes data by the ildg-format. record: their private record, or NULL. */
 static int describe_gauge(struct builder *b, struct limefile_field *f,
                           const struct limefile_scidac_record *record)
 {

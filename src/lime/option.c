@@ -208,6 +208,7 @@ static int has_value(const struct option_rule *rule)
                                                                   : no_argument;
 }
 
+/* Fills getopt_long()'s tables. in_order: getopt_long() returns operands among the options. */
 static void fill_tables(const struct option_rule *rules, bool in_order,
                         struct option longs[RULES_MAX + 2], char shorts[2 * RULES_MAX + 2])
 {

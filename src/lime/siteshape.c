@@ -270,6 +270,7 @@ static bool shape_by_sizes(const struct limefile_field *f, uint64_t numbers,
 
 /* ---- shape of any field ---- */
 
+/* Finds the shape of a site of `reals` real numbers. Returns false if it is unknown. */
 static bool shape_numbers(const struct limefile_field *f, uint64_t reals,
                           struct limefile_siteshape *s)
 {

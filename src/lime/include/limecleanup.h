@@ -1,8 +1,8 @@
 /*
  * limecleanup.h - remove unfinished files if SIGINT, SIGTERM or SIGHUP ends the process.
  *
- * The first file to guard installs handlers for those of the three signals that the process
- * neither ignores nor handles. Only one thread may add and remove guards.
+ * A guard names one such file. The first guard installs handlers for those of the three signals
+ * that the process neither ignores nor handles. Only one thread may add and remove guards.
  */
 #ifndef LIMECLEANUP_H
 #define LIMECLEANUP_H

@@ -610,6 +610,7 @@ static void handle_transfer(struct job_server *server, struct job_client *client
     send_transfer_command(server, request);
 }
 
+/* Stores a failure for the file's other clients, or reports a stored one to this client. */
 static void finish_sync(struct job_request *request)
 {
     struct job_file *file = request->file;

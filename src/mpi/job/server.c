@@ -53,6 +53,7 @@ static void drop_peer(struct job_server *server, struct job_peer **peer)
     *peer = NULL;
 }
 
+/* Stops accepting clients. Requests in flight continue, for END_US at most. */
 static void begin_shutdown(struct job_server *server)
 {
     if (server->is_ending)
