@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Exit statuses. */
 enum {
     SAME = 0,
     DIFFERENT = 1,
     TROUBLE = 2,
 };
 
-/* Returns what makes a comparison of the particles pointless, or NULL. */
+/* Returns what differs, "fields" or "domains", if particles cannot be compared, or NULL. */
 static const char *compare_shapes(const LemonCells *a, const LemonCells *b)
 {
     if (!checkpoint_layouts_equal(&a->particle, &b->particle))
@@ -27,7 +28,8 @@ static const char *compare_shapes(const LemonCells *a, const LemonCells *b)
     return NULL;
 }
 
-/* Reads the same box of both, one that is balanced for the first. */
+/* Reads the same box of both checkpoints. The boxes of all ranks are balanced for the first
+ * checkpoint. The caller frees both sets. */
 static bool read_both(const struct checkpoint_world *world, struct checkpoint_input in[2],
                       struct checkpoint_particles sets[2])
 {
@@ -72,6 +74,7 @@ static void print_matches(const struct checkpoint_input in[2], const struct chec
     }
 }
 
+/* Returns an exit status, the same on all ranks. Collective. */
 static int compare_inputs(const struct checkpoint_world *world, struct checkpoint_input in[2],
                           bool quiet)
 {

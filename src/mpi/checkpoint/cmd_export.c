@@ -12,16 +12,17 @@
 #include <string.h>
 
 enum {
-    COMPONENTS_MAX = 700, /* of a new header: its text for all pairs must fit in 1 MiB */
+    COMPONENTS_MAX = 700, /* in a new header, whose text for all pairs must fit in 1 MiB */
 };
 
 struct export_options {
     bool unsorted, force, quiet;
-    const char *names[2];
+    const char *names[2]; /* the checkpoint and the text */
 };
 
-/* Checks that the text format can store the checkpoint, apart from components. `h`: the
- * imported header, if any. Not collective; the same result on all ranks. */
+/* Sets *format, and *h if the checkpoint has an imported header. Sets reason to why the text
+ * format cannot store the checkpoint, or to ""; create_header() checks the components. Not
+ * collective; the same result on all ranks. */
 static void check_shape(const struct checkpoint_input *in, enum checkpoint_format *format,
                         struct checkpoint_header *h, char reason[CHECKPOINT_REASON_BYTES])
 {
@@ -44,7 +45,7 @@ static void check_shape(const struct checkpoint_input *in, enum checkpoint_forma
                  CHECKPOINT_HEADER_TYPE " does not match the checkpoint");
 }
 
-/* Finds the least and the greatest component of all particles. */
+/* Finds the least and the greatest component of all particles. Collective. */
 static void find_components(const struct checkpoint_particles *p, int64_t *min, int64_t *max)
 {
     int64_t ends[2] = {INT64_MIN, INT64_MIN};
@@ -59,8 +60,9 @@ static void find_components(const struct checkpoint_particles *p, int64_t *min, 
     *max = ends[1];
 }
 
-/* Returns a header that the caller frees. A new one has the components of the particles; an
- * imported one must have them already. NULL: sets reason. Collective. */
+/* Returns the header for the text, which the caller frees: the imported one, updated, or else a
+ * new one for the components of the particles. Returns NULL, and sets reason, if the header
+ * lacks a particle's component. Collective. */
 static char *create_header(const struct checkpoint_input *in,
                            const struct checkpoint_particles *p, enum checkpoint_format format,
                            const struct checkpoint_header *h,
@@ -100,8 +102,6 @@ static char *format_lines(const char *header, const struct checkpoint_particles 
         checkpoint_abort("out of memory");
     return text;
 }
-
-/* ---- output ---- */
 
 static bool write_lines(const struct checkpoint_world *world, const struct export_options *o,
                         const char *header, const struct checkpoint_particles *p,

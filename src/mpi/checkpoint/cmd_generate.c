@@ -8,9 +8,9 @@
 #include <stdlib.h>
 
 struct generate_options {
-    struct checkpoint_generator making;
+    struct checkpoint_generator generator;
     int64_t seed;
-    int format, distribution;  /* indexes of words */
+    int format, distribution; /* values of the enums of generator, as OPTION_WORD stores them */
     double density, length[3]; /* 0: not given */
     int64_t cells[3];          /* 0: not given */
     bool force, quiet;
@@ -21,18 +21,18 @@ static LemonDomain create_domain(const struct generate_options *o)
 {
     LemonDomain domain = {.periodic = {1, 1, 1}};
     for (int d = 0; d < 3; d++) {
-        domain.length[d] = o->making.length[d];
+        domain.length[d] = o->generator.length[d];
         domain.cells[d] = o->cells[d];
     }
     if (o->cells[0] == 0)
-        checkpoint_choose_cells(&domain, o->making.particles);
+        checkpoint_choose_cells(&domain, o->generator.particles);
     return domain;
 }
 
 static bool generate_particles(const struct checkpoint_world *world, struct generate_options *o,
                                struct checkpoint_output *out)
 {
-    struct checkpoint_generator *m = &o->making;
+    struct checkpoint_generator *m = &o->generator;
     struct checkpoint_particles p;
     LemonDomain domain = create_domain(o);
     checkpoint_generate_particles(m, world->rank, world->ranks, &p);
@@ -47,10 +47,10 @@ static bool generate_particles(const struct checkpoint_world *world, struct gene
 
 /* ---- the command line ---- */
 
-/* Computes defaults from the given options. */
+/* Completes o->generator from the options that were given, and defaults. */
 static void set_defaults(struct generate_options *o)
 {
-    struct checkpoint_generator *m = &o->making;
+    struct checkpoint_generator *m = &o->generator;
     double density = o->density > 0 ? o->density : 0.5;
     double length = cbrt((m->particles > 0 ? (double)m->particles : 1) / density);
     for (int d = 0; d < 3; d++)
@@ -63,7 +63,7 @@ static void set_defaults(struct generate_options *o)
 static int parse_options(const struct checkpoint_world *world, int argc, char **argv,
                          struct generate_options *o)
 {
-    struct checkpoint_generator *m = &o->making;
+    struct checkpoint_generator *m = &o->generator;
     const struct option_rule options[] = {
         {"particles", 'n', OPTION_COUNT, &m->particles, 0, .most = 1e15},
         {"out", 'o', OPTION_TEXT, .value = &o->to},
@@ -99,8 +99,8 @@ static int parse_options(const struct checkpoint_world *world, int argc, char **
 
 static int run_generate(const struct checkpoint_world *world, int argc, char **argv)
 {
-    struct generate_options o = {.making = {.particles = -1, .temperature = 1, .components = 1},
-                                 .seed = 1};
+    struct generate_options o = {
+        .generator = {.particles = -1, .temperature = 1, .components = 1}, .seed = 1};
     struct checkpoint_output out;
     int status = parse_options(world, argc, argv, &o);
     if (status != CHECKPOINT_SUCCESS)

@@ -6,9 +6,9 @@
 #include <stdio.h>
 
 struct import_options {
-    int64_t cells[3]; /* 0: choose a number */
+    int64_t cells[3]; /* 0: not given */
     bool force, quiet, check;
-    const char *names[2];
+    const char *names[2]; /* the text and the checkpoint */
 };
 
 static LemonDomain get_domain(const struct import_options *o, const struct checkpoint_header *h)

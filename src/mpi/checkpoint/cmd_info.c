@@ -14,7 +14,7 @@ enum {
 
 struct facts {
     const struct checkpoint_input *in;
-    int64_t cells, empty, min, max; /* particles per cell */
+    int64_t cells, empty, min, max; /* cells, empty cells; least and most particles in a cell */
     struct checkpoint_balance balance[DECOMPOSITIONS];
 };
 
@@ -152,7 +152,7 @@ static json_t *json_facts(const struct facts *f)
     return NULL;
 }
 
-/* main() checks stdout for errors. */
+/* Returns false after a message if out of memory. main() checks stdout for write errors. */
 static bool print_json(const struct facts *f)
 {
     json_t *facts = json_facts(f);

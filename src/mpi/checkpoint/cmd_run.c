@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Defaults, and maximum values, of the options. */
 enum {
     PARTICLES = 4000,
     STEPS = 1000,
@@ -31,7 +32,7 @@ enum {
 
 struct md_run {
     int64_t particles, steps, every, keep, print, seed;
-    double density, temperature, cut_off, dt; /* 0: not given; seed and temperature: -1 */
+    double density, temperature, cut_off, dt; /* 0: not given; for seed and temperature -1 */
     const char *prefix, *out;
     bool continues, no_overlap, force;
 
@@ -52,6 +53,7 @@ static double compute_edge(int64_t particles, double density)
     return edge;
 }
 
+/* Sets r->state to a lattice of particles with random velocities. Collective. */
 static bool start_run(struct md_run *r)
 {
     struct md_parameters p = {.particles = r->particles ? r->particles : PARTICLES,
@@ -62,14 +64,14 @@ static bool start_run(struct md_run *r)
     p.length = compute_edge(p.particles, r->density > 0 ? r->density : DENSITY);
     if (!md_state_init(&r->state, r->world, &p))
         return false;
-    struct checkpoint_generator making = {.particles = p.particles,
-                                          .seed = (uint64_t)p.seed,
-                                          .distribution = CHECKPOINT_LATTICE,
-                                          .format = CHECKPOINT_ICRV,
-                                          .length = {p.length, p.length, p.length},
-                                          .temperature = p.temperature,
-                                          .components = 1};
-    checkpoint_generate_particles(&making, r->world->rank, r->world->ranks, &r->state.own);
+    struct checkpoint_generator generator = {.particles = p.particles,
+                                             .seed = (uint64_t)p.seed,
+                                             .distribution = CHECKPOINT_LATTICE,
+                                             .format = CHECKPOINT_ICRV,
+                                             .length = {p.length, p.length, p.length},
+                                             .temperature = p.temperature,
+                                             .components = 1};
+    checkpoint_generate_particles(&generator, r->world->rank, r->world->ranks, &r->state.own);
     bool good = md_state_distribute(&r->state);
     if (!checkpoint_report(r->world, "run", good ? "" : "not all particles are in the box")) {
         md_state_free(&r->state);
@@ -78,7 +80,7 @@ static bool start_run(struct md_run *r)
     return true;
 }
 
-/* Returns the option that differs from the run to be continued, or NULL. */
+/* Returns the given option that differs from the run to be continued, or NULL. Collective. */
 static const char *find_changed_option(const struct md_run *r)
 {
     const struct md_parameters *p = &r->state.parameters;
@@ -95,6 +97,7 @@ static const char *find_changed_option(const struct md_run *r)
     return r->seed >= 0 && p->seed != r->seed ? "--seed" : NULL;
 }
 
+/* Loads r->state, or calls start_run() if the series is empty. Collective. */
 static bool continue_run(struct md_run *r)
 {
     char text[CHECKPOINT_ERROR_BYTES] = "";
@@ -118,7 +121,8 @@ static bool continue_run(struct md_run *r)
     return false;
 }
 
-/* A new run must not be mixed with a series that exists. */
+/* Returns false after a message if the series has checkpoints, to which a new run must not
+ * add. */
 static bool check_series_empty(const struct md_run *r)
 {
     char path[PATH_MAX], text[CHECKPOINT_ERROR_BYTES] = "";
@@ -149,6 +153,7 @@ static void print_energy(const struct md_run *r, int64_t step, const struct md_e
     fflush(stdout);
 }
 
+/* Computes a step, prints its energies if due, and moves the particles unless it is last. */
 static bool run_step(struct md_run *r, bool last)
 {
     int64_t at = r->state.step;
@@ -195,10 +200,8 @@ static void print_times(const struct md_run *r, double seconds)
                s->wait_seconds * each);
 }
 
-/* ---- the command ---- */
-
-/* Checks early that --out can be written at the end, hours later. It must not be the checkpoint
- * that a continued run has read. */
+/* Checks early that --out can be written at the end, hours later. --out must not be the
+ * checkpoint that a continued run has read. */
 static bool can_save(const struct md_run *r)
 {
     bool has_input = r->world->rank == 0 && r->out && r->series.loaded_path[0];

@@ -57,8 +57,6 @@ void checkpoint_exchange(const struct checkpoint_world *world, struct checkpoint
     *p = in;
 }
 
-/* ---- by id ---- */
-
 static uint64_t get_id(const struct checkpoint_particles *p, int64_t i)
 {
     uint64_t id;
@@ -80,8 +78,8 @@ static int compare_particles(const void *a, const void *b, void *bytes)
     return order ? order : memcmp(a, b, *(const size_t *)bytes);
 }
 
-/* Returns the least id of each rank, taken from samples of all ranks; a rank without particles
- * gives the greatest id. */
+/* Chooses the least id that each rank will have from samples of the ids of all ranks. A rank
+ * without particles sends the greatest id. Collective; the caller frees the result. */
 static uint64_t *choose_splitters(const struct checkpoint_world *world,
                                   const struct checkpoint_particles *p)
 {

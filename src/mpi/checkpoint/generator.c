@@ -5,28 +5,29 @@
 #include <math.h>
 #include <string.h>
 
-enum row { /* of random numbers */
-           ROW_POSITION,
-           ROW_VELOCITY,
-           ROW_COMPONENT,
-           ROW_ROTATION,
-           ROW_CENTRE,
+/* Independent sequences of random numbers of a particle; STREAM_CENTRE: of a droplet. */
+enum stream {
+    STREAM_POSITION,
+    STREAM_VELOCITY,
+    STREAM_COMPONENT,
+    STREAM_ROTATION,
+    STREAM_CENTRE,
 };
 
 enum {
     DROPLETS = 4,
 };
 
-/* Numbers that depend only on seed, particle and row, so that each rank can make those that it
- * needs: a counter, mixed. */
+/* A sequence of random numbers, hashes of a counter. It depends only on seed, particle and
+ * stream, so that each rank can generate any particle. */
 struct random {
     uint64_t key, next;
 };
 
-static void init_random(struct random *r, uint64_t seed, uint64_t particle, enum row row)
+static void init_random(struct random *r, uint64_t seed, uint64_t particle, enum stream stream)
 {
     uint64_t particle_key = mix64(mix64(seed + MIX64_STEP) + particle + MIX64_STEP);
-    r->key = mix64(particle_key + row + MIX64_STEP);
+    r->key = mix64(particle_key + stream + MIX64_STEP);
     r->next = 0;
 }
 
@@ -54,7 +55,7 @@ static int64_t multiply_sites(const int64_t sites[3])
     return sites[0] * sites[1] * sites[2];
 }
 
-/* Chooses the sites of the lattice. */
+/* Chooses the extents of the lattice: at least as many sites as particles. */
 static void set_sites(struct checkpoint_generator *m)
 {
     double n = m->particles > 0 ? (double)m->particles : 1;
@@ -73,6 +74,7 @@ static void set_sites(struct checkpoint_generator *m)
     }
 }
 
+/* Sets the position of particle i as a fraction of the domain's lengths. */
 static void place_on_site(const struct checkpoint_generator *m, int64_t i, double fraction[3])
 {
     int64_t site = (int64_t)((__int128)i * multiply_sites(m->sites) / m->particles);
@@ -95,7 +97,7 @@ static void place_in_cluster(const struct checkpoint_generator *m, struct random
         end += (8.0 / 15) / (double)(2 << droplet);
         width *= 0.8;
     }
-    init_random(&centre, m->seed, (uint64_t)droplet, ROW_CENTRE);
+    init_random(&centre, m->seed, (uint64_t)droplet, STREAM_CENTRE);
     for (int d = 0; d < 3; d++) {
         fraction[d] = random_uniform(r);
         if (droplet == DROPLETS)
@@ -110,7 +112,7 @@ static void set_position(const struct checkpoint_generator *m, int64_t i, double
 {
     struct random r;
     double fraction[3];
-    init_random(&r, m->seed, (uint64_t)i, ROW_POSITION);
+    init_random(&r, m->seed, (uint64_t)i, STREAM_POSITION);
     if (m->distribution == CHECKPOINT_LATTICE)
         place_on_site(m, i, fraction);
     else if (m->distribution == CHECKPOINT_CLUSTER)
@@ -126,26 +128,25 @@ static void set_position(const struct checkpoint_generator *m, int64_t i, double
     }
 }
 
+/* Particles 2i and 2i + 1 get opposite velocities, an unpaired last one gets none. */
 static void set_velocity(const struct checkpoint_generator *m, int64_t i, double velocity[3])
 {
     struct random r;
     double sign = i % 2 ? -1 : 1;
-    init_random(&r, m->seed, (uint64_t)(i / 2), ROW_VELOCITY);
+    init_random(&r, m->seed, (uint64_t)(i / 2), STREAM_VELOCITY);
     for (int d = 0; d < 3; d++)
         velocity[d] = i == m->particles - 1 && i % 2 == 0
                           ? 0
                           : sign * sqrt(m->temperature) * random_normal(&r);
 }
 
-/* Chooses a random rotation, all equally likely, and the angular momentum of a body of
- * moment 1.
- */
+/* Sets a uniformly random orientation, and the angular momentum for moments of inertia 1. */
 static void set_rotation(const struct checkpoint_generator *m, int64_t i,
                          struct checkpoint_molecule *out)
 {
     struct random r;
     double square = 0;
-    init_random(&r, m->seed, (uint64_t)i, ROW_ROTATION);
+    init_random(&r, m->seed, (uint64_t)i, STREAM_ROTATION);
     while (square < 1e-6) {
         square = 0;
         for (int d = 0; d < 4; d++) {
@@ -164,7 +165,7 @@ static void make_one(const struct checkpoint_generator *m, int64_t i,
 {
     struct checkpoint_molecule out = {.id = (uint64_t)i + 1};
     struct random r;
-    init_random(&r, m->seed, (uint64_t)i, ROW_COMPONENT);
+    init_random(&r, m->seed, (uint64_t)i, STREAM_COMPONENT);
     if (m->format != CHECKPOINT_IRV)
         out.component = (uint32_t)(1 + random_word(&r) % (uint64_t)m->components);
     set_position(m, i, out.position);

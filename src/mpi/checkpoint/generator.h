@@ -1,4 +1,4 @@
-/* generator.h - make particles from a seed, in a domain that begins at 0; calls no MPI */
+/* generator.h - make particles from a seed, in a domain whose origin is 0; calls no MPI */
 #ifndef CHECKPOINT_GENERATOR_H
 #define CHECKPOINT_GENERATOR_H
 
@@ -7,7 +7,7 @@
 enum checkpoint_distribution {
     CHECKPOINT_UNIFORM, /* anywhere */
     CHECKPOINT_LATTICE, /* simple cubic; if the number is not a cube, with evenly spread gaps */
-    CHECKPOINT_CLUSTER, /* nine of ten in four droplets, each half as large as the one before */
+    CHECKPOINT_CLUSTER, /* 90 % in four droplets, each with half as many as the one before */
 };
 
 extern const char *const checkpoint_distribution_names[]; /* ends with NULL */
@@ -23,9 +23,9 @@ struct checkpoint_generator {
     int64_t sites[3]; /* of the lattice; checkpoint_generate_particles() sets it */
 };
 
-/* Makes the particles of a rank, a part of all that depends only on rank and ranks. Particles
- * 2i and 2i + 1 have opposite velocities, and an unpaired last one has none, so the total
- * momentum is 0. */
+/* Generates this rank's part of all particles; which part depends only on rank and ranks. The
+ * caller frees them. Particles 2i and 2i + 1, counted from 0, have opposite velocities, and an
+ * unpaired last one has none, so the total momentum is 0. */
 void checkpoint_generate_particles(struct checkpoint_generator *, int rank, int ranks,
                                    struct checkpoint_particles *);
 

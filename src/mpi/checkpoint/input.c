@@ -13,7 +13,8 @@
 
 const char *const checkpoint_decomposition_names[] = {"regular", "kd", NULL};
 
-/* Runs on rank 0. MPI libraries misparse some names without a directory: make it absolute. */
+/* Opens in->path on rank 0. Sets `absolute`, the path for MPI-IO, because MPI libraries
+ * misparse some relative ones. Sets error on failure. */
 static void open_on_rank_0(struct checkpoint_input *in, char absolute[PATH_MAX],
                            char error[CHECKPOINT_ERROR_BYTES])
 {
@@ -51,7 +52,8 @@ static bool open_input(const struct checkpoint_world *world, struct checkpoint_i
     return true;
 }
 
-/* Keeps the open record as the header, unless it is too long or contains a NUL. */
+/* Reads the open record into in->header, or sets that to NULL if the record is empty, too long
+ * or contains a NUL. Returns a Lemon code. */
 static int load_header(struct checkpoint_input *in)
 {
     MPI_Offset n = lemonReaderBytes(in->reader);
@@ -69,7 +71,8 @@ static int load_header(struct checkpoint_input *in)
     return code;
 }
 
-/* Finds the first record of a checkpoint; a header counts only in the same message. */
+/* Opens the first record of the first checkpoint. Loads a header only if it precedes this
+ * record in the same message. Returns a Lemon code. */
 static int find_checkpoint(struct checkpoint_input *in)
 {
     for (;;) {

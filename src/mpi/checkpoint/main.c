@@ -1,4 +1,4 @@
-/* main.c - lime-checkpoint: run a sub-command */
+/* main.c - the main program of lime-checkpoint, which calls the sub-commands of cmd_*.c */
 #include "options.h"
 
 #include <fcntl.h>
@@ -43,6 +43,7 @@ static int print_help(const struct checkpoint_world *world,
     return CHECKPOINT_SUCCESS;
 }
 
+/* Returns true if -h, --help or an abbreviation of --help precedes an argument "--". */
 static bool wants_help(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -53,6 +54,7 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
+/* Runs the sub-command argv[1]. Returns the exit status, the same on all ranks. Collective. */
 static int dispatch(const struct checkpoint_world *world, int argc, char **argv)
 {
     const char *word = argc > 1 ? argv[1] : NULL;
@@ -79,7 +81,7 @@ static int dispatch(const struct checkpoint_world *world, int argc, char **argv)
     return CHECKPOINT_USAGE;
 }
 
-/* If the caller closed a standard stream, a file that is opened must not get its number. */
+/* Opens /dev/null for each closed descriptor 0 to 2, so that no other file gets its number. */
 static void fill_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -87,7 +89,7 @@ static void fill_standard_streams(void)
             _exit(CHECKPOINT_FAILED);
 }
 
-/* Output that could not be written is a failure. */
+/* Flushes stdout; a write error on rank 0 turns success into CHECKPOINT_FAILED. Collective. */
 static int finish_output(const struct checkpoint_world *world, int status)
 {
     int failed = fflush(stdout) != 0 || ferror(stdout);

@@ -35,10 +35,11 @@ struct cursor {
     size_t at, n;
     int64_t line;
     const char *word; /* the last word that was read */
-    size_t length;
-    char *reason;
+    size_t length;    /* of `word` */
+    char *reason;     /* receives an error; CHECKPOINT_REASON_BYTES */
 };
 
+/* Sets the reason. Returns false, which the caller returns. */
 __attribute__((format(printf, 2, 3))) static bool set_error(struct cursor *c,
                                                             const char *format, ...)
 {
@@ -64,6 +65,7 @@ static void skip_blanks(struct cursor *c, bool lines)
     }
 }
 
+/* Reads the next word into c->word. Returns false after set_error() at a NUL or at the end. */
 static bool parse_word(struct cursor *c)
 {
     skip_blanks(c, true);
@@ -91,7 +93,7 @@ static int shown_bytes(const struct cursor *c)
     return c->length < SHOWN_BYTES ? (int)c->length : SHOWN_BYTES;
 }
 
-/* Reads the next word; "" if it is too long for a number. */
+/* Copies the next word to text, or "" if it is too long: then the caller finds no number. */
 static bool read_number_text(struct cursor *c, char text[NUMBER_BYTES])
 {
     if (!parse_word(c))
@@ -135,7 +137,7 @@ static bool skip_reals(struct cursor *c, int64_t n)
     return true;
 }
 
-/* ---- keywords ---- */
+/* ---- read the values of a keyword ---- */
 
 static bool parse_time(struct cursor *c, struct checkpoint_header *h)
 {
@@ -164,9 +166,9 @@ static bool parse_length(struct cursor *c, struct checkpoint_header *h)
     return true;
 }
 
-/* Skips, for each component, its centres of each kind with `numbers` numbers each and three
- * moments of inertia; then two coefficients per pair of components and the epsilon of the
- * reaction field. */
+/* Each component consists of the number of centres of each kind, `numbers` numbers per centre,
+ * and three moments of inertia. After all components come two coefficients for each pair of
+ * components, and the epsilon of the reaction field. Stores only the number of components. */
 static bool parse_components(struct cursor *c, struct checkpoint_header *h)
 {
     static const int numbers[5] = {8, 5, 7, 7,
@@ -189,7 +191,7 @@ static bool parse_components(struct cursor *c, struct checkpoint_header *h)
 
 struct keyword {
     const char *names[3];
-    int numbers; /* to be skipped */
+    int numbers; /* numbers to skip, if `parse` is NULL */
     bool (*parse)(struct cursor *, struct checkpoint_header *);
 };
 
@@ -215,7 +217,7 @@ static const struct keyword *find_keyword(const struct cursor *c)
     return NULL;
 }
 
-/* ---- from the first word to the last ---- */
+/* ---- the whole header ---- */
 
 static bool parse_magic(struct cursor *c, struct checkpoint_header *h)
 {
@@ -254,6 +256,7 @@ static bool parse_format(struct cursor *c, struct checkpoint_header *h)
                      c->word);
 }
 
+/* Parses what follows the keyword NumberOfMolecules, up to the end of the header. */
 static bool parse_end(struct cursor *c, struct checkpoint_header *h)
 {
     if (!parse_count(c, INT64_MAX, &h->molecules))
@@ -382,9 +385,9 @@ char *checkpoint_header_create(const LemonDomain *domain, double temperature,
     return text;
 }
 
-/* ---- lines ---- */
+/* ---- read and write a molecule's line ---- */
 
-static int numbers_in(enum checkpoint_format format)
+static int numbers_per_molecule(enum checkpoint_format format)
 {
     return format == CHECKPOINT_ICRVQD ? NUMBERS_MAX : 6;
 }
@@ -396,6 +399,7 @@ static const char *after_blanks(const char *at)
     return at;
 }
 
+/* Parses an unsigned integer and sets *at to its end. Returns false if it is invalid. */
 static bool parse_id(const char **at, uint64_t *value)
 {
     char *end;
@@ -409,7 +413,7 @@ static bool parse_id(const char **at, uint64_t *value)
     return good;
 }
 
-/* A number beyond the range of double is an error: it would become infinity. */
+/* The same for a double. A number beyond its range is invalid: it would become infinity. */
 static bool parse_value(const char **at, double *value)
 {
     char *end;
@@ -421,10 +425,11 @@ static bool parse_value(const char **at, double *value)
     return good;
 }
 
+/* Sets reason for the invalid value at `at`, which follows `number` valid ones. Returns -1. */
 static int report_value(const char *at, int number, const struct checkpoint_header *h,
                         char reason[CHECKPOINT_REASON_BYTES])
 {
-    int all = numbers_in(h->format) + (h->format == CHECKPOINT_IRV ? 1 : 2);
+    int all = numbers_per_molecule(h->format) + (h->format == CHECKPOINT_IRV ? 1 : 2);
     at = after_blanks(at);
     if (!*at || *at == '#')
         snprintf(reason, CHECKPOINT_REASON_BYTES, "%d value%s where %s has %d", number,
@@ -434,6 +439,7 @@ static int report_value(const char *at, int number, const struct checkpoint_head
     return -1;
 }
 
+/* Returns 1 if the position is in the domain; otherwise sets reason and returns -1. */
 static int check_inside(const struct checkpoint_molecule *m, const struct checkpoint_header *h,
                         char reason[CHECKPOINT_REASON_BYTES])
 {
@@ -448,9 +454,9 @@ static int check_inside(const struct checkpoint_molecule *m, const struct checkp
     return 1;
 }
 
-/* Values read in the order of the format, and their number. */
+/* The values of a line that were read so far. */
 struct values {
-    const char *at;
+    const char *at; /* the text after them */
     int count;
     uint64_t id, component;
     double numbers[NUMBERS_MAX];
@@ -469,7 +475,7 @@ static bool read_values(struct values *v, enum checkpoint_format format)
         v->count++;
         v->at = at;
     }
-    for (int i = 0; i < numbers_in(format); i++) {
+    for (int i = 0; i < numbers_per_molecule(format); i++) {
         if (!parse_value(&at, &v->numbers[i]))
             return false;
         v->count++;
@@ -505,7 +511,7 @@ int checkpoint_line_parse(const char *line, size_t n, const struct checkpoint_he
     *m = (struct checkpoint_molecule){
         .id = v.id, .component = h->format == CHECKPOINT_IRV ? 0 : (uint32_t)v.component};
     memcpy((char *)m + offsetof(struct checkpoint_molecule, position), v.numbers,
-           (size_t)numbers_in(h->format) * sizeof(double));
+           (size_t)numbers_per_molecule(h->format) * sizeof(double));
     return check_inside(m, h, reason);
 }
 
@@ -515,11 +521,11 @@ void checkpoint_line_print(const struct checkpoint_molecule *m, enum checkpoint_
     char real[REAL_BYTES];
     double numbers[NUMBERS_MAX];
     memcpy(numbers, (const char *)m + offsetof(struct checkpoint_molecule, position),
-           (size_t)numbers_in(format) * sizeof(double));
+           (size_t)numbers_per_molecule(format) * sizeof(double));
     fprintf(to, "%" PRIu64, m->id);
     if (format != CHECKPOINT_IRV)
         fprintf(to, " %" PRIu32, m->component);
-    for (int i = 0; i < numbers_in(format); i++)
+    for (int i = 0; i < numbers_per_molecule(format); i++)
         fprintf(to, " %s", real_text(numbers[i], real));
     putc('\n', to);
 }

@@ -25,20 +25,20 @@ struct checkpoint_header {
     int64_t components;
     int64_t molecules;
     enum checkpoint_format format;
-    size_t bytes;  /* up to the first line of a molecule */
-    int64_t lines; /* in these bytes */
-    /* Positions of the time and of the number of molecules. time_bytes is 0 if the header has
-     * no time: then time_at is where it can be inserted. */
+    size_t bytes;  /* length of the header: up to the first molecule's line */
+    int64_t lines; /* number of lines in the header */
+    /* Byte positions and lengths, in the header, of the time and the number of molecules. If
+     * the header has no time, time_bytes is 0 and time_at is where one can be inserted. */
     size_t time_at, time_bytes, molecules_at, molecules_bytes;
 };
 
-/* Parses the header at the beginning of text, which has n bytes and a NUL after them. Returns
- * false, and sets reason and line, if it is wrong. */
+/* Parses the header at the beginning of text, which has n bytes and a NUL after them. If the
+ * header is invalid, returns false and sets reason and the number of the line, from 1. */
 bool checkpoint_header_parse(const char *text, size_t n, struct checkpoint_header *,
                              char reason[CHECKPOINT_REASON_BYTES], int64_t *line);
 
-/* Returns the header with a new time and number of molecules; an equal time keeps its text. The
- * caller frees it. */
+/* Returns the header with a new time and number of molecules. If the time is unchanged, so is
+ * its text. The caller frees the header. */
 char *checkpoint_header_update(const char *text, const struct checkpoint_header *, double time,
                                int64_t molecules);
 
@@ -47,12 +47,12 @@ char *checkpoint_header_update(const char *text, const struct checkpoint_header 
 char *checkpoint_header_create(const LemonDomain *, double temperature, int64_t components,
                                int64_t molecules, enum checkpoint_format);
 
-/* Parses a line of n bytes without its end, followed by a NUL. Returns 1 for a molecule, 0 for
- * only blanks or a comment, -1 and a reason if it is wrong. */
+/* Parses a line of n bytes without its line end, followed by a NUL. Returns 1 for a molecule, 0
+ * for a blank line or a comment, and -1 with a reason for an invalid line. */
 int checkpoint_line_parse(const char *line, size_t n, const struct checkpoint_header *,
                           struct checkpoint_molecule *, char reason[CHECKPOINT_REASON_BYTES]);
 
-/* Prints a line with its end. strtod() reads the same numbers from it, but for NaN any NaN. */
+/* Prints a line and its line end; strtod() reads the same numbers from it, except for NaNs. */
 void checkpoint_line_print(const struct checkpoint_molecule *, enum checkpoint_format,
                            FILE *to);
 

@@ -3,9 +3,9 @@
  *
  *     v(i + 1/2) = v(i - 1/2) + a(x(i)) dt,    x(i + 1) = x(i) + v(i + 1/2) dt
  *
- * Each rank adds up only the forces on its own particles and so computes each pair twice: the
- * order of additions does not depend on the ranks. For the energy at step i, v(i) is the mean
- * of the two.
+ * Each rank adds up only the forces on its own particles, so that the order of additions does
+ * not depend on the ranks. It computes a pair twice, once for each particle. For the energy at
+ * step i, v(i) is the mean of v(i - 1/2) and v(i + 1/2).
  */
 #include "md.h"
 #include "exchange.h"
@@ -18,8 +18,8 @@
 #include <string.h>
 
 enum {
-    CELLS_MIN = 3,     /* per dimension: with fewer, a cell is its neighbour's neighbour */
-    SPARSE_CELLS = 64, /* per dimension: above this, at most as many cells as particles */
+    CELLS_MIN = 3,     /* per dimension: with fewer, find_neighbours() lists a cell twice */
+    SPARSE_CELLS = 64, /* per dimension: with more, at most as many cells as particles */
     CELLS_MAX = 100000,
     NEIGHBOURS = 27, /* neighbours of a cell, including itself */
 };
@@ -29,7 +29,7 @@ enum {
 enum {
     FRACTION = 40, /* bits after the point */
     SUMS = 2,      /* potential and kinetic energy */
-    PARTS = 3,     /* of 32, 32 and 64 bits: sums over 2^31 ranks cannot overflow */
+    PARTS = 3,     /* parts of 32, 32 and 64 bits: sums over 2^31 ranks cannot overflow */
 };
 
 #define SUM_LIMIT 0x1p49
@@ -49,7 +49,7 @@ static void add_to_sum(struct sum *sum, double value)
         sum->invalid = 1;
 }
 
-/* Adds the sums of all ranks, on all ranks; a bad sum becomes NaN. */
+/* Adds the sums of all ranks, on all ranks; an invalid sum becomes NaN. Collective. */
 static void reduce_sums(const struct sum sums[SUMS], double values[SUMS])
 {
     int64_t parts[SUMS * (PARTS + 1)], *p = parts;
@@ -98,7 +98,7 @@ struct neighbour {
     double shift[3];
 };
 
-/* The order is the same on all ranks. */
+/* Gets the cell and its 26 neighbours, in an order that is the same on all ranks. */
 static void find_neighbours(const struct md_state *s, int64_t cell,
                             struct neighbour neighbours[NEIGHBOURS])
 {
@@ -116,8 +116,8 @@ static void find_neighbours(const struct md_state *s, int64_t cell,
     }
 }
 
-/* Orders items by cell, keeping their order within a cell. position: its offset in an item.
- * first[cell]: index of its first item; one more entry for the end. */
+/* Orders items by cell, keeping their order within a cell. position: offset of the position in
+ * an item. Sets first[cell] to the index of its first item; one more entry for the end. */
 static void order_by_cell(const struct md_state *s, struct checkpoint_particles *p,
                           size_t position, int64_t *first)
 {
@@ -155,7 +155,8 @@ static int compare_ids(const void *a, const void *b)
 
 /* ---- the state ---- */
 
-/* Chooses the number of cells: edges of at least the cut-off, but no more cells than useful. */
+/* Returns the cells per dimension: their edges are at least the cut-off. Above SPARSE_CELLS
+ * there are no more cells than particles. */
 static int64_t choose_cells(const struct md_parameters *p)
 {
     double cells = floor(p->length / p->cut_off * (1 - 1e-12));
@@ -189,7 +190,8 @@ void md_state_free(struct md_state *s)
     *s = (struct md_state){0};
 }
 
-/* Sends each particle to the rank that owns its cell. */
+/* Sends each particle to the rank that owns its cell. Orders this rank's particles by cell,
+ * then id. Collective. */
 static void migrate(struct md_state *s)
 {
     int *to = checkpoint_allocate(NULL, s->own.count, sizeof *to);
@@ -219,9 +221,10 @@ bool md_state_distribute(struct md_state *s)
 
 /* ---- a step ---- */
 
+/* The state of one call of md_step(). */
 struct pass {
     struct md_state *state;
-    double cut_off2, shift; /* of the potential */
+    double cut_off2, shift; /* cut-off squared, and shift of the potential */
     bool move;
     struct checkpoint_particles positions;   /* positions in own and adjacent cells, by cell */
     double (*x)[3];                          /* data of `positions` */
@@ -237,7 +240,8 @@ static void add_item(struct checkpoint_particles *p, const void *item)
     memcpy(checkpoint_particles_add(p), item, (size_t)p->bytes);
 }
 
-/* Adds the particles of an own cell that other ranks need, and the rank that needs each. */
+/* For each position in an own cell, and each other rank that owns an adjacent cell, adds the
+ * position to `needed` and that rank to `by`. */
 static void add_ghosts(struct pass *p, int64_t cell, struct checkpoint_particles *needed,
                        struct checkpoint_particles *by)
 {
@@ -258,7 +262,9 @@ static void add_ghosts(struct pass *p, int64_t cell, struct checkpoint_particles
         }
 }
 
-/* Collects positions. Those of a cell all come from its owner, so they keep their order. */
+/* Fills p->positions with the positions in own and adjacent cells. Those of a cell all come
+ * from its owner, so their order is the same on all ranks. The caller frees p->positions and
+ * p->first. Collective. */
 static void collect_positions(struct pass *p)
 {
     const struct md_state *s = p->state;
@@ -282,8 +288,8 @@ static double potential_at(double r2)
     return 4 * s6 * (s6 - 1);
 }
 
-/* Computes the force of all seen particles on particle `self`; returns its potential energy,
- * half of each pair's. */
+/* Computes the force of the particles in p->neighbours on particle x[self]. Returns its
+ * potential energy, half of each pair's. */
 static double compute_force(const struct pass *p, int64_t self, double force[3])
 {
     double(*const x)[3] = p->x;
@@ -310,7 +316,8 @@ static double compute_force(const struct pass *p, int64_t self, double force[3])
     return potential / 2;
 }
 
-/* Moves a particle, wrapping it into the cube. Returns false for a cell or more, or NaN. */
+/* Moves a particle, wrapping it into the cube. Returns false if it moves by a cell or more, or
+ * to NaN. */
 static bool move_particle(const struct md_state *s, struct md_particle *q, const double v[3])
 {
     double length = s->parameters.length, edge = length / (double)s->n;
@@ -326,7 +333,9 @@ static bool move_particle(const struct md_state *s, struct md_particle *q, const
     return good;
 }
 
-/* Processes an own cell. Its energies are summed first, which makes fewer exact additions. */
+/* Adds the energies of an own cell's particles to p->sums, and moves the particles if p->move.
+ * First adds up the cell's energies as doubles, always in the same order: this makes fewer
+ * exact additions. */
 static void step_cell(struct pass *p, int64_t cell)
 {
     struct md_state *s = p->state;

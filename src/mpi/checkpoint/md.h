@@ -40,23 +40,24 @@ struct md_state {
     const struct checkpoint_world *world;
     struct md_parameters parameters;
     int64_t step;
-    int64_t n, cells;                /* n in each dimension, cells in all */
+    int64_t n, cells;                /* cells in each dimension, and in total */
     struct checkpoint_particles own; /* struct md_particle, ordered by cell, then id */
-    int64_t *first;                  /* index in `own` per cell; one more at the end */
+    int64_t *first;                  /* index in `own` of each cell's first; then the end */
 };
 
-/* Initializes a state without particles. False: rank 0 has printed why. Collective. */
+/* Initializes a state without particles. Returns false after a message of rank 0 if the cube is
+ * too small. *world must stay valid. Collective. */
 bool md_state_init(struct md_state *, const struct checkpoint_world *,
                    const struct md_parameters *);
 void md_state_free(struct md_state *);
 
-/* Gives each rank the particles of its cells; before, `own` has any part of all, in any order.
- * Returns false if their total number is wrong or one is outside of the cube. Collective. */
+/* Sends each particle, which any rank may have before, to the rank that owns its cell. Returns
+ * false if the total is wrong or a particle is outside of the cube. Collective. */
 bool md_state_distribute(struct md_state *);
 
-/* Computes the energies at `step`, which needs the forces; with `move` advances to the next
- * step. Returns false, after a message of rank 0, if a particle moves too far or an energy is
- * NaN. Collective. */
+/* Computes the forces and the energies at `step`; with `move` advances to the next step.
+ * Returns false, after a message of rank 0, if a particle moves by a cell or more or an energy
+ * is NaN. Collective. */
 bool md_step(struct md_state *, bool move, struct md_energy *);
 
 #endif

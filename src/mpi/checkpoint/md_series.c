@@ -12,7 +12,7 @@ enum {
     RECORD_BYTES = 1024,
 };
 
-/* ---- the record of a run: lines of a word and an exact value, and a checksum ---- */
+/* ---- the record of a run: lines "name value", with all digits, and a checksum ---- */
 
 struct run_record {
     int64_t step;
@@ -42,8 +42,8 @@ static void format_record(const struct run_record *r, char text[RECORD_BYTES])
              checksum(text, (size_t)n));
 }
 
-/* Returns false if the text is not a record or has been changed: printing the parsed values
- * must give the same text. */
+/* Returns false if the text is not a run's record or was changed: format_record() must make the
+ * same text of the parsed values. */
 static bool parse_record(const char *text, struct run_record *r)
 {
     struct md_parameters *p = &r->parameters;
@@ -61,8 +61,8 @@ static bool parse_record(const char *text, struct run_record *r)
     return strcmp(expected, text) == 0;
 }
 
-/* ---- one checkpoint ---- */
-
+/* Writes the run's record and the particles. Without `wait` returns while the particles are
+ * being written, and a later call reports errors. Returns a Lemon code. */
 static int write_state(LemonWriter *writer, const struct md_state *s, double energy, bool wait)
 {
     char text[RECORD_BYTES];
@@ -95,7 +95,8 @@ bool md_state_save(const char *path, bool force, const struct md_state *s, doubl
     return false;
 }
 
-/* Reads the record of a run, the first record of the file. Collective. */
+/* Reads the file's first record, or "" if that is not a run's. Returns a Lemon code.
+ * Collective. */
 static int read_run_record(struct checkpoint_input *in, char text[RECORD_BYTES])
 {
     MPI_Offset n = RECORD_BYTES - 1;
@@ -127,6 +128,7 @@ static const char *check_run_record(const LemonCells *cells, const struct run_re
     return "";
 }
 
+/* Initializes *s from an open checkpoint; after a failure *s needs no md_state_free(). */
 static bool load_state(const struct checkpoint_world *world, struct checkpoint_input *in,
                        struct md_state *s, double *energy_at_0)
 {
@@ -165,8 +167,6 @@ static bool load_file(const struct checkpoint_world *world, const char *path,
     return good;
 }
 
-/* ---- the series ---- */
-
 bool md_series_open(const struct checkpoint_world *world, const char *prefix, int64_t keep,
                     bool overlap, struct md_series *s)
 {
@@ -175,6 +175,7 @@ bool md_series_open(const struct checkpoint_world *world, const char *prefix, in
     return checkpoint_check_code(world, prefix, "open", code);
 }
 
+/* Waits until the checkpoint is on the disk, and publishes it. */
 static bool publish(const struct checkpoint_world *world, struct md_series *s)
 {
     double from = MPI_Wtime();

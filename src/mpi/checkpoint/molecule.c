@@ -12,7 +12,7 @@ const char *const checkpoint_format_names[CHECKPOINT_FORMATS + 1] = {"ICRV", "IC
 
 enum {
     CAPACITY_MIN = 1024,
-    SHORT_BYTES = offsetof(struct checkpoint_molecule, orientation),
+    SHORT_BYTES = offsetof(struct checkpoint_molecule, orientation), /* in ICRV and IRV */
 };
 
 #define AT(member) offsetof(struct checkpoint_molecule, member)
@@ -88,8 +88,6 @@ void checkpoint_particles_free(struct checkpoint_particles *p)
     p->count = p->capacity = 0;
 }
 
-/* ---- two sets compared ---- */
-
 static int compare_bytes(const void *a, const void *b, void *bytes)
 {
     return memcmp(a, b, *(const size_t *)bytes);
@@ -109,6 +107,7 @@ void checkpoint_match_add(struct checkpoint_match *m, int side, uint64_t id)
     ids[at] = id;
 }
 
+/* Counts a particle that only set `side` has, and adds its id if the field exists. */
 static void add_unmatched(struct checkpoint_match *m, int side, const unsigned char *particle,
                           const LemonField *id)
 {

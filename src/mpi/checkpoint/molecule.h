@@ -15,8 +15,9 @@ enum checkpoint_format {
 
 extern const char *const checkpoint_format_names[CHECKPOINT_FORMATS + 1]; /* ends with NULL */
 
-/* All members that a format may have. Memory and checkpoints hold only the first bytes of it,
- * as many as the format has; the rest is zero, as is `gap`. */
+/* A molecule with the members of all formats. Arrays and checkpoints store only its first
+ * bytes, as many as checkpoint_layout() has for the format. `gap`, and members that the format
+ * lacks, are 0. */
 struct checkpoint_molecule {
     uint64_t id;
     uint32_t component; /* from 1 on; 0 in IRV */
@@ -36,35 +37,35 @@ bool checkpoint_layouts_equal(const LemonParticle *, const LemonParticle *);
 /* Returns the field with this name, or NULL. */
 const LemonField *checkpoint_find_field(const LemonParticle *, const char *name);
 
-/* An array of particles of `bytes` bytes each; data: malloc()ed. */
+/* A growing array of particles of `bytes` bytes each; data is allocated by malloc(). */
 struct checkpoint_particles {
     unsigned char *data;
     int64_t count, capacity;
     int64_t bytes;
 };
 
-/* Adds a particle and returns it; its bytes are not set. */
+/* Adds a particle and returns it, valid until the next call. The caller sets its bytes. */
 void *checkpoint_particles_add(struct checkpoint_particles *);
 void checkpoint_particles_free(struct checkpoint_particles *);
 
 /* ---- comparison of two sets, byte for byte ---- */
 
 enum {
-    CHECKPOINT_MATCH_IDS = 10, /* the least ids of each side are kept */
+    CHECKPOINT_MATCH_IDS = 10, /* number of ids, the lowest, to keep for each set */
 };
 
 struct checkpoint_match {
     int64_t only[2]; /* number of particles in one set and not in the other */
-    int ids[2];      /* number of entries in `id` */
-    uint64_t id[2][CHECKPOINT_MATCH_IDS];
+    int ids[2];      /* number of entries in id[] */
+    uint64_t id[2][CHECKPOINT_MATCH_IDS]; /* of these particles, in ascending order */
 };
 
-/* Sorts and compares both sets. id: the field of the particles' ids, or NULL. Equal particles
- * are counted as often as they occur. */
+/* Compares two sets of particles of the same size, and may sort them. Equal particles of a set
+ * count as often as they occur. id: the field with the ids to collect, or NULL. */
 void checkpoint_match(struct checkpoint_particles sets[2], const LemonField *id,
                       struct checkpoint_match *);
 
-/* Adds an id; the least ones are kept, sorted. */
+/* Adds the id of a particle that only set `side` has, if it is one of the lowest. */
 void checkpoint_match_add(struct checkpoint_match *, int side, uint64_t id);
 
 #endif

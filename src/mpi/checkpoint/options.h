@@ -6,9 +6,9 @@
 #include "world.h"
 
 struct checkpoint_command {
-    const char *name, *arguments; /* "[OPTION]... TXT C" */
+    const char *name, *arguments; /* arguments: like "[OPTION]... TXT C" */
     const char *summary;          /* one line without a full stop */
-    const char *help;             /* what it does and its options, for --help */
+    const char *help;             /* description and options, for --help */
     /* Collective; returns the same exit status on all ranks. argv[0] is the name. */
     int (*run)(const struct checkpoint_world *, int argc, char **argv);
 };
@@ -17,13 +17,14 @@ struct checkpoint_command {
 extern const struct checkpoint_command checkpoint_generate, checkpoint_import,
     checkpoint_restart, checkpoint_export, checkpoint_compare, checkpoint_info, checkpoint_run;
 
-/* Parses options before, between and after exactly `files` names, which it stores in file[].
- * Returns false for CHECKPOINT_USAGE, after a message of rank 0. All ranks get the same. */
+/* Parses options and exactly `files` file names, in any order, into file[]. Returns false after
+ * a message of rank 0: the caller then returns CHECKPOINT_USAGE. All ranks get the same
+ * result. */
 bool checkpoint_parse_options(const struct checkpoint_world *,
                               const struct checkpoint_command *, int argc, char **argv,
                               const struct option_rule *, int files, const char **file);
 
-/* Rank 0 prints "lime-checkpoint: reason; see ... NAME --help". Returns CHECKPOINT_USAGE. */
+/* Rank 0 prints "lime-checkpoint: NAME: reason; see ... --help". Returns CHECKPOINT_USAGE. */
 __attribute__((format(printf, 3, 4))) int checkpoint_usage_error(
     const struct checkpoint_world *, const struct checkpoint_command *, const char *format,
     ...);

@@ -14,7 +14,8 @@ enum {
     CELLS_PER_DIM = 128,
 };
 
-/* Messages of the library's codes and of EISDIR are complete; other errnos need the action. */
+/* Writes a message for err, "" for 0, to text. The messages of limefile.h's own codes and of
+ * EISDIR are complete; those of other errnos need the action before them. */
 static const char *get_reason(int err, const char *action, char text[CHECKPOINT_ERROR_BYTES])
 {
     if (err < -ERRNO_MAX || err == -EISDIR)
@@ -24,6 +25,7 @@ static const char *get_reason(int err, const char *action, char text[CHECKPOINT_
     return text;
 }
 
+/* Runs on rank 0. Returns 0, -errno or an error code of limefile.h. */
 static int create_output(const char *path, bool force, int input, struct checkpoint_output *out)
 {
     int err = limefile_output_open(&out->output, path, force, &input, input >= 0);

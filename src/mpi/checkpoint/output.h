@@ -1,7 +1,4 @@
-/*
- * output.h - a file that all ranks write, and that gets its name only when it is complete and
- * synced
- */
+/* output.h - a file that all ranks write, renamed to its path when complete and synced */
 #ifndef CHECKPOINT_OUTPUT_H
 #define CHECKPOINT_OUTPUT_H
 
@@ -11,23 +8,23 @@
 
 #include <limits.h>
 
-/* In each dimension; the library limits their product. */
+/* Most cells in a dimension; Lemon also limits their product. */
 #define CHECKPOINT_CELLS_MAX 1e9
 
 struct checkpoint_output {
     const char *path;                        /* as given; not owned */
     struct limefile_output output;           /* on rank 0 */
-    char temporary[PATH_MAX + NAME_MAX + 2]; /* its absolute path */
+    char temporary[PATH_MAX + NAME_MAX + 2]; /* absolute path of the temporary file */
     MPI_File file;                           /* open for reading and writing, empty at first */
     LemonWriter *writer;                     /* NULL until the first checkpoint */
 };
 
-/* All but checkpoint_output_write_at() are collective; if they return false, rank 0 has printed
- * the reason and, but for checkpoint_output_write(), the file is removed. */
+/* All but checkpoint_output_write_at() are collective. If one returns false, rank 0 has printed
+ * the reason and, except after checkpoint_output_write(), the temporary file is removed. */
 
-/* Creates the temporary file. Fails where limefile_output_open() fails: for an existing file
- * unless force, a locked one, and the file that the program reads. input: its descriptor on
- * rank 0, or -1. */
+/* Creates the temporary file. Fails if `path` exists and `force` is false, if another process
+ * has locked it as a container, or if it is the input. path must stay valid. input: descriptor
+ * of the file that the program reads, on rank 0; or -1. */
 bool checkpoint_output_open(const struct checkpoint_world *, const char *path, bool force,
                             int input, struct checkpoint_output *);
 
@@ -35,34 +32,31 @@ bool checkpoint_output_open(const struct checkpoint_world *, const char *path, b
 bool checkpoint_output_check(const struct checkpoint_world *, const char *path, bool force,
                              int input);
 
-/* Removes the file after a failure that has been reported. */
+/* Removes the temporary file, and releases `out`, after a failure that was reported. */
 void checkpoint_output_abort(const struct checkpoint_world *, struct checkpoint_output *);
 
-/* Syncs and closes the file and gives it its name. Returns the same on all ranks. Releases
- * `out` in any case. */
+/* Syncs, closes and renames the file. Returns the same on all ranks; always releases `out`. */
 bool checkpoint_output_commit(const struct checkpoint_world *, struct checkpoint_output *);
 
-/* Writes this rank's n bytes at `at` of the file. Returns false and sets `error` on failure.
- * Not collective. */
+/* Writes n bytes at offset `at`. Returns false and sets `error` on failure. Not collective. */
 bool checkpoint_output_write_at(struct checkpoint_output *, int64_t at, const void *data,
                                 int64_t n, char error[CHECKPOINT_ERROR_BYTES]);
 
-/* Divides the domain into cells that are about cubes of 1000 particles each, at most 2^21 of
- * them, independent of the number of ranks. */
+/* Sets domain->cells: near cubes of about 1000 particles each, at most 128 in a dimension,
+ * independent of the number of ranks. */
 void checkpoint_choose_cells(LemonDomain *, int64_t particles);
 
-/* Creates the writer at the first call. */
+/* Creates out->writer at the first call. Aborts the job if out of memory. */
 void checkpoint_output_create_writer(struct checkpoint_output *);
 
-/* Writes the checkpoint, in a message that begins with its header, and finishes the file; rank
- * 0 prints what was written unless quiet. header: NULL, or the same text on all ranks. flags:
- * those of lemonWriteCells(). If it returns false, the caller must still drop the output. */
+/* Writes a message that consists of header and checkpoint, and commits the file; rank 0 prints
+ * what was written, unless quiet. header: NULL, or the same text on all ranks. flags: those of
+ * lemonWriteCells(). If it returns false, the caller must call checkpoint_output_abort(). */
 bool checkpoint_output_write(const struct checkpoint_world *, struct checkpoint_output *,
                              const char *header, const LemonDomain *, const LemonParticle *,
                              const struct checkpoint_particles *, int flags, bool quiet);
 
-/* Writes a text record with the writer. message_ends: its ME flag. LEMON_SUCCESS, or an error.
- */
+/* Writes a text record that begins a message, with the given ME flag. Returns a Lemon code. */
 int checkpoint_write_text(LemonWriter *, const char *type, const char *text, int message_ends);
 
 #endif

@@ -21,8 +21,8 @@ const char *checkpoint_type_name(int type)
     return type >= LEMON_INT32 && type <= LEMON_FLOAT64 ? words[type] : "?";
 }
 
-/* ---- particles of each rank ---- */
-/* The cells of a dimension that a box touches, and its extent. */
+/* The cells [first, end) of a dimension, among them all that a box touches; the bounds of the
+ * box; and the origin and the width of the cells. */
 struct span {
     int64_t first, end;
     double lower, upper, origin, width;
@@ -53,6 +53,7 @@ static double overlap_share(const struct span *s, int64_t i)
     return part < 1e-9 ? 0 : part > 1 - 1e-9 ? 1 : part;
 }
 
+/* Estimates the number of particles in a box. */
 static double count_particles(const LemonCells *cells, const double lower[3],
                               const double upper[3])
 {
@@ -71,6 +72,7 @@ static double count_particles(const LemonCells *cells, const double lower[3],
     return sum;
 }
 
+/* Adds a rank. b->mean is the sum of the added ranks until combine_balance(). */
 static void add_rank(struct checkpoint_balance *b, double particles)
 {
     b->min = fmin(b->min, particles);

@@ -10,8 +10,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- the header ---- */
-
 static void open_path(struct checkpoint_textfile *t, char error[CHECKPOINT_ERROR_BYTES])
 {
     struct stat st;
@@ -25,6 +23,7 @@ static void open_path(struct checkpoint_textfile *t, char error[CHECKPOINT_ERROR
         t->bytes = st.st_size;
 }
 
+/* Reads and parses the header, and ends t->text after it. Sets error on failure. */
 static void read_text_header(struct checkpoint_textfile *t, char error[CHECKPOINT_ERROR_BYTES])
 {
     char reason[CHECKPOINT_REASON_BYTES];
@@ -68,16 +67,17 @@ void checkpoint_textfile_close(struct checkpoint_textfile *t)
     *t = (struct checkpoint_textfile){0};
 }
 
-/* ---- the lines ---- */
-
+/* The state of checkpoint_textfile_read() on this rank. */
 struct reading {
     const struct checkpoint_textfile *text;
     struct checkpoint_particles *particles;
     int64_t lines; /* lines read so far */
     char error[CHECKPOINT_ERROR_BYTES];
-    bool is_line_error; /* `error` is about the last counted line */
+    bool is_line_error; /* `error` is about the last line read */
 };
 
+/* Parses a line, modifying it, and adds its molecule. On an error sets r->error, returns
+ * false. */
 static bool parse_line(struct reading *r, char *line, size_t n)
 {
     struct checkpoint_molecule m;
@@ -115,8 +115,8 @@ static void read_lines(struct reading *r, int64_t at, int64_t end)
     free(line);
 }
 
-/* Reports with the line's number in the file. All lines of lower ranks are counted, because the
- * lowest rank with an error is reported. */
+/* Reports an error with its line number in the file. Only the lowest rank with an error is
+ * reported, so all lower ranks have read, and counted, all their lines. */
 static bool report_line(const struct checkpoint_world *world, struct reading *r)
 {
     char error[CHECKPOINT_ERROR_BYTES + 32];

@@ -1,4 +1,4 @@
-/* textfile.h - MarDyn's old ASCII format, of which each rank reads a part of the lines */
+/* textfile.h - read a file in MarDyn's old ASCII format, each rank a part of its lines */
 #ifndef CHECKPOINT_TEXTFILE_H
 #define CHECKPOINT_TEXTFILE_H
 
@@ -9,18 +9,20 @@ struct checkpoint_textfile {
     const char *path;
     FILE *file;
     int64_t bytes;
-    char *text; /* of the header, with a NUL */
+    char *text; /* the header's text, with a NUL */
     struct checkpoint_header header;
 };
 
-/* Collective; they return false after rank 0 has printed "path: line N: reason". */
+/* _open and _read are collective. They return false after rank 0 has printed "path: reason",
+ * with "line N" if a line is invalid. */
 
-/* Opens it and reads the header. Close it only after success. */
+/* Opens the file and reads its header. Call close only after success. */
 bool checkpoint_textfile_open(const struct checkpoint_world *, const char *path,
                               struct checkpoint_textfile *);
 void checkpoint_textfile_close(struct checkpoint_textfile *);
 
-/* Reads the molecules in this rank's lines; their number on all ranks is that in the header. */
+/* Reads the molecules in this rank's lines; the caller frees them. Fails if the number of
+ * molecules on all ranks is not the one in the header. */
 bool checkpoint_textfile_read(const struct checkpoint_world *, struct checkpoint_textfile *,
                               struct checkpoint_particles *);
 

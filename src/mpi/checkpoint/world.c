@@ -1,4 +1,4 @@
-/* world.c - all ranks, and their messages */
+/* world.c - the ranks of the job, and error messages */
 #include "world.h"
 #include "lemon.h"
 #include "text.h"
@@ -11,7 +11,7 @@ enum {
     MESSAGE_BYTES = 512,
 };
 
-/* The first message of the library since the last call of checkpoint_check_code(). */
+/* Lemon's first message since the last call of checkpoint_check_code(). */
 static char lemon_message[MESSAGE_BYTES];
 
 static void store_message(const char *text, void *context)
@@ -66,7 +66,7 @@ bool checkpoint_report(const struct checkpoint_world *world, const char *path,
     return false;
 }
 
-/* Returns a text for a code without a message of the library. */
+/* Returns a text for an error code if Lemon sent no message. Valid until the next call. */
 static const char *format_code(int code)
 {
     static char text[32];
@@ -74,7 +74,7 @@ static const char *format_code(int code)
     return code == LEMON_EOF ? "no checkpoint in this file" : text;
 }
 
-/* Skips the library's prefix "lemon: rank N: ". */
+/* Skips Lemon's prefix "lemon: rank N: ". */
 static const char *skip_prefix(const char *text)
 {
     int prefix = 0;

@@ -1,4 +1,4 @@
-/* world.h - all ranks, and one message for the errors of all of them */
+/* world.h - the ranks of the job, and errors of any rank, printed once by rank 0 */
 #ifndef CHECKPOINT_WORLD_H
 #define CHECKPOINT_WORLD_H
 
@@ -23,11 +23,10 @@ struct checkpoint_world {
     int rank, ranks; /* in MPI_COMM_WORLD */
 };
 
-/* Sets the ranks, and collects the library's messages for checkpoint_check_code(). */
+/* Sets rank and ranks, and collects Lemon's messages for checkpoint_check_code(). */
 void checkpoint_world_init(struct checkpoint_world *);
 
-/* Prints "lime-checkpoint: text" to stderr as one line without control characters, on any rank.
- */
+/* Prints "lime-checkpoint: text" to stderr, on one line and on any rank. */
 __attribute__((format(printf, 1, 2))) void checkpoint_log(const char *format, ...);
 
 /* Prints the reason and aborts the job. */
@@ -40,12 +39,13 @@ void *checkpoint_allocate(void *data, int64_t count, int64_t bytes);
  * means no error; path may be NULL. Returns true if no rank has an error. Collective. */
 bool checkpoint_report(const struct checkpoint_world *, const char *path, const char *error);
 
-/* Reports the `code` of a Lemon call that each rank made, with the library's own message as the
- * reason. action: "read", or NULL. Otherwise as checkpoint_report(). */
+/* Reports the errors of a Lemon call, which returned `code` on this rank, as
+ * checkpoint_report() does: "lime-checkpoint: path: action: Lemon's message". action: "read"
+ * for example, or NULL. Returns true if `code` is LEMON_SUCCESS on all ranks. Collective. */
 bool checkpoint_check_code(const struct checkpoint_world *, const char *path,
                            const char *action, int code);
 
-/* Return, on all ranks, rank 0's value, and the sum of all values. */
+/* Return, on all ranks, rank 0's value or the sum of all values. Collective. */
 int checkpoint_broadcast(int value);
 int64_t checkpoint_sum(int64_t value);
 
