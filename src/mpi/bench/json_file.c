@@ -13,8 +13,8 @@ enum {
     ERRNO_MAX = 4095,
 };
 
-/* Prints "name: action: reason", without the action for the library's own codes and for EISDIR,
- * whose texts contain it. Returns false. */
+/* Prints "name: action: reason", or "name: reason" if the reason's text contains the action:
+ * limefile.h's own codes, and EISDIR. Returns false. */
 static bool report_file_error(const char *name, const char *action, int err)
 {
     if (err < -ERRNO_MAX || err == -EISDIR)

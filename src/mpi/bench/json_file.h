@@ -14,9 +14,8 @@ struct bench_json {
     struct limefile_output file; /* unused for standard output */
 };
 
-/* Creates a temporary file in the directory of `name` (limeoutput.h). Returns false, after a
- * message, if the file exists and `force` is false, or another process has locked it as a
- * container. */
+/* Creates a temporary file in the directory of `name`. Returns false, after a message, if the
+ * file exists and `force` is false, or if another process has locked it (limeoutput.h). */
 bool bench_json_open(struct bench_json *, const char *name, bool force);
 
 /* Returns true, after a message, if the result file is also the data file `path`. The directory

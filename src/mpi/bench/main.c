@@ -40,6 +40,7 @@ static void print_list(void)
         printf("  %-12s %s\n", bench_pattern_names[i], patterns[i]);
 }
 
+/* Prints what --help, --version or --list requests. */
 static void print_answer(const struct bench_options *o)
 {
     if (o->help)
@@ -90,6 +91,7 @@ struct output {
     struct bench_system system;
 };
 
+/* Returns true, after a message, if the JSON file is one of the data files. */
 static bool is_data_file(const struct bench_json *json, const struct bench_run *run)
 {
     char path[BENCH_PATH_BYTES];
@@ -102,6 +104,7 @@ static bool is_data_file(const struct bench_json *json, const struct bench_run *
     return false;
 }
 
+/* Opens the destinations on rank 0. Returns false on all ranks after a message. */
 static bool open_results(const struct bench_run *run, struct output *out)
 {
     const struct bench_options *o = run->options;

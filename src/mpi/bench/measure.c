@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The outputs that are moved while the clock runs. */
+/* Outputs of an entry, `n` of them, that are written or read in one measurement. */
 struct batch {
     struct bench_run *run;
     struct bench_entry *entry;
@@ -46,7 +46,7 @@ void bench_output_path(const struct bench_run *run, const struct bench_entry *en
 
 static volatile double sink;
 
-/* Computes without using memory. */
+/* Computes for about units * unit_seconds (struct bench_run), without using memory. */
 static void compute(double units)
 {
     double x = sink;
@@ -69,7 +69,7 @@ static double measure_unit_seconds(MPI_Comm comm)
 
 /* ---- what is measured ---- */
 
-/* Rank 0 decides and gives the reason, because it is the one that mounts. */
+/* Rank 0 decides and gives the reason, because it is the one that mounts. Collective. */
 static bool is_unsupported(const struct bench_backend *backend, const struct bench_task *task,
                            char reason[BENCH_REASON_BYTES])
 {
@@ -213,8 +213,8 @@ void bench_run_free(struct bench_run *run)
     free(run->data);
 }
 
-/* ---- before and after ---- */
-
+/* Creates b->io for outputs first to first + n - 1. If out of memory, find_error() returns
+ * it. */
 static void create_batch(struct batch *b, enum bench_operation operation, int first, int n)
 {
     struct bench_run *run = b->run;
@@ -301,8 +301,6 @@ static void release_batch(struct batch *b)
     b->is_prepared = false;
 }
 
-/* ---- while the clock runs ---- */
-
 /* Returns true if no rank has failed. Collective. */
 static bool agree_on_success(const struct bench_io *io)
 {
@@ -311,7 +309,7 @@ static bool agree_on_success(const struct bench_io *io)
     return good;
 }
 
-/* Closes the file, unless closing could hang. */
+/* Closes the file, unless the transfer has failed and closing could hang. */
 static void close_output(struct bench_io *io, bool failed)
 {
     io->is_abandoned = failed && io->backend->may_hang;
@@ -370,15 +368,13 @@ static void transfer_batch(struct batch *b, struct bench_seconds *sum)
     sum->total += s.total;
 }
 
-/* ---- data ---- */
-
 static uint64_t compute_seed(const struct bench_run *run, enum bench_operation operation,
                              int repetition)
 {
     const struct bench_options *o = run->options;
     bool written = o->writes || operation == BENCH_WRITE;
-    /* Each repetition has its own seed, so that a file of an earlier one does not pass for its
-     * own. The last seed is --seed itself, so that a kept file can be read later. */
+    /* Each repetition has its own seed, so that the check detects a file of an earlier one. The
+     * last seed is --seed itself, so that a kept file can be read later. */
     return (uint64_t)o->seed + (written ? (uint64_t)(o->repetitions - 1 - repetition) : 0);
 }
 
@@ -421,15 +417,14 @@ static bool verify_batch(const struct batch *b, uint64_t seed)
     return bench_world_report(b->run->world, b->io->path, b->entry->backend->name, error);
 }
 
-/* ---- one operation ---- */
-
 static void store_hints(const struct batch *b, struct bench_result *result)
 {
     if (!result->hints)
         result->hints = json_incref(b->io->hints);
 }
 
-/* Moves outputs first to first + n - 1, and checks read data. Returns false after a message. */
+/* Writes or reads outputs first to first + n - 1, and checks what was read. Returns false after
+ * a message. The caller calls release_batch() in any case. */
 static bool process_outputs(struct batch *b, enum bench_operation operation, int first, int n,
                             uint64_t seed, struct bench_seconds *s, bool *is_wrong)
 {
@@ -471,8 +466,6 @@ static bool perform(struct bench_run *run, struct bench_entry *entry,
     }
     return good;
 }
-
-/* ---- all repetitions ---- */
 
 static void sum_file_bytes(const struct bench_run *run, struct bench_entry *entry)
 {

@@ -5,14 +5,14 @@
 #include "options.h"
 #include "world.h"
 
-/* Each time is the maximum over all ranks, summed over the outputs. */
+/* Each time is the maximum of all ranks, added up over the outputs (the files of --outputs). */
 struct bench_seconds {
     double compute, open, transfer, close, total;
 };
 
 struct bench_result {
-    int n; /* repetitions done */
-    struct bench_seconds *seconds;
+    int n;                         /* repetitions done */
+    struct bench_seconds *seconds; /* of each repetition */
     bool verified; /* BENCH_READ: false if any wrong byte was read; true if nothing was read */
     json_t *hints; /* the MPI-IO hints in effect; NULL if the back end does not use MPI-IO */
 };
@@ -43,13 +43,14 @@ struct bench_run {
         char reason[BENCH_REASON_BYTES];
     } skipped[BENCH_BACKENDS_MAX];
     int64_t bytes;             /* bytes of data in all outputs */
-    const char *cache;         /* how the page cache is dropped: "drop_caches", ... */
+    const char *cache;         /* bench_cache_method(), or "none" */
     MPI_Comm writers, readers; /* the ranks of the pattern; they differ with --reorder */
-    double unit_seconds;       /* seconds per unit of computing, if any */
+    double unit_seconds;       /* how long compute(1) takes; 0 without --compute */
     char *data;                /* this rank's data */
 };
 
-/* Selects the back ends. Returns BENCH_SUCCESS, or BENCH_USAGE after a message. Collective. */
+/* Selects the back ends and allocates memory. Returns BENCH_SUCCESS, or BENCH_USAGE or
+ * BENCH_FAILED after a message; bench_run_free() must follow in any case. Collective. */
 int bench_run_init(struct bench_run *, const struct bench_options *,
                    const struct bench_world *);
 void bench_run_free(struct bench_run *);
@@ -60,7 +61,7 @@ int bench_run_measure(struct bench_run *);
 /* True if a library still has an open file after an error: MPI_Finalize() may then hang. */
 bool bench_is_abandoned(void);
 
-/* Writes the path of output n of an entry, from 0; with several outputs n + 1 is appended. */
+/* Writes the path of output n, from 0: entry->path, and "." and n + 1 if there are several. */
 void bench_output_path(const struct bench_run *, const struct bench_entry *, int n,
                        char path[BENCH_PATH_BYTES]);
 

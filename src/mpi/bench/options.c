@@ -11,14 +11,16 @@
 
 #define BYTES_MAX 0x1p50
 
+/* Defaults of the options. */
 enum {
-    SIZE = 64 << 20, /* per rank */
+    SIZE = 64 << 20, /* bytes of a rank */
     TRANSFER = 1 << 20,
     LATTICE_TRANSFER = 8 << 20,
     SITE_BYTES = 576, /* a gauge configuration in double precision: 4 complex 3x3 matrices */
     JOB_RANKS = 2,
 };
 
+/* Writes the reason. Returns false, which the caller returns. */
 __attribute__((format(printf, 2, 3))) static bool reject(char *reason, const char *format, ...)
 {
     va_list args;
@@ -28,14 +30,15 @@ __attribute__((format(printf, 2, 3))) static bool reject(char *reason, const cha
     return false;
 }
 
-/* ---- options that are more than a value ---- */
+/* ---- option handlers ---- */
 
-/* The context of option handlers. */
+/* The context of option handlers, which return 0, or 1 after setting `reason`. */
 struct option_context {
     struct bench_options *options;
     char *reason;
 };
 
+/* Adds a back end, or "all", unless it was added before. Returns false for an unknown name. */
 static bool add_backends(struct bench_options *o, const char *name)
 {
     bool found = false;
@@ -102,7 +105,7 @@ static int add_hint(const void *context, char *text)
     return 0;
 }
 
-/* ---- all options ---- */
+/* ---- the command line ---- */
 
 static void set_defaults(struct bench_options *o)
 {
@@ -180,8 +183,6 @@ bool bench_options_parse(int argc, char **argv, struct bench_options *o,
         add_backends(o, "all");
     return true;
 }
-
-/* ---- --help ---- */
 
 void bench_options_usage(bool all, FILE *to)
 {
@@ -316,7 +317,7 @@ static int round_to_grid(double extent, int grid)
     return parts * grid > INT_MAX ? INT_MAX / grid * grid : (int)parts * grid;
 }
 
-/* Chooses L x L x L x 2L sites. The slowest dimension compensates for rounding. */
+/* Chooses about 2L x L x L x L sites. The first, slowest extent compensates for rounding. */
 static void choose_lattice(struct bench_pattern *p, int64_t rank_bytes)
 {
     double sites = (double)rank_bytes * p->ranks / (double)p->site_bytes, rest = sites;
@@ -350,8 +351,6 @@ static bool resolve_lattice(const struct bench_options *o, struct bench_pattern 
                           p->lattice[d], p->grid[d], d + 1);
     return true;
 }
-
-/* ---- patterns: all ---- */
 
 static bool is_selected(const struct bench_options *o, const char *name)
 {

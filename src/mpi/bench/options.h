@@ -30,17 +30,16 @@ struct bench_options {
     int64_t repetitions, outputs, seed;
     double compute;   /* seconds of computing before each output */
     const char *json; /* NULL: none; "-": standard output */
-    bool force;       /* replace that file */
+    bool force;       /* replace an existing JSON file */
 
     struct bench_task task; /* its pattern is complete after bench_options_resolve() */
 };
 
-/* Returns false if the options are wrong and writes why to reason; "" for a wrong number of
- * operands. */
+/* Returns false and sets reason for wrong options: to "" for a wrong number of operands. */
 bool bench_options_parse(int argc, char **argv, struct bench_options *,
                          char reason[BENCH_REASON_BYTES]);
 
-/* Makes the pattern for this number of ranks. Returns false as above. */
+/* Completes the pattern in `task` for this number of ranks. Returns false as above. */
 bool bench_options_resolve(struct bench_options *, int ranks, char reason[BENCH_REASON_BYTES]);
 
 /* Prints "usage: ..." alone, or all of --help. */

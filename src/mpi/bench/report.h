@@ -12,7 +12,7 @@
 void bench_print_head(const struct bench_run *, const struct bench_system *, FILE *to);
 void bench_print_results(const struct bench_run *, FILE *to);
 
-/* Returns both as a new JSON object. */
+/* Returns the parameters and the results as a new JSON object. */
 json_t *bench_run_json(const struct bench_run *, const struct bench_system *);
 
 #endif

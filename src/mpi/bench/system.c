@@ -15,8 +15,7 @@
 
 /* ---- MPI ---- */
 
-/* Sets name and version from "Open MPI v4.1.4, package: ..." or "MPICH
- * Version:\t4.0.2\n...". */
+/* Sets name and version from "Open MPI v4.1.4, ..." or "MPICH Version:\t4.0.2\n...". */
 static void set_mpi(struct bench_system *s)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -33,7 +32,7 @@ static void set_mpi(struct bench_system *s)
         snprintf(s->mpi, sizeof s->mpi, "%.*s", (int)strcspn(text, ",\n"), text);
 }
 
-/* Finds a loaded library by a part of its path; name gets what follows the prefix up to ".". */
+/* True if a loaded library's path contains `prefix`; name gets what follows it, up to ".". */
 static bool is_loaded(const char *prefix, char *name, size_t cap)
 {
     char line[2 * BENCH_PATH_BYTES];
@@ -52,9 +51,9 @@ static bool is_loaded(const char *prefix, char *name, size_t cap)
     return found;
 }
 
-/* Finds the io component of Open MPI while a file is open. OMPIO has then loaded its module for
- * the file system; ROMIO is loaded under its own name. If all components are in one library,
- * only the user's choice is known. */
+/* Finds Open MPI's io component; requires an open file, for which OMPIO has loaded its module
+ * for the file system. ROMIO is loaded under its own name. If all components are in one
+ * library, only the user's choice is known. If it finds none, *component is unchanged. */
 static void find_component(char *component, size_t cap)
 {
     char name[64];
@@ -76,8 +75,8 @@ static int64_t get_info_number(MPI_Info info, const char *key)
     return number > 0 ? number : 0;
 }
 
-/* Creates a file there to find the component that MPI-IO uses, and, from the hints of the open
- * file, its striping. */
+/* Creates PATH.probe and finds the component that MPI-IO uses and, in the hints of the open
+ * file, the striping of the file system. */
 static void probe_file_system(struct bench_system *s, const char *path)
 {
     char name[BENCH_PATH_BYTES + 8];

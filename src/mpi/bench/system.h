@@ -18,15 +18,14 @@ struct bench_system {
     int64_t stripe_bytes, stripe_count; /* as MPI-IO reports them */
 };
 
-/* Describes the system on rank 0 for a file with the absolute path `path`: creates and removes
- * a file with ".probe" appended. */
+/* Describes the system on rank 0. `path` is absolute; creates and removes PATH.probe. */
 void bench_system_init(struct bench_system *, const char *path);
 
 /* Returns the new JSON object "system". */
 json_t *bench_system_json(const struct bench_system *);
 
-/* Returns what bench_cache_drop() can do here: "drop_caches" (the whole cache) or
- * "posix_fadvise" (the file's pages, on each host that has read or written it). Collective. */
+/* Returns what bench_cache_drop() can do here: "drop_caches" (the whole cache; not if
+ * file_only) or "posix_fadvise" (only the file's pages, on each host). Collective. */
 const char *bench_cache_method(const struct bench_world *, bool file_only);
 
 /* True if the method also drops pages of other files. */

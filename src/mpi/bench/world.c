@@ -1,4 +1,4 @@
-/* world.c - all ranks, and their messages */
+/* world.c - the ranks of the job, error messages and progress */
 #include "world.h"
 #include "backend.h"
 #include "terminal.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    PROGRESS_DELAY = 2, /* before progress is shown */
+    PROGRESS_DELAY = 2, /* seconds before progress is shown */
 };
 
 static bool shows_progress, is_shown;

@@ -1,4 +1,4 @@
-/* world.h - all ranks: their numbers, and one message for the errors of all of them */
+/* world.h - the ranks of the job and their hosts, errors of any rank, and progress */
 #ifndef BENCH_WORLD_H
 #define BENCH_WORLD_H
 
@@ -26,8 +26,8 @@ void bench_world_free(struct bench_world *);
 /* Prints "lime-bench: text" to stderr, one line without control characters. On any rank. */
 __attribute__((format(printf, 1, 2))) void bench_log(const char *format, ...);
 
-/* Shows progress in a line on stderr, only on a terminal and not in the first seconds. All
- * ranks call bench_progress_start() once. */
+/* Show progress in a line on stderr: only rank 0, on a terminal, and not in the first seconds.
+ * All ranks call bench_progress_start() once. bench_progress_clear() erases the line. */
 void bench_progress_start(const struct bench_world *, bool quiet);
 __attribute__((format(printf, 1, 2))) void bench_progress(const char *format, ...);
 void bench_progress_clear(void);

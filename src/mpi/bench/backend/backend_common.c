@@ -9,8 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- errors ---- */
-
 int bench_io_fail(struct bench_io *io, const char *action, const char *format, ...)
 {
     if (io->error[0])
@@ -39,8 +37,6 @@ int bench_io_fail_mpi(struct bench_io *io, const char *action, int error)
     MPI_Error_string(error, text, &length);
     return bench_io_fail(io, action, "%s", text);
 }
-
-/* ---- POSIX ---- */
 
 int bench_posix_open(struct bench_io *io)
 {
@@ -100,8 +96,6 @@ int bench_posix_sync_path(struct bench_io *io)
     int code = bench_posix_sync(io);
     return bench_posix_close(io) | code;
 }
-
-/* ---- MPI-IO ---- */
 
 MPI_Info bench_info_create(const struct bench_task *task)
 {
@@ -180,8 +174,6 @@ int bench_mpifile_check(struct bench_io *io, int error, MPI_Status *status,
         return bench_io_fail(io, action, "transferred %d of %d units", moved, expected);
     return 0;
 }
-
-/* ---- datasets ---- */
 
 int bench_move_slabs(struct bench_io *io, const struct bench_dataset *set,
                      bench_move_slab *move, int (*grow)(struct bench_io *, int64_t round))

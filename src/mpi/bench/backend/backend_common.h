@@ -1,8 +1,9 @@
 /*
- * backend_common.h - functions that back ends share: errors of an io, its file with POSIX calls
- * or MPI-IO, and datasets moved slab by slab
+ * backend_common.h - functions that back ends share: report errors of an io, use its file by
+ * POSIX calls or MPI-IO, and move datasets slab by slab
  *
- * Functions return 0, or -1 after writing a message to io->error.
+ * To move data is to write it if io->is_writing, otherwise to read it. Functions of type int
+ * return 0, or -1 after writing a message to io->error.
  */
 #ifndef BENCH_BACKEND_COMMON_H
 #define BENCH_BACKEND_COMMON_H
@@ -10,11 +11,12 @@
 #include "backend.h"
 #include "dataset.h"
 
-/* Stores "action: reason" unless there is an error already. All return -1 on an error. */
+/* Store "action: reason" in io->error, unless it has an error already, and return -1. With
+ * MPI_SUCCESS bench_io_fail_mpi() only returns 0. */
 __attribute__((format(printf, 3, 4))) int bench_io_fail(struct bench_io *, const char *action,
                                                         const char *format, ...);
-int bench_io_fail_errno(struct bench_io *, const char *action);          /* reason: errno */
-int bench_io_fail_mpi(struct bench_io *, const char *action, int error); /* 0: no error */
+int bench_io_fail_errno(struct bench_io *, const char *action); /* reason: errno */
+int bench_io_fail_mpi(struct bench_io *, const char *action, int error);
 
 /* ---- io->fd ---- */
 
@@ -30,35 +32,35 @@ int bench_posix_pieces(struct bench_io *);
 int bench_posix_sync(struct bench_io *);
 int bench_posix_close(struct bench_io *);
 
-/* If fsync is requested, rank 0 syncs the file by its path: a library writes to it on close. */
+/* For a library that still writes when it closes the file: after that, rank 0 opens io->path
+ * again and syncs it, if fsync is requested. */
 int bench_posix_sync_path(struct bench_io *);
 
 /* ---- io->file ---- */
 
-/* Opens the file on all ranks of `comm` with the task's hints, and stores those in effect. */
+/* Opens the file on all ranks of `comm` with the task's hints. Sets io->hints. */
 int bench_mpifile_open(struct bench_io *, MPI_Comm comm);
 int bench_mpifile_sync(struct bench_io *);
 int bench_mpifile_close(struct bench_io *);
 
-/* Checks that a transfer has moved `expected` units. */
+/* Checks an MPI-IO call's results; it must have moved `expected` items of the data type. */
 int bench_mpifile_check(struct bench_io *, int error, MPI_Status *, MPI_Datatype, int expected);
 
-/* Returns the task's hints, or MPI_INFO_NULL if it has none. The caller frees them with
- * bench_info_free(). */
+/* Returns the task's hints, or MPI_INFO_NULL. The caller frees them with bench_info_free(). */
 MPI_Info bench_info_create(const struct bench_task *);
 void bench_info_free(MPI_Info *);
 
-/* Frees info, which must not be MPI_INFO_NULL. Before, rank 0 copies the hints to io->hints if
- * that is still NULL. */
+/* On rank 0, copies the hints to io->hints if that is NULL. On all ranks, frees info, which
+ * must not be MPI_INFO_NULL. */
 void bench_info_store(struct bench_io *, MPI_Info);
 
 /* ---- datasets ---- */
 
 typedef int bench_move_slab(struct bench_io *, const struct bench_slab *);
 
-/* Moves all slabs of this rank. In collective tasks all ranks make the same number of calls,
- * some with empty slabs, also after an error; in others a rank stops. Calls `grow`, which may
- * be NULL, before slab number `round` is written. */
+/* Calls `move` for all slabs of this rank. In a collective task all ranks make the same number
+ * of calls, some with empty slabs, and go on after an error; otherwise a rank stops at its
+ * first error. grow: NULL, or called with the number of each slab before it is written. */
 int bench_move_slabs(struct bench_io *, const struct bench_dataset *, bench_move_slab *move,
                      int (*grow)(struct bench_io *, int64_t round));
 

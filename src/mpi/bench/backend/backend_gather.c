@@ -1,9 +1,9 @@
 /*
  * backend_gather.c - move all data through one rank with POSIX calls, as C-LIME programs do
  *
- * A lattice is moved in slices of the slowest dimension: the ranks send their parts, rank 0
- * puts them in order and writes them; for reading, the other way round. Other patterns are
- * moved piece by piece.
+ * A lattice is moved in slices of the slowest dimension. To write a slice, rank 0 receives the
+ * parts of all ranks, puts them in order and writes them; to read, it does the opposite. Other
+ * patterns are moved piece by piece.
  */
 #include "backend_common.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 struct gather {
-    char *slice, *part; /* of rank 0; for pieces only `part` */
+    char *slice, *part; /* buffers on rank 0; pieces use only `part` */
     MPI_Datatype site;
 };
 
@@ -60,8 +60,8 @@ static int gather_open(struct bench_io *io)
 
 /* ---- lattices ---- */
 
-/* Gets a rank's part of slice t, as a box of the slice, and *before, the bytes of the rank's
- * data before this part. Returns false if the rank has no part. */
+/* Gets a rank's part of slice t, as a box in the slice, and the number of bytes of the rank's
+ * data *before it. Returns false if the rank has no part. */
 static bool get_slice_part(const struct bench_pattern *p, int rank, int64_t t,
                            struct lemon_box *box, int64_t *before)
 {
@@ -75,7 +75,7 @@ static bool get_slice_part(const struct bench_pattern *p, int rank, int64_t t,
     return true;
 }
 
-/* Moves a slice on rank 0. Continues after an error, because ranks wait for its messages. */
+/* Moves slice t on rank 0. Goes on after an error: other ranks wait for its messages. */
 static int move_slice_root(struct bench_io *io, struct gather *g, int64_t t, int64_t bytes)
 {
     const struct bench_pattern *p = &io->task->pattern;
@@ -156,7 +156,7 @@ static void move_piece_other(struct bench_io *io, struct gather *g, int64_t i)
         MPI_Recv(data, (int)piece.bytes, g->site, 0, 0, io->comm, MPI_STATUS_IGNORE);
 }
 
-/* Moves the pieces in file order: rank by rank if each has one block, otherwise in turn. */
+/* Moves all pieces: rank by rank for disjoint blocks, otherwise one of each rank in turn. */
 static int move_pieces(struct bench_io *io, struct gather *g)
 {
     const struct bench_pattern *p = &io->task->pattern;

@@ -30,8 +30,7 @@ static const char *hdf5_unsupported(const struct bench_task *task)
     return bench_dataset_unsupported(task);
 }
 
-/* ---- errors ---- */
-
+/* For H5Ewalk2(): copies the innermost error, number 0, to `text` of 256 bytes. */
 static herr_t copy_innermost(unsigned n, const H5E_error2_t *entry, void *text)
 {
     if (n == 0)
@@ -49,8 +48,6 @@ static int hdf5_check(struct bench_io *io, const char *action, int64_t result)
     H5Eclear2(H5E_DEFAULT);
     return bench_io_fail(io, action, "%s", text);
 }
-
-/* ---- open and close ---- */
 
 static int hdf5_prepare(struct bench_io *io)
 {
@@ -160,8 +157,6 @@ static int hdf5_close(struct bench_io *io)
     return code;
 }
 
-/* ---- data ---- */
-
 static int hdf5_move_slab(struct bench_io *io, const struct bench_slab *slab)
 {
     struct hdf5 *h = io->state;
@@ -190,7 +185,7 @@ static int hdf5_move_slab(struct bench_io *io, const struct bench_slab *slab)
     return code;
 }
 
-/* Extends the dataset before a call that needs it. Collective. */
+/* Extends the dataset, if necessary, to hold slab i of every rank. Collective. */
 static int extend_dataset(struct bench_io *io, int64_t i)
 {
     struct hdf5 *h = io->state;

@@ -1,8 +1,8 @@
 /*
  * backend_lime.c - Lemon: one record of a LIME container, with its lattice calls
  *
- * Other patterns are described as lattices, too: disjoint blocks as one of one dimension,
- * interleaved pieces as one of two, of which the ranks divide the faster.
+ * The other patterns are described as lattices, too: disjoint blocks as a 1-dimensional one,
+ * interleaved pieces as a 2-dimensional one whose faster dimension the ranks divide.
  */
 #include "backend_common.h"
 
@@ -60,9 +60,7 @@ static const char *lime_unsupported(const struct bench_task *task)
     return NULL;
 }
 
-/* ---- Lemon errors ---- */
-
-/* Parses "lemon: rank 0: write at 144: ...". */
+/* Stores a message of Lemon, "lemon: rank 0: write at 144: ...", without its prefix. */
 static void lime_store_message(const char *text, void *io)
 {
     int prefix = 0;
@@ -70,8 +68,8 @@ static void lime_store_message(const char *text, void *io)
     bench_io_fail(io, "Lemon", "%s", text + prefix);
 }
 
-/* A code is the same on all ranks. A rank without a message of its own adds none if another
- * rank has one. Collective if the code is an error. */
+/* Returns 0, or -1 for an error code, which is the same on all ranks. If Lemon has sent no
+ * message to any rank, stores the code as the message. Collective if the code is an error. */
 static int lime_check(struct bench_io *io, const char *action, int code)
 {
     int has_message = io->error[0] != '\0';
@@ -82,8 +80,6 @@ static int lime_check(struct bench_io *io, const char *action, int code)
         bench_io_fail(io, action, "Lemon error %d", code);
     return -1;
 }
-
-/* ---- open and close ---- */
 
 static int lime_prepare(struct bench_io *io)
 {
@@ -167,9 +163,7 @@ static int lime_close(struct bench_io *io)
     return lime_check(io, "close", code) | close_code;
 }
 
-/* ---- data ---- */
-
-/* Compares the checksum of the data read with the one in the file. */
+/* Compares the checksum of the data with the one in the file. Collective. */
 static int compare_lime_checksums(struct bench_io *io, LemonReader *reader)
 {
     LemonChecksum computed, stored;
@@ -202,7 +196,7 @@ static int lime_transfer(struct bench_io *io)
     return io->task->checksum ? compare_lime_checksums(io, lime->reader) : 0;
 }
 
-/* Closing a record syncs it. */
+/* The back end's sync: closing a record syncs it. Also writes the checksum record. */
 static int close_record(struct bench_io *io)
 {
     struct lime *lime = io->state;

@@ -45,9 +45,7 @@ static void pause_briefly(void)
     nanosleep(&(struct timespec){0, PAUSE_MS * 1000000L}, NULL);
 }
 
-/* ---- the program ---- */
-
-/* Writes the path of limefs in the directory; returns whether the file can be executed. */
+/* Writes "DIRECTORY/limefs" to path; true if it is executable. n: length of `directory`. */
 static bool find_in_directory(char *path, size_t cap, const char *directory, size_t n)
 {
     if (n == 0 || n + sizeof "/limefs" > cap)
@@ -87,8 +85,6 @@ static const char *limefs_unavailable(void)
     return text;
 }
 
-/* ---- its environment ---- */
-
 static bool begins_with_any(const char *text, const char *const *prefixes)
 {
     for (; *prefixes; prefixes++)
@@ -97,8 +93,8 @@ static bool begins_with_any(const char *text, const char *const *prefixes)
     return false;
 }
 
-/* The variables that mpirun sets for its ranks must not reach the mpirun of the mount's job;
- * those that the user has set must. */
+/* Returns true for variables that mpirun sets for its ranks. They must not reach the mpirun of
+ * the mount's job; variables that the user has set must. */
 static bool is_mpirun_variable(const char *variable)
 {
     static const char *const prefixes[] = {
@@ -114,6 +110,7 @@ static bool is_mpirun_variable(const char *variable)
     return begins_with_any(variable, prefixes);
 }
 
+/* Returns the variables for limefs in an array that the caller frees; NULL if out of memory. */
 static char **make_environment(void)
 {
     size_t n = 0, count = 0;
@@ -125,8 +122,6 @@ static char **make_environment(void)
             variables[count++] = environ[i];
     return variables;
 }
-
-/* ---- starting ---- */
 
 /* Starts the daemon with its stderr to `log`, unless that is -1. Returns 0 or an errno. */
 static int spawn_limefs(pid_t *pid, const char *program, char *const argv[], int log)
@@ -166,6 +161,7 @@ static bool is_mounted(const char *directory)
            inside.st_dev != outside.st_dev;
 }
 
+/* Returns true if the mount's job is ready for requests. */
 static bool job_serves(const char *directory)
 {
     bool is_serving = false;
@@ -181,7 +177,7 @@ static bool job_serves(const char *directory)
     return is_serving;
 }
 
-/* Fails with the last line that limefs has logged, else with its exit status. */
+/* Returns -1, with the last line that limefs has logged, or its exit status, as the error. */
 static int report_exit(struct bench_io *io, int log, int status)
 {
     char text[512];
@@ -200,6 +196,7 @@ static int report_exit(struct bench_io *io, int log, int status)
                          WIFEXITED(status) ? WEXITSTATUS(status) : -1);
 }
 
+/* Waits for the mount and, if `job`, for its job. log: file with limefs's stderr, or -1. */
 static int wait_until_usable(struct bench_io *io, struct limefs_mount *l, bool job, int log)
 {
     bool mounted = false;
@@ -233,8 +230,8 @@ static int make_mount_point(struct bench_io *io, struct limefs_mount *l)
     return 0;
 }
 
-/* Mounts io->path, for writing if io->is_writing, and waits until the mount is usable; with
- * job_ranks > 0, until its job serves. */
+/* Mounts io->path, writable if io->is_writing. Waits until the mount and, if job_ranks > 0, its
+ * job are usable. */
 static int mount_container(struct bench_io *io, struct limefs_mount *l, int64_t job_ranks)
 {
     char program[PATH_MAX], options[64];
@@ -257,8 +254,6 @@ static int mount_container(struct bench_io *io, struct limefs_mount *l, int64_t 
     return code;
 }
 
-/* ---- ending ---- */
-
 static bool wait_for_exit(pid_t daemon)
 {
     for (int ms = 0; ms < WAIT_SECONDS * 1000; ms += PAUSE_MS) {
@@ -269,7 +264,8 @@ static bool wait_for_exit(pid_t daemon)
     return false;
 }
 
-/* Unmounts the container and waits until the daemon has ended. */
+/* Unmounts the container, after BUSY_SECONDS even if it is in use. Waits for the daemon to end,
+ * or kills it after WAIT_SECONDS. */
 static void unmount_container(struct limefs_mount *l)
 {
     for (int ms = 0; l->mount_point[0] && is_mounted(l->mount_point); ms += PAUSE_MS) {
@@ -284,8 +280,6 @@ static void unmount_container(struct limefs_mount *l)
     if (l->mount_point[0])
         bench_cleanup_remove(l->mount_point);
 }
-
-/* ---- the back ends ---- */
 
 static const char *limefs_unsupported(const struct bench_task *task)
 {

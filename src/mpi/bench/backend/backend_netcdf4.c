@@ -52,8 +52,6 @@ static int netcdf4_prepare(struct bench_io *io)
 #endif
 }
 
-/* ---- open and close ---- */
-
 static int netcdf4_define(struct bench_io *io, struct netcdf *n)
 {
     int dims[BENCH_DATASET_DIMS], code = NC_NOERR, old;
@@ -114,8 +112,6 @@ static int netcdf4_close(struct bench_io *io)
         return -1;
     return bench_posix_sync_path(io);
 }
-
-/* ---- data ---- */
 
 static int netcdf4_move_slab(struct bench_io *io, const struct bench_slab *slab)
 {

@@ -29,9 +29,7 @@ static int pnetcdf_prepare(struct bench_io *io)
     return 0;
 }
 
-/* ---- open and close ---- */
-
-/* PnetCDF takes the alignment as a hint. */
+/* Returns the task's hints and, as hints to PnetCDF, the alignment. The caller frees them. */
 static MPI_Info create_info_aligned(const struct bench_task *task)
 {
     MPI_Info info = bench_info_create(task);
@@ -107,8 +105,6 @@ static int pnetcdf_close(struct bench_io *io)
     code |= pnetcdf_check(io, "close", ncmpi_close(n->file));
     return code ? code : bench_posix_sync_path(io);
 }
-
-/* ---- data ---- */
 
 static int pnetcdf_move_slab(struct bench_io *io, const struct bench_slab *slab)
 {

@@ -1,7 +1,4 @@
-/*
- * backend_subarray.c - MPI-IO with a 4-dimensional file view and one collective call, as the
- * original Lemon does
- */
+/* backend_subarray.c - MPI-IO with a 4-dimensional file view, as in the original Lemon */
 #include "backend_common.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* cleanup.c - a child process that removes what the benchmark has made */
+/* cleanup.c - a child process that removes the benchmark's files and mounts */
 #define _GNU_SOURCE
 #include "cleanup.h"
 #include "backend.h"
@@ -60,7 +60,7 @@ void bench_cleanup_remove(const char *directory)
 
 /* ---- the guard ---- */
 
-/* Adds what the program has reported: the kind, then the path. */
+/* Adds a path that rank 0 has reported, unless known. text: its kind, then the path. */
 static void record_path(const char *text, struct entry **entries)
 {
     for (const struct entry *entry = *entries; entry; entry = entry->next)
@@ -75,7 +75,8 @@ static void record_path(const char *text, struct entry **entries)
     }
 }
 
-/* Keeps stderr open, because mpirun waits until it is closed. */
+/* The guard: reads paths until rank 0 closes the pipe, then removes them. It keeps stderr open,
+ * so that mpirun, which waits until it is closed, waits for the guard. */
 __attribute__((noreturn)) static void run_cleanup(int from_program)
 {
     struct entry *entries = NULL;
@@ -118,7 +119,7 @@ bool bench_cleanup_start(void)
     return cleanup_pid > 0;
 }
 
-/* A signal handler calls this, too. */
+/* A signal handler calls this, too: it must be async-signal-safe. */
 void bench_cleanup_finish(void)
 {
     if (cleanup_pipe < 0)

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* A chunk has the fastest dimensions whole as long as they fit, then a part of the next one. */
+/* Sets the extents of a chunk of at most `bytes` bytes: the fastest dimensions are whole as
+ * long as they fit, the next one is divided. */
 static void set_chunk(struct bench_dataset *set, int64_t bytes)
 {
     for (int d = set->dims - 1; d >= 0; d--) {
@@ -37,6 +38,7 @@ void bench_dataset_init(struct bench_dataset *set, const struct bench_task *task
 
 /* ---- lattices: a rank's box in slabs of at most BENCH_MOVE_MAX bytes ---- */
 
+/* A slice is the box's part with one coordinate in the slowest dimension. */
 static int64_t slice_bytes(const struct lemon_box *box)
 {
     int64_t bytes = box->site_bytes;
@@ -45,7 +47,7 @@ static int64_t slice_bytes(const struct lemon_box *box)
     return bytes;
 }
 
-/* Returns the number of slices in a part; 0 if one slice is more than BENCH_MOVE_MAX. */
+/* Gets the box. Returns how many slices a slab has; 0 if a slice exceeds BENCH_MOVE_MAX. */
 static int64_t lattice_step(const struct bench_pattern *p, int rank, struct lemon_box *box)
 {
     bench_pattern_box(p, rank, box);
@@ -77,8 +79,6 @@ static void lattice_slab(const struct bench_pattern *p, int rank, int64_t i,
     slab->mem_offset = first * slice_bytes(&box);
     slab->bytes = slab->count[0] * slice_bytes(&box);
 }
-
-/* ---- all ---- */
 
 const char *bench_dataset_unsupported(const struct bench_task *task)
 {

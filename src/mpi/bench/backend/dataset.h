@@ -1,11 +1,11 @@
 /*
  * dataset.h - describe the file's data as an array of bytes, for HDF5 and NetCDF; calls no MPI
  *
- * task->shape and the pattern select the dimensions. 1d: all bytes. 2d: each row has one
- * transfer of each rank, as in a file of interleaved pieces. A lattice has its 4 dimensions
- * and, as the fifth, the bytes of a site; --shape 1d stores it as 1d.
+ * The array's dimensions depend on task->shape and on the pattern. 1d: one dimension. 2d: each
+ * row has one transfer of each rank, as a file of interleaved pieces has. A lattice has its 4
+ * dimensions and, as the fifth, the bytes of a site; --shape 1d stores it as 1d.
  *
- * Call bench_dataset_unsupported() first. The task must outlive the dataset.
+ * Requires that bench_dataset_unsupported() returns NULL. The task must outlive the dataset.
  */
 #ifndef BENCH_DATASET_H
 #define BENCH_DATASET_H

@@ -1,4 +1,4 @@
-/* pattern.c - the bytes of the file that each rank has, and their values */
+/* pattern.c - which bytes of the file belong to which rank, and their values */
 #include "pattern.h"
 #include "splitmix64.h"
 
@@ -71,8 +71,6 @@ static void lattice_piece(const struct bench_pattern *p, int rank, int64_t i,
     piece->bytes = smaller(p->transfer, run_bytes - inside);
 }
 
-/* ---- random ---- */
-
 /* A permutation of 0 .. n - 1 that needs no memory: a Feistel network over the next power of 4,
  * repeated until the result is less than n. */
 static uint64_t permute(uint64_t seed, uint64_t n, uint64_t i)
@@ -92,8 +90,6 @@ static uint64_t permute(uint64_t seed, uint64_t n, uint64_t i)
     } while (i >= n);
     return i;
 }
-
-/* ---- all ---- */
 
 int64_t bench_pattern_pieces(const struct bench_pattern *p, int rank)
 {
@@ -149,7 +145,7 @@ static uint64_t derive_key(uint64_t seed)
     return mix64(seed + MIX64_STEP);
 }
 
-/* Computes bytes 8 * i to 8 * i + 7 of the data. Two multiplications are faster than memory. */
+/* Computes bytes 8 * i to 8 * i + 7 of the data, faster than memory can deliver them. */
 static inline uint64_t data_word(uint64_t key, uint64_t i)
 {
     uint64_t x = key + i * MIX64_STEP;
@@ -166,7 +162,7 @@ static unsigned char byte_at(uint64_t key, int64_t at)
     return bytes[at % WORD];
 }
 
-/* Returns how many of n bytes from `at` on precede a whole word. */
+/* Returns how many of n bytes from offset `at` on precede the first whole word. */
 static int64_t count_head_bytes(int64_t at, int64_t n)
 {
     int64_t head = (WORD - at % WORD) % WORD;

@@ -1,11 +1,12 @@
 /*
  * backend.h - back ends, tables of functions that write and read a file, as in IOR
  *
- * A file is written by prepare, open, transfer, sync, close and release in that order, and read
- * by the same without sync; the time counts from before open to after close. All ranks call
- * them together. Each returns 0, or -1 on the ranks that have an error, with a message in
- * io->error; such a rank still takes part in collective calls. After an open or transfer that
- * failed on any rank, close and release follow; both accept what is not open.
+ * All ranks together call prepare, open, transfer, sync, close and release, in this order; sync
+ * only after writing, unless --no-fsync is given. The time counts from before open to after
+ * close. Each function returns 0, or -1 on the ranks that have an error, with a message in
+ * io->error; such a rank still takes part in collective calls. After an error on any rank,
+ * close (unless prepare failed) and release follow, so they must accept a file that is not
+ * open. If `may_hang` is set, no function is called after a failed transfer.
  */
 #ifndef BENCH_BACKEND_H
 #define BENCH_BACKEND_H
@@ -21,12 +22,12 @@ enum {
     BENCH_PATH_BYTES = 4096,
 };
 
-/* The record's type in a LIME container: one that may have a SciDAC checksum. */
+/* The record's type in LIME containers: one for which a SciDAC checksum can follow. */
 #define BENCH_RECORD_TYPE "scidac-binary-data"
 
 struct bench_io;
 
-/* What a back end can do on request. */
+/* Options that a back end supports. */
 enum bench_ability {
     BENCH_CAN_INDEPENDENT = 1,
     BENCH_CAN_COLLECTIVE = 2,
@@ -48,10 +49,11 @@ struct bench_backend {
     const char *name, *about;
     unsigned abilities; /* enum bench_ability */
     unsigned patterns;  /* BENCH_PATTERN_BIT() */
-    bool may_hang;      /* after a failed transfer its library may hang */
+    bool may_hang;      /* its library may hang after a failed transfer */
     size_t state_bytes; /* of io->state, which is zero before prepare */
-    /* Optional. unavailable: returns why it cannot be used here at all, or NULL. unsupported:
-     * returns why it cannot do a task that the masks allow, or NULL. Not collective. */
+    /* Both are optional and return NULL, or a reason: unavailable(), why the back end cannot be
+     * used here at all; unsupported(), why it cannot do a task that `abilities` and `patterns`
+     * allow. Not collective. */
     const char *(*unavailable)(void);
     const char *(*unsupported)(const struct bench_task *);
     /* prepare and release are optional. */
@@ -66,11 +68,12 @@ struct bench_backend {
 /* All back ends, including those that were not built; NULL ends the list. */
 extern const struct bench_backend *const bench_backends[];
 
-/* Returns why it cannot do the task, in `text`, or NULL. Not collective. */
+/* Returns NULL if the back end can do the task, otherwise text, with a reason. Not
+ * collective. */
 const char *bench_backend_unsupported(const struct bench_backend *, const struct bench_task *,
                                       char *text, size_t cap);
 
-/* Returns a new object: the versions of the built-in libraries by name. */
+/* Returns a new JSON object: the versions of the libraries that were built in, by name. */
 json_t *bench_backend_libraries(void);
 
 /* One file, written or read once. */
@@ -83,10 +86,10 @@ struct bench_io {
     bool is_abandoned; /* its library may hang: it must not be called again */
     char path[BENCH_PATH_BYTES];
     char *data;    /* this rank's bytes */
-    void *state;   /* the back end's own */
+    void *state;   /* the back end's data, state_bytes bytes */
     int fd;        /* -1: none */
     MPI_File file; /* MPI_FILE_NULL: none */
-    json_t *hints; /* in effect, as MPI-IO reports them; or NULL */
+    json_t *hints; /* the MPI-IO hints in effect, on rank 0, or NULL */
     char error[BENCH_ERROR_BYTES];
 };
 

@@ -1,10 +1,10 @@
 /*
- * pattern.h - the bytes of the file that each rank has, and their values; calls no MPI
+ * pattern.h - which bytes of the file belong to which rank, and their values; calls no MPI
  *
- * A rank's bytes are pieces: contiguous in the file and in the rank's memory. A rank moves its
- * pieces in order, and they follow each other in its memory in that order. The pieces of all
- * ranks together are the file, each byte once. Offsets count from the first byte of the data,
- * after whatever a format writes before them.
+ * A rank's bytes are divided into pieces, each contiguous in the file and in the rank's memory.
+ * A rank writes or reads its pieces in order, and in this order they follow each other in its
+ * memory. Each byte of the file belongs to one piece of one rank. Offsets count from the first
+ * byte of the data, after anything that a file format puts before them.
  */
 #ifndef BENCH_PATTERN_H
 #define BENCH_PATTERN_H
@@ -33,7 +33,7 @@ struct bench_pattern {
     int64_t segments; /* interleaved, random: pieces of a rank, of `transfer` bytes each */
     uint64_t seed;    /* random */
     int lattice[BENCH_DIMS], grid[BENCH_DIMS]; /* slowest dimension first */
-    int64_t site_bytes;
+    int64_t site_bytes;                        /* 1 for other patterns */
 };
 
 struct bench_piece {
@@ -45,11 +45,11 @@ struct bench_piece {
 /* "disjoint", ..., indexed by enum bench_pattern_kind; NULL ends the list. */
 extern const char *const bench_pattern_names[BENCH_PATTERNS + 1];
 
-/* Returns the bytes of the file, or -1 if int64_t is too small for them. All functions below
- * require that it is not. */
+/* Returns the number of bytes of the file, or -1 if it exceeds INT64_MAX. In this case none of
+ * the functions below may be called. */
 int64_t bench_pattern_bytes(const struct bench_pattern *);
 
-/* Return the bytes and the pieces of one rank, and the maximum number of pieces of any rank. */
+/* Return the number of bytes and of pieces of a rank, and the most pieces that any rank has. */
 int64_t bench_pattern_rank_bytes(const struct bench_pattern *, int rank);
 int64_t bench_pattern_pieces(const struct bench_pattern *, int rank);
 int64_t bench_pattern_rounds(const struct bench_pattern *);
@@ -58,7 +58,7 @@ int64_t bench_pattern_rounds(const struct bench_pattern *);
 void bench_pattern_piece(const struct bench_pattern *, int rank, int64_t i,
                          struct bench_piece *);
 
-/* Gets a rank's part of the lattice. Ranks are assigned to the grid as in MPI_Cart_create(). */
+/* Gets a rank's part of the lattice. Ranks are placed in the grid as MPI_Cart_create() does. */
 void bench_pattern_box(const struct bench_pattern *, int rank, struct lemon_box *);
 
 /* ---- values: a function of seed and offset, so that any rank can compare what it reads
@@ -73,7 +73,8 @@ struct bench_mismatch {
 /* Fills n bytes of data for the offsets from `at` on. */
 void bench_data_fill(uint64_t seed, int64_t at, void *data, int64_t n);
 
-/* Compares the data; adds the differences to *wrong, which keeps the lowest offset. */
+/* Compares n bytes from offset `at` on with the expected ones. Adds differences to *wrong,
+ * which is 0 at first and keeps the lowest offset. */
 void bench_data_check(uint64_t seed, int64_t at, const void *data, int64_t n,
                       struct bench_mismatch *wrong);
 

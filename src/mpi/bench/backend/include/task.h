@@ -1,4 +1,4 @@
-/* task.h - what to measure, the same on every rank; calls no MPI */
+/* task.h - what to measure: the pattern and the options for back ends, the same on each rank */
 #ifndef BENCH_TASK_H
 #define BENCH_TASK_H
 
@@ -25,19 +25,19 @@ enum bench_shape {
 };
 
 struct bench_hint {
-    char *key, *value;
+    char *key, *value; /* pointers into argv */
 };
 
 struct bench_task {
     struct bench_pattern pattern;
     int hosts; /* number of hosts of the ranks */
     enum bench_mode mode;
-    int64_t alignment, chunk; /* 0: none */
+    int64_t alignment, chunk; /* bytes; 0: none */
     bool unlimited;
     enum bench_shape shape;
     bool fsync;
-    bool checksum;     /* lime */
-    int64_t job_ranks; /* limefs-job */
+    bool checksum;     /* for the back end lime */
+    int64_t job_ranks; /* for limefs-job: ranks of the mount's job */
     int hints;
     struct bench_hint hint[BENCH_HINTS_MAX];
 };
