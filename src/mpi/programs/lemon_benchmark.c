@@ -30,7 +30,7 @@ enum {
 };
 
 #define DATA_TYPE "benchmark"
-#define INFO_TYPE "benchmark-info" /* needed to check the data of a kept file */
+#define INFO_TYPE "benchmark-info" /* seed and lattice, to check the data of a kept file */
 
 struct arguments {
     const char *file;
@@ -122,7 +122,7 @@ static bool parse_arguments(int argc, char **argv, struct arguments *options)
            parse_positive(args[1], MEASUREMENTS_MAX, &options->measurements);
 }
 
-/* ---- figures ---- */
+/* ---- statistics ---- */
 
 static double compute_mean(const double *values, int n)
 {
@@ -171,8 +171,8 @@ static int64_t count_wrong(const struct bench *b, uint64_t seed, int64_t *first)
     return bytes;
 }
 
-/* Print the seed and the whole lattice as text, for a kept file, and return its length; parse
- * the text, and return false if it is something else. */
+/* print_info() writes the text of the INFO_TYPE record and returns its length; parse_info()
+ * returns false if the text is not of this form. */
 static int print_info(const struct bench *b, uint64_t seed, char text[INFO_BYTES])
 {
     const int *l = b->lattice.lattice;
@@ -205,7 +205,8 @@ static void print_root_error(const struct bench *b, const char *action, const ch
         print_error("%s: %s: %s", b->options.file, action, reason);
 }
 
-/* Returns true if all ranks pass true as `good`; else rank 0 prints its reason. Collective. */
+/* Returns true if `good` is true on all ranks, otherwise rank 0 prints its own reason.
+ * Collective. */
 static bool ranks_ok(const struct bench *b, bool good, const char *action, const char *reason)
 {
     int all_good = good;
@@ -215,7 +216,7 @@ static bool ranks_ok(const struct bench *b, bool good, const char *action, const
     return all_good;
 }
 
-/* The same for a code of Lemon, which is already the same on all processes. */
+/* The same for a Lemon code. All ranks have the same code, so it needs no communication. */
 static bool lemon_ok(const struct bench *b, int code, const char *action)
 {
     char reason[64];
@@ -225,7 +226,6 @@ static bool lemon_ok(const struct bench *b, int code, const char *action)
     return code == LEMON_SUCCESS;
 }
 
-/* Prints on rank 0. */
 __attribute__((format(printf, 2, 3))) static void print_root(const struct bench *b,
                                                              const char *format, ...)
 {
@@ -347,6 +347,7 @@ static bool measure_writing(const struct bench *b, uint64_t seed, double *second
 
 /* ---- reading ---- */
 
+/* Opens the next record of this type. Returns false after a message if it finds none. */
 static bool find_type(const struct bench *b, LemonReader *r, const char *type)
 {
     int code;
@@ -420,6 +421,7 @@ static bool read_info(struct bench *b)
 
 /* ---- the lattice ---- */
 
+/* Creates the communicator and sets the lattice, whose extents are multiples of the grid's. */
 static bool create_grid(struct bench *b)
 {
     struct bench_pattern *p = &b->lattice;
@@ -454,7 +456,7 @@ static bool allocate_arrays(struct bench *b)
     return ranks_ok(b, b->data && b->writing && b->reading, "lattice", "not enough memory");
 }
 
-/* Each run has its own data, so that those of an earlier run cannot pass for them. */
+/* Each run has its own data, so that the check detects those of an earlier run. */
 static void choose_seed(struct bench *b)
 {
     struct timespec now;
@@ -518,7 +520,8 @@ static void print_results(const struct bench *b, int wrong)
 
 /* ---- the measurements ---- */
 
-/* Returns true if all processes have read right data; each prints its error. Collective. */
+/* Returns true if all ranks have read right data; each rank with wrong data prints an error.
+ * Collective. */
 static bool verify_data(const struct bench *b, uint64_t seed)
 {
     int64_t first = 0, wrong[2] = {count_wrong(b, seed, &first)};
