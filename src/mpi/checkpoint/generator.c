@@ -74,7 +74,7 @@ static void set_sites(struct checkpoint_generator *m)
     }
 }
 
-/* Sets the position of particle i as a fraction of the domain's lengths. */
+/* Sets fraction to the position / domain length of particle i on the lattice. */
 static void place_on_site(const struct checkpoint_generator *m, int64_t i, double fraction[3])
 {
     int64_t site = (int64_t)((__int128)i * multiply_sites(m->sites) / m->particles);
@@ -86,7 +86,7 @@ static void place_on_site(const struct checkpoint_generator *m, int64_t i, doubl
         fraction[d] = ((double)at[d] + 0.5) / (double)m->sites[d];
 }
 
-/* Places a particle in one of the droplets, or anywhere. */
+/* Sets fraction to a random position / domain length, in a droplet or anywhere. */
 static void place_in_cluster(const struct checkpoint_generator *m, struct random *r,
                              double fraction[3])
 {

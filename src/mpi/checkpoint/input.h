@@ -39,7 +39,7 @@ bool checkpoint_input_read(const struct checkpoint_world *, struct checkpoint_in
                            enum checkpoint_decomposition, int flags,
                            struct checkpoint_particles *);
 
-/* The same for the box [lower, upper), which can differ from rank to rank. */
+/* Reads the particles in the box [lower, upper), which can differ from rank to rank. */
 bool checkpoint_input_read_box(const struct checkpoint_world *, struct checkpoint_input *,
                                const double lower[3], const double upper[3], int flags,
                                struct checkpoint_particles *);

@@ -413,7 +413,7 @@ static bool parse_id(const char **at, uint64_t *value)
     return good;
 }
 
-/* The same for a double. A number beyond its range is invalid: it would become infinity. */
+/* Parses a double and sets *at to its end. Returns false also for one beyond double's range. */
 static bool parse_value(const char **at, double *value)
 {
     char *end;
@@ -462,6 +462,7 @@ struct values {
     double numbers[NUMBERS_MAX];
 };
 
+/* Reads all values of the format. Returns false at an invalid one: v->at is before it. */
 static bool read_values(struct values *v, enum checkpoint_format format)
 {
     const char *at = v->at;

@@ -61,8 +61,8 @@ static bool parse_record(const char *text, struct run_record *r)
     return strcmp(expected, text) == 0;
 }
 
-/* Writes the run's record and the particles. Without `wait` returns while the particles are
- * being written, and a later call reports errors. Returns a Lemon code. */
+/* Writes the run's record, with the energy at step 0, and the particles. Without `wait` returns
+ * while the particles are being written; a later call reports errors. Returns a Lemon code. */
 static int write_state(LemonWriter *writer, const struct md_state *s, double energy, bool wait)
 {
     char text[RECORD_BYTES];

@@ -8,7 +8,7 @@
 
 #include <limits.h>
 
-/* Most cells in a dimension; Lemon also limits their product. */
+/* Maximum number of cells in a dimension; Lemon limits their product, too. */
 #define CHECKPOINT_CELLS_MAX 1e9
 
 struct checkpoint_output {

@@ -28,6 +28,7 @@ struct span {
     double lower, upper, origin, width;
 };
 
+/* Sets the span of the box [lower, upper) in dimension d; one cell wider, for rounding. */
 static void set_span(const LemonDomain *domain, int d, double lower, double upper,
                      struct span *s)
 {
@@ -45,7 +46,7 @@ static void set_span(const LemonDomain *domain, int d, double lower, double uppe
                        .width = width};
 }
 
-/* Returns the share of cell i in the box, rounded to 0 or 1 if it is within 1e-9. */
+/* Returns how much of cell i the box covers in a dimension: exactly 0 or 1 if within 1e-9. */
 static double overlap_share(const struct span *s, int64_t i)
 {
     double from = s->origin + (double)i * s->width, to = from + s->width;
