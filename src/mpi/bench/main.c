@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- without a file ---- */
+/* ---- options without a FILE ---- */
 
 static void list_backends(void)
 {
@@ -51,7 +51,7 @@ static void print_answer(const struct bench_options *o)
         print_list();
 }
 
-/* ---- with a file ---- */
+/* ---- the benchmark ---- */
 
 /* Sets `path` on all ranks to rank 0's absolute path, with a directory free of symbolic links.
  * Returns false on all ranks, after rank 0's message, if that fails. */

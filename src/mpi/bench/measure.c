@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Outputs of an entry, `n` of them, that are written or read in one measurement. */
+/* Outputs of an entry, `n` of them, that are written or read in one measurement: io[n]. */
 struct batch {
     struct bench_run *run;
     struct bench_entry *entry;
@@ -67,7 +67,7 @@ static double measure_unit_seconds(MPI_Comm comm)
     return seconds / CALIBRATION;
 }
 
-/* ---- what is measured ---- */
+/* ---- choose what to measure, and allocate memory ---- */
 
 /* Rank 0 decides and gives the reason, because it is the one that mounts. Collective. */
 static bool is_unsupported(const struct bench_backend *backend, const struct bench_task *task,

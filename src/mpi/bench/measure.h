@@ -5,7 +5,7 @@
 #include "options.h"
 #include "world.h"
 
-/* Each time is the maximum of all ranks, added up over the outputs (the files of --outputs). */
+/* Times of the slowest rank, in total for all outputs (the files of --outputs). */
 struct bench_seconds {
     double compute, open, transfer, close, total;
 };

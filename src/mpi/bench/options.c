@@ -13,7 +13,7 @@
 
 /* Defaults of the options. */
 enum {
-    SIZE = 64 << 20, /* bytes of a rank */
+    SIZE = 64 << 20, /* bytes per rank */
     TRANSFER = 1 << 20,
     LATTICE_TRANSFER = 8 << 20,
     SITE_BYTES = 576, /* a gauge configuration in double precision: 4 complex 3x3 matrices */

@@ -60,8 +60,8 @@ static int gather_open(struct bench_io *io)
 
 /* ---- lattices ---- */
 
-/* Gets a rank's part of slice t, as a box in the slice, and the number of bytes of the rank's
- * data *before it. Returns false if the rank has no part. */
+/* Sets *box to a rank's part of slice t, relative to the slice, and *before to the bytes of the
+ * rank's data that precede this part. Returns false if the rank has no part. */
 static bool get_slice_part(const struct bench_pattern *p, int rank, int64_t t,
                            struct lemon_box *box, int64_t *before)
 {
@@ -75,7 +75,7 @@ static bool get_slice_part(const struct bench_pattern *p, int rank, int64_t t,
     return true;
 }
 
-/* Moves slice t on rank 0. Goes on after an error: other ranks wait for its messages. */
+/* Moves slice t on rank 0. Continues after an error: other ranks wait for its messages. */
 static int move_slice_root(struct bench_io *io, struct gather *g, int64_t t, int64_t bytes)
 {
     const struct bench_pattern *p = &io->task->pattern;

@@ -25,7 +25,7 @@ struct lime {
     LemonReader *reader;
 };
 
-/* Returns false if some extent does not fit in an int. */
+/* Describes the pattern as a lattice. Returns false if an extent does not fit in an int. */
 static bool set_geometry(const struct bench_pattern *p, struct geometry *g)
 {
     int64_t sites = p->segments;

@@ -15,7 +15,7 @@ static const struct bench_backend posix = {
     .close = bench_posix_close,
 };
 
-/* A back end that the Makefile leaves out reports why. */
+/* Defines a back end that the Makefile leaves out; its unavailable() returns the reason. */
 #define LEFT_OUT(id, text, reason)   \
     static const char *no_##id(void) \
     {                                \

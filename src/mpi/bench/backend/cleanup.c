@@ -93,7 +93,7 @@ __attribute__((noreturn)) static void run_cleanup(int from_program)
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
     for (ssize_t n; texts && (n = getdelim(&text, &capacity, '\0', texts)) > 0 && !text[n - 1];)
         record_path(text, &entries);
-    for (struct entry *entry = entries; entry; entry = entry->next) /* mounts use files */
+    for (struct entry *entry = entries; entry; entry = entry->next) /* mounts first */
         if (entry->kind == REMOVE_MOUNT)
             bench_cleanup_remove(entry->path);
     for (struct entry *entry = entries; entry; entry = entry->next)
@@ -102,7 +102,7 @@ __attribute__((noreturn)) static void run_cleanup(int from_program)
     _exit(0);
 }
 
-/* ---- the program ---- */
+/* ---- the benchmark's side ---- */
 
 bool bench_cleanup_start(void)
 {
@@ -130,6 +130,7 @@ void bench_cleanup_finish(void)
         ;
 }
 
+/* Reports a path to the guard. Does nothing without a guard, or if the path is too long. */
 static void send_path(enum kind kind, const char *path)
 {
     char text[1 + BENCH_PATH_BYTES];

@@ -62,6 +62,7 @@ static int64_t lattice_slabs(const struct bench_pattern *p, int rank)
     return (box.sites[0] + step - 1) / step;
 }
 
+/* Sets *slab, which is empty before; it stays empty if the rank has fewer slabs. */
 static void lattice_slab(const struct bench_pattern *p, int rank, int64_t i,
                          struct bench_slab *slab)
 {
