@@ -171,9 +171,9 @@ static int64_t count_wrong(const struct bench *b, uint64_t seed, int64_t *first)
     return bytes;
 }
 
-/* print_info() writes the text of the INFO_TYPE record and returns its length; parse_info()
+/* format_info() writes the text of the INFO_TYPE record and returns its length; parse_info()
  * returns false if the text is not of this form. */
-static int print_info(const struct bench *b, uint64_t seed, char text[INFO_BYTES])
+static int format_info(const struct bench *b, uint64_t seed, char text[INFO_BYTES])
 {
     const int *l = b->lattice.lattice;
     return snprintf(text, INFO_BYTES, "seed = %" PRIu64 "\nlattice = %d %d %d %d\n", seed, l[0],
@@ -216,7 +216,7 @@ static bool ranks_ok(const struct bench *b, bool good, const char *action, const
     return all_good;
 }
 
-/* The same for a Lemon code. All ranks have the same code, so it needs no communication. */
+/* Returns true for LEMON_SUCCESS. All ranks have the same code; rank 0 prints an error. */
 static bool lemon_ok(const struct bench *b, int code, const char *action)
 {
     char reason[64];
@@ -304,7 +304,7 @@ static bool start_record(const struct bench *b, LemonWriter *w, int mb, int me,
 static bool write_info(const struct bench *b, LemonWriter *w, uint64_t seed)
 {
     char text[INFO_BYTES];
-    MPI_Offset bytes = print_info(b, seed, text);
+    MPI_Offset bytes = format_info(b, seed, text);
     return start_record(b, w, 1, 0, INFO_TYPE, bytes) &&
            lemon_ok(b, lemonWriteRecordData(text, &bytes, w), "write " INFO_TYPE) &&
            lemon_ok(b, lemonWriterCloseRecord(w), "close " INFO_TYPE);
