@@ -25,14 +25,14 @@
 enum {
     STATUS_BYTES = 4096,
     STATUS_BYTES_MAX = 1 << 20, /* enough for 65536 groups */
-    NO_PROCESS = -1, /* a pid: the request moves bytes, for which groups do not matter */
+    NO_PROCESS = -1, /* as a pid: groups do not matter, because the request only moves bytes */
 };
 
 /* Seconds for which a thread caches the groups of a process. */
 static const double groups_cache_seconds = 0.1;
 
-/* Capabilities that exceed the file system uid and that a thread needs: to change its ids, to
- * read other users' processes in /proc, and to find out whether a file is being written to
+/* Capabilities that a thread keeps with any file system uid: to change its ids, to read other
+ * users' processes in /proc, and to find out whether a file is being written to
  * (limefile_is_being_written(), on the daemon's own descriptors). */
 #define BASE_CAPS                                                                            \
     (UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETGID | UINT64_C(1) << CAP_SYS_PTRACE | \
@@ -51,12 +51,10 @@ static _Thread_local struct {
     uint64_t permitted;    /* capabilities, read by drop_capabilities() */
     bool is_switched;      /* to the rights of user `uid` */
     bool is_transfer;      /* moves bytes: rights were checked when the file was opened */
-    unsigned daemon_depth; /* limefs_daemon_creds_enter() calls without
-                              limefs_daemon_creds_leave() */
+    unsigned daemon_depth; /* calls of limefs_daemon_creds_enter() that are not left yet */
     uid_t uid;
-    /* The process whose groups the thread has, and since when. */
-    struct limefs_caller groups_owner;
-    double groups_since;
+    struct limefs_caller groups_owner; /* the process whose groups the thread has */
+    double groups_since; /* when it got them, in limefs_clock_seconds(); 0: never */
 } creds;
 
 /* ---- rights of the thread ---- */
@@ -86,7 +84,7 @@ static int read_capabilities(uint64_t *effective)
     return 0;
 }
 
-/* Drops all effective capabilities but BASE and FILE_CAPS, once for each thread. */
+/* Drops all effective capabilities but BASE_CAPS and FILE_CAPS, once for each thread. */
 static int drop_capabilities(void)
 {
     if (creds.caps_dropped)
@@ -99,6 +97,7 @@ static int drop_capabilities(void)
     return err;
 }
 
+/* Sets the umask of this thread only: unshare() separates it from those of other threads. */
 static int set_umask(mode_t mask)
 {
     if (!creds.has_own_umask && unshare(CLONE_FS) != 0)
@@ -108,15 +107,16 @@ static int set_umask(mode_t mask)
     return 0;
 }
 
-/* setfsuid(2) and setfsgid(2) report no failure; an invalid id returns the current one. */
+/* setfsuid(2) and setfsgid(2) report no failure. So a second call with an invalid id, which
+ * changes nothing and returns the current id, checks the first call. */
 static int set_fsuid(uid_t uid)
 {
     setfsuid(uid);
     return (uid_t)setfsuid((uid_t)-1) == uid ? 0 : -EPERM;
 }
 
-/* Restores the daemon's file system uid. The result is not checked: after a failure the kernel
- * refuses what follows, and permits nothing that it should not. */
+/* Restores the daemon's file system uid. The result is not checked: a thread that keeps another
+ * uid has fewer rights, so that its next operations fail, but it gets no additional rights. */
 static void restore_fsuid(void)
 {
     setfsuid(0);
@@ -199,8 +199,8 @@ static size_t parse_groups(const char *status, gid_t *groups, size_t most)
     return count;
 }
 
-/* Sets no groups if the kernel does not report the process, or if the process has other ids
- * (such as a server that works for another user): uid and gid alone decide then. */
+/* Gives the thread the groups of the caller's process; none if its pid is 0 or the process has
+ * other ids, such as a server that works for another user: then uid and gid alone decide. */
 static int set_process_groups(const struct limefs_caller *caller)
 {
     int err = 0;
@@ -219,7 +219,8 @@ static int set_process_groups(const struct limefs_caller *caller)
     return err;
 }
 
-/* To move bytes, the groups of any process with that uid and gid will do. */
+/* True if the thread already has the caller's groups. For a request that only moves bytes, the
+ * groups of any process with that uid and gid will do. */
 static bool has_cached_groups(const struct limefs_caller *caller, double now)
 {
     return creds.groups_since > 0 && creds.groups_owner.uid == caller->uid &&
@@ -252,7 +253,7 @@ void limefs_creds_init(struct limefs *fs)
     fs->denies_changes = fs->options.serves_others && geteuid() != 0;
 }
 
-/* Root gets all its capabilities, so the thread's groups do not matter. */
+/* Sets the file system uid; for root, makes all permitted capabilities effective instead. */
 static int switch_user(uid_t uid)
 {
     creds.uid = uid;
@@ -275,7 +276,7 @@ static void switch_back(void)
         restore_fsuid();
 }
 
-/* Completes a switch of creds. After an error, restores the daemon's and returns -EACCES. */
+/* Completes a switch of rights. After an error, restores the daemon's and returns -EACCES. */
 static int finish_switch(uid_t uid, int err)
 {
     creds.is_switched = !err;

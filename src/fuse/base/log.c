@@ -16,7 +16,7 @@
 
 enum {
     PERIOD_SECONDS = 10,
-    LINES_MAX = 100, /* most in a period: a program may cause a million */
+    LINES_MAX = 100, /* in a period; a program could cause a million */
     LINE_BYTES = PATH_MAX + 512,
 };
 

@@ -46,6 +46,7 @@ static struct buffers *get_buffers(void)
     return buffers;
 }
 
+/* Replaces a buffer that is smaller than `size`; its bytes are lost. */
 static void *grow_buffer(struct buffer *buffer, size_t size)
 {
     if (!buffer->bytes || buffer->size < size) {

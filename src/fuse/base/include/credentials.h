@@ -4,16 +4,15 @@
  * A daemon of root that serves other users (allow_other) has more rights than they have. While
  * a thread serves a request, it therefore has the caller's file system uid and gid,
  * supplementary groups and umask, and no capability that overrides them. The kernel then
- * permits what it would permit the caller natively, whatever the names lead to by then; files
- * that the request creates are the caller's; quotas and the blocks reserved for root apply.
+ * permits only what it would permit the caller itself; files that the request creates belong
+ * to the caller; quotas and the blocks reserved for root apply.
  *
  * For its own work (finding the file of a node, indexing a container that all its readers
  * share) the daemon uses its own rights, between limefs_daemon_creds_enter() and
  * limefs_daemon_creds_leave().
  *
- * A daemon that serves only its own user switches nothing. A daemon of an ordinary user that
- * serves others cannot: it refuses their changes, and the kernel checks their reads by file
- * modes.
+ * A daemon that serves only its own user switches nothing. A daemon of an ordinary user cannot
+ * switch: it refuses changes by other users, and the kernel checks their reads by file modes.
  *
  * All functions act on the calling thread alone. A new thread inherits the rights of the thread
  * that starts it, so a thread that has a caller's rights must not start one.
@@ -28,7 +27,7 @@ struct limefs_caller {
     uid_t uid;
     gid_t gid;
     pid_t pid;    /* thread id; 0: in a PID namespace that the daemon cannot see */
-    mode_t umask; /* if the request creates a file; otherwise 0 */
+    mode_t umask; /* 0 if the request does not create a file */
 };
 
 /* Decides whether to switch rights or to refuse changes. Call it before starting a thread. */
@@ -47,7 +46,8 @@ int limefs_transfer_creds_enter(const struct limefs *, uid_t, gid_t);
 /* Restores the daemon's rights. The daemon aborts rather than continue with the wrong ones. */
 void limefs_caller_creds_leave(void);
 
-/* Give the thread the daemon's own rights. Calls nest; outside a request they do nothing. */
+/* Give the thread the daemon's own rights, and end that. Calls nest; outside a request they
+ * do nothing. */
 void limefs_daemon_creds_enter(void);
 void limefs_daemon_creds_leave(void);
 
@@ -59,8 +59,8 @@ int limefs_creds_check_access(int fd, int mode);
 uid_t limefs_creds_uid(void);
 gid_t limefs_creds_gid(void);
 
-/* Lets the thread move bytes for another user for a moment, whatever request it serves. Returns
- * the uid that it worked for; a second call with this uid restores it. */
+/* Sets the uid with which the thread moves bytes, whatever request it serves. Returns the
+ * previous uid, which the caller must restore with a second call. */
 uid_t limefs_creds_swap_uid(const struct limefs *, uid_t);
 
 /* Restores all rights of the main thread after its last request, so that it can unmount. */

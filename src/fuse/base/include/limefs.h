@@ -39,10 +39,10 @@ struct limefs_options {
 
     /* The MPI job. Without `ranks` and `job` all reads are local. */
     unsigned ranks;     /* of a job that the mount starts; 0: it starts none */
-    char *job, *mpirun; /* socket of a running job; command that starts ours; owned, or NULL */
-    uint64_t window, extent, forward_from;
+    char *job, *mpirun; /* socket of a running job; command that starts a job; owned, or NULL */
+    uint64_t window, extent, forward_from; /* bytes; limefs --help describes them */
     uint64_t stripe;     /* bytes, of a job that the mount starts; 0: its default */
-    double job_timeout;  /* seconds to wait for an answer */
+    double job_timeout;  /* seconds to wait for an answer of the job */
     int ino32;           /* inode numbers have 32 bits */
     int mkdir_container; /* mkdir makes a container, whatever its name */
     int direct_io;       /* large records bypass this mount's page cache */
@@ -69,25 +69,25 @@ struct limefs_container_file {
 /* The nodes and snapshots that the kernel knows, by number and by name. Guarded by fs->lock. */
 struct limefs_inodes {
     struct limefs_slot *slots;
-    uint32_t slot_count, slot_free;
-    uint64_t ids; /* number of ids given to nodes and snapshots */
+    uint32_t slot_count, slot_free; /* the latter: the first free slot; 0: none is free */
+    uint64_t ids;                   /* number of ids given to nodes and snapshots */
     struct limefs_node *root;
     struct limefs_node **names; /* hash of (parent, name) */
     size_t name_buckets, name_count;
-    struct limefs_node **nodes; /* hash of (dev, ino), for files with several names */
-    size_t file_buckets, file_count;
+    struct limefs_node **nodes;      /* hash of (dev, ino), for files with several names */
+    size_t file_buckets, file_count; /* of the hash `nodes` */
 };
 
 /* Snapshots of open containers, most recently used first. Guarded by fs->lock. */
 struct limefs_snapshots {
     struct limefs_snapshot *newest, *oldest;
     unsigned open_count;
-    struct limefs_container_file closing[LIMEFS_CLOSING_MAX]; /* to close without fs->lock */
+    struct limefs_container_file closing[LIMEFS_CLOSING_MAX]; /* close after unlocking */
     unsigned closing_count;
     uint64_t index_memory;
     const struct limefs_snapshot_watch *watches[LIMEFS_WATCHES_MAX];
     unsigned watch_count;
-    /* Snapshot of a container mounted for writing: the mount is a user of its writer. */
+    /* The single container that is mounted for writing; the mount uses its writer. Or NULL. */
     struct limefs_snapshot *mount_snap;
 };
 
@@ -104,7 +104,7 @@ struct limefs {
     uint64_t source_dev;    /* the device of the source */
     int source_fd;          /* O_PATH: the directory, or the directory of the container */
     const char *container;  /* its name in that directory; points into `source`; NULL: a tree */
-    const char *mountpoint; /* absolute; NULL: unknown, as /dev/fuse was opened for us */
+    const char *mountpoint; /* absolute; NULL: unknown, as another program opened /dev/fuse */
     bool foreground;
     bool switches_creds; /* requests run with their callers' rights (credentials.h) */
     bool denies_changes; /* by other users, as the daemon cannot switch to their rights */
@@ -114,24 +114,22 @@ struct limefs {
     struct limefs_readahead *readahead;   /* readahead.h; NULL: nothing is read ahead */
     struct limefs_work_queue *work_queue; /* the work queue of slow requests (work.h) */
 
-    /* Guards inodes, snapshots, exports and what is open. It is held briefly, never over I/O.
-     */
+    /* Guards inodes, snapshots, exports, files and dirs. Do no I/O while holding it. */
     struct limefs_lock lock;
     struct limefs_inodes inodes;
     struct limefs_snapshots snapshots;
     struct limefs_exports *exports;     /* exports.h */
     struct limefs_handle *files, *dirs; /* file.c, dir.c */
 
-    double last_lookup;         /* when names of a listed directory were last looked up */
-    bool is_notifying;          /* a thread is sending a notification (kernel_notify.c) */
-    atomic_uint verify_waiters; /* threads that wait for a verdict (verify.h) */
-    atomic_bool
-        has_large_readahead; /* the kernel reads ahead LIMEFILE_DIRECT_MIN bytes or more */
+    double last_lookup;              /* when a name of a listed directory was last looked up */
+    bool is_notifying;               /* a thread is sending a notification (kernel_notify.c) */
+    atomic_uint verify_waiters;      /* threads that wait for a verdict (verify.h) */
+    atomic_bool has_large_readahead; /* the kernel reads ahead >= LIMEFILE_DIRECT_MIN bytes */
     struct limefs_stats stats;
 };
 
-/* Returns true if data that are read now stay valid while the file keeps its attributes, which
- * were `seen` at seen_at. being_written: see limefile_is_being_written(). */
+/* Returns true if a file that keeps the attributes `seen`, which it had at the time seen_at
+ * (CLOCK_REALTIME), also keeps its data. being_written: see limefile_is_being_written(). */
 static inline bool limefs_identity_is_reliable(const struct limefile_identity *seen,
                                                const struct timespec *seen_at,
                                                bool being_written)
@@ -144,7 +142,7 @@ struct limefs_handle {
     struct limefs_handle *next, **link;
 };
 
-/* Insert into and remove from fs->files or fs->dirs; both take fs->lock. */
+/* Insert into and remove from fs->files or fs->dirs. Call them without fs->lock. */
 void limefs_handle_add(struct limefs *, struct limefs_handle **list, struct limefs_handle *);
 void limefs_handle_remove(struct limefs *, struct limefs_handle *);
 
@@ -154,7 +152,7 @@ void limefs_handle_remove(struct limefs *, struct limefs_handle *);
 void limefs_log_open(bool foreground);
 
 /* Between these two calls, stderr of programs that libfuse runs is held back; the second call
- * prints it without control characters but those in `allowed`. Only with one thread. */
+ * prints it without control characters but those in `allowed`. For one thread only. */
 void limefs_log_capture_stderr(void);
 void limefs_log_restore_stderr(const char *allowed);
 
@@ -162,7 +160,7 @@ void limefs_log_restore_stderr(const char *allowed);
  * printing them; text NULL: prints them again. Only while the process has one thread. */
 void limefs_log_capture_libfuse(char *text, size_t bytes);
 
-/* Logs one line, without a newline. priority: LOG_ERR, LOG_WARNING, LOG_NOTICE, LOG_INFO. */
+/* Logs a line, given without newline; may drop it if there are many. priority: LOG_ERR etc. */
 void limefs_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -26,10 +26,10 @@ enum limefs_lock_rank {
     LIMEFS_LOCK_CLOSE,        /* waiting until a record is closed */
     LIMEFS_LOCK_FILE,         /* an open file's stream and last check */
     LIMEFS_LOCK_JOB,          /* no I/O from this rank on */
-    LIMEFS_LOCK_FS,
-    LIMEFS_LOCK_CHECKS,
-    LIMEFS_LOCK_WORK_QUEUE,
-    LIMEFS_LOCK_LOG, /* writing a message to stderr or syslog */
+    LIMEFS_LOCK_FS,           /* state of the mount (limefs.h) */
+    LIMEFS_LOCK_CHECKS,       /* verdicts on the records of a container (verify/checks.h) */
+    LIMEFS_LOCK_WORK_QUEUE,   /* slow requests (work.h) */
+    LIMEFS_LOCK_LOG,          /* writing a message to stderr or syslog */
     LIMEFS_LOCK_COUNT,
 };
 
@@ -38,7 +38,7 @@ struct limefs_lock {
     enum limefs_lock_rank rank;
 };
 
-/* A lock that is held shared or exclusively; waiting for exclusive use has priority. */
+/* A lock held shared or exclusively; a thread that waits for exclusive use has priority. */
 struct limefs_rwlock {
     pthread_rwlock_t lock;
     enum limefs_lock_rank rank;
@@ -86,8 +86,8 @@ static inline void limefs_unlock(struct limefs_lock *lock)
     limefs_lockcheck_release(lock->rank);
 }
 
-/* Both release the lock while they wait and may also return early: check the awaited state
- * again. limefs_cond_wait_until() returns false if the time `until` has passed. */
+/* Both functions release the lock while they wait, and may return early: the caller must check
+ * again what it waits for. limefs_cond_wait_until() returns false after the time `until`. */
 static inline void limefs_cond_wait(pthread_cond_t *condition, struct limefs_lock *lock)
 {
     pthread_cond_wait(condition, &lock->mutex);
@@ -123,7 +123,7 @@ static inline void limefs_rwlock_unlock(struct limefs_rwlock *lock)
 int limefs_thread_start(pthread_t *, const pthread_attr_t *, void *(*function)(void *),
                         void *context);
 
-/* Seconds of the monotonic clock; and their conversion for limefs_cond_wait_until(). */
+/* Return the monotonic clock's time in seconds, and convert it for limefs_cond_wait_until(). */
 double limefs_clock_seconds(void);
 struct timespec limefs_clock_timespec(double seconds);
 
