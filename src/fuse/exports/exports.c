@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a container's metadata contain about its records; kept while the container is open. */
+/* What a container's metadata state about its fields. The snapshot holds one reference. */
 struct limefs_fields {
     atomic_uint references;
     struct limefile_index *index; /* `fields` points into it */
@@ -17,18 +17,18 @@ struct limefs_fields {
 struct limefs_export {
     uint32_t slot;
     uint64_t id;                  /* never used twice */
-    struct limefs_snapshot *snap; /* kept by a lookup that the export holds */
+    struct limefs_snapshot *snap; /* the export holds one lookup of it */
     uint64_t ordinal, generation; /* of the record */
-    uint64_t digest;              /* of the record's description */
+    uint64_t digest;              /* of the record's description: hash_field() */
     struct limefile_export_spec spec;
     atomic_bool is_ready; /* its files can be read */
 
     /* Guarded by fs->lock. */
     bool is_current; /* it is in its bucket: the record has not changed */
     struct limefs_export *next;
-    uint64_t lookups; /* the kernel's, of all its files together */
+    uint64_t lookups; /* by the kernel, of the export and all files in it together */
     unsigned user_count;
-    struct limefile_export *files; /* NULL: closed, until it is used again */
+    struct limefile_export *files; /* NULL: closed until the next use */
 };
 
 /* ---- what the metadata contain ---- */
@@ -50,6 +50,7 @@ static void drop_fields(struct limefs_snapshot *snap)
     limefs_fields_release(fields);
 }
 
+/* Returns a reference to the cached fields, or NULL. Sets *changes for cache_fields(). */
 static struct limefs_fields *get_fields(struct limefs *fs, struct limefs_snapshot *snap,
                                         uint64_t *changes)
 {
@@ -180,7 +181,7 @@ static struct limefs_export *find_export(struct limefs *fs, const struct limefs_
     return export;
 }
 
-/* Doubles the number of buckets. Without memory it stays, and look-ups become slower. */
+/* Doubles the number of buckets. If memory is short, keeps them: look-ups are only slower. */
 static void grow_buckets(struct limefs_exports *exports)
 {
     struct limefs_export **old = exports->buckets;
@@ -267,7 +268,7 @@ void limefs_export_change_begin(struct limefs *fs, struct limefs_snapshot *snap,
     limefs_unlock(&fs->lock);
 }
 
-/* The snapshot's fields are dropped, too: the record may describe other records. */
+/* The call that notes the change drops the fields: the record may describe other records. */
 void limefs_export_change_end(struct limefs *fs, struct limefs_snapshot *snap,
                               struct limefs_export_change *change)
 {
@@ -329,7 +330,7 @@ static int find_field(struct limefs *fs, struct limefs_snapshot *snap, uint64_t 
     return limefile_fields_find(&(*fields)->fields, ordinal, field) ? 0 : LIMEFILE_E_NO_RECORD;
 }
 
-/* The same for an export's record. -ESTALE: it has changed since the export was created. */
+/* The same for an export's record. -ESTALE: the description is no longer the export's. */
 static int find_same_field(struct limefs *fs, const struct limefs_export *export,
                            struct limefs_fields **fields, struct limefile_field *field)
 {
@@ -337,8 +338,8 @@ static int find_same_field(struct limefs *fs, const struct limefs_export *export
     return !err && hash_field(field) != export->digest ? -ESTALE : err;
 }
 
-/* Returns LIMEFILE_E_NO_RECORD if the field has no such export, or if that has more files than
- * there are ordinals. */
+/* Returns LIMEFILE_E_NO_RECORD if the field has no such export, or if the export has too many
+ * files for 32-bit ordinals. */
 static int open_export_files(const struct limefile_field *field,
                              const struct limefile_export_spec *spec,
                              struct limefile_export **files)
@@ -353,6 +354,7 @@ static int open_export_files(const struct limefile_field *field,
 
 /* ---- use ---- */
 
+/* Called without fs->lock, for an export that is not in the table. */
 static void free_export(struct limefs *fs, struct limefs_export *export)
 {
     limefile_export_close(export->files);
@@ -371,8 +373,8 @@ static bool remove_if_unused(struct limefs *fs, struct limefs_export *export)
     return true;
 }
 
-/* Drops a user. With the last one the files are closed, except whole files, which take long to
- * prepare; and the export is freed if the kernel has no lookup of it. */
+/* Drops a user. If it was the last one, closes the files, except whole files, which take long
+ * to prepare, and frees the export if the kernel has no lookup of it. */
 static void drop_user(struct limefs *fs, struct limefs_export *export)
 {
     struct limefile_export *files = NULL;
@@ -388,7 +390,7 @@ static void drop_user(struct limefs *fs, struct limefs_export *export)
         free_export(fs, export);
 }
 
-/* Reopens the files of an export in use, with a pin. -ESTALE: the record has changed. */
+/* Reopens the files of an export whose snapshot is pinned. -ESTALE: the record has changed. */
 static int reopen_files(struct limefs *fs, struct limefs_export *export)
 {
     struct limefs_fields *fields;
@@ -567,13 +569,13 @@ void limefs_export_forget(struct limefs *fs, struct limefs_export *export, uint6
 
 /* ---- look-ups ---- */
 
-/* True if whole files can present the field: it is SU(3) in four dimensions. */
+/* True if the field can be exported as a whole file: it is SU(3) in four dimensions. */
 static bool is_configuration(const struct limefile_field *field)
 {
     return limefile_field_configuration(field, NULL) == LIMEFILE_CONFIGURATION;
 }
 
-/* The name, without suffix, of a whole file that has a container's only configuration. */
+/* The name, without suffix, of the whole-file exports of a container's only configuration. */
 #define CONFIGURATION_STEM "conf"
 
 /* Gets the known export if it still fits the record, otherwise a new one, and adds a user.
@@ -618,7 +620,7 @@ static int find_or_create(struct limefs *fs, struct limefs_snapshot *snap,
     return err;
 }
 
-/* Gets the export of a record of a pinned snapshot, in use. */
+/* Gets the export of a record of a pinned snapshot, and adds a user. */
 static int get_export(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                       const struct limefile_export_spec *spec, struct limefs_export **export)
 {
@@ -668,32 +670,32 @@ static int pin_configuration(struct limefs *fs, struct limefs_node *container,
 
 /* Finds the record for an export's name, and pins its snapshot. */
 static int pin_export_record(struct limefs *fs, struct limefs_node *container, const char *name,
-                             struct limefile_export_spec *facename,
-                             struct limefs_snapshot **snap, struct limefile_record *record)
+                             struct limefile_export_spec *spec, struct limefs_snapshot **snap,
+                             struct limefile_record *record)
 {
     char stem[LIMEFILE_NAME_MAX + 1];
     size_t len;
-    if (!limefile_export_parse(name, facename, &len) || len == 0 || len >= sizeof stem)
+    if (!limefile_export_parse(name, spec, &len) || len == 0 || len >= sizeof stem)
         return LIMEFILE_E_NO_RECORD;
     memcpy(stem, name, len);
     stem[len] = '\0';
     int err = limefs_snapshot_find_record(fs, container, stem, snap, record);
-    if (err == LIMEFILE_E_NO_RECORD && limefile_export_is_whole_file(facename) &&
+    if (err == LIMEFILE_E_NO_RECORD && limefile_export_is_whole_file(spec) &&
         strcmp(stem, CONFIGURATION_STEM) == 0)
         err = pin_configuration(fs, container, snap, record);
     return err;
 }
 
-/* Gets the export of that name, in use, and pins its snapshot. */
+/* Gets the export of that name, adds a user, and pins its snapshot. */
 static int pin_named_export(struct limefs *fs, struct limefs_node *container, const char *name,
                             struct limefs_snapshot **snap, struct limefs_export **export)
 {
-    struct limefile_export_spec facename;
+    struct limefile_export_spec spec;
     struct limefile_record record;
-    int err = pin_export_record(fs, container, name, &facename, snap, &record);
+    int err = pin_export_record(fs, container, name, &spec, snap, &record);
     if (err)
         return err;
-    err = get_export(fs, *snap, record.ordinal, &facename, export);
+    err = get_export(fs, *snap, record.ordinal, &spec, export);
     if (err)
         limefs_snapshot_unpin(fs, *snap);
     return err;
@@ -841,9 +843,9 @@ static bool format_export_name(const struct limefile_record *record,
     return true;
 }
 
-enum { FIELD_EXPORTS_MAX = 64 };
+enum { FIELD_EXPORTS_MAX = 64 }; /* place in a listing: field's index * this + export's index */
 
-/* Gets the i-th export of a field that is listed. False: it has fewer. */
+/* Gets the i-th export that listings show for a field. False: there are fewer. */
 static bool get_listed_export(const struct limefile_field *field, uint64_t i,
                               struct limefile_export_spec *export)
 {

@@ -46,8 +46,7 @@ int limefs_transfer_creds_enter(const struct limefs *, uid_t, gid_t);
 /* Restores the daemon's rights. The daemon aborts rather than continue with the wrong ones. */
 void limefs_caller_creds_leave(void);
 
-/* Give the thread the daemon's own rights, and end that. Calls nest; outside a request they
- * do nothing. */
+/* Give the thread the daemon's own rights. Calls nest; outside a request they do nothing. */
 void limefs_daemon_creds_enter(void);
 void limefs_daemon_creds_leave(void);
 

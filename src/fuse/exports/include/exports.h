@@ -3,11 +3,11 @@
  * record of a field (limeexport.h).
  *
  * A struct limefs_export is one export that the kernel has looked up. It has a slot (inode.h).
- * Ordinal 0 is the export itself if it is a directory; the files and directories in it are the
- * ordinals from 1 (the numbers of limeexport.h + 1). An export belongs to one state of its
- * record: when this mount writes to the record, or changes what describes it, the next look-up
- * makes a new export with a new slot, and a program that has the old one open gets ESTALE. So
- * no read mixes old and new bytes, and the kernel's cached pages of an export are always right.
+ * An ordinal is the number of limeexport.h + 1 of a file or directory in the export; a single
+ * file has ordinal 1, and ordinal 0 is an export that is a directory. An export belongs to one
+ * state of its record: when this mount writes to the record, or changes what describes it, the
+ * next look-up makes a new export with a new slot, and a program that has the old one open gets
+ * ESTALE. So no read mixes old and new bytes, and the kernel's cached pages are always right.
  *
  * A container's metadata are read at the first look-up of an export in it. Functions that
  * return an int give 0 or a negative code for limefs_errno().
@@ -25,7 +25,7 @@ struct limefs_fields;
 int limefs_exports_init(struct limefs *);
 void limefs_exports_release(struct limefs *);
 
-/* ---- look-ups: each takes one lookup, which limefs_export_forget() drops ---- */
+/* ---- look-ups: the kernel gets one lookup each, which limefs_export_forget() drops ---- */
 
 /* What the kernel gets for a file or directory. */
 struct limefs_export_entry {
@@ -38,7 +38,7 @@ struct limefs_export_entry {
 int limefs_export_lookup(struct limefs *, struct limefs_node *container, const char *name,
                          struct limefs_export_entry *);
 
-/* Looks up a file or directory in the directory `parent`, an ordinal, of an export. */
+/* Looks up a file or directory in a directory of an export, whose ordinal is `parent`. */
 int limefs_export_lookup_child(struct limefs *, struct limefs_export *, uint64_t parent,
                                const char *name, struct limefs_export_entry *);
 
@@ -53,22 +53,23 @@ int limefs_export_getattr(struct limefs *, struct limefs_export *, uint64_t ordi
 
 /* ---- use ---- */
 
-/* An export in use has open files and a pinned snapshot. -ESTALE: the record has changed. */
+/* Begin and end a use: in between, the export's files are open, and its snapshot is pinned.
+ * -ESTALE: the record has changed. */
 int limefs_export_acquire(struct limefs *, struct limefs_export *);
 void limefs_export_release(struct limefs *, struct limefs_export *);
 
 /* Like limefs_export_acquire(), to open the file or directory of that ordinal, and sets *entry
- * to it. The caller needs read permission. -ESTALE: the container has changed, or no such
- * entry. */
+ * to it. -EACCES: the user may not read it; -ESTALE: it does not exist (any more). */
 int limefs_export_acquire_entry(struct limefs *, struct limefs_export *, uint64_t ordinal,
                                 struct limefile_export_entry *entry);
 
-/* Only a ready export can be read. limefs_export_prepare() makes one in use ready: it reads the
- * whole record. One thread at a time. -EBUSY: the record is being written; -EINTR: *stop. */
+/* Only a ready export can be read. limefs_export_prepare() reads the whole record to make an
+ * export in use ready, in one thread at a time. -EBUSY: the record is being written; -EINTR:
+ * *stop was set. */
 bool limefs_export_is_ready(const struct limefs_export *);
 int limefs_export_prepare(struct limefs *, struct limefs_export *, atomic_bool *stop);
 
-/* True if the export has the record's sites in an order that jumps back and forth. */
+/* True if reading the export in sequence jumps back and forth in the record. */
 bool limefs_export_is_reordered(const struct limefs_export *);
 
 /* For an export in use: its files, its snapshot and the ordinal of its record. */
@@ -80,11 +81,11 @@ uint64_t limefs_export_record(const struct limefs_export *);
 ino_t limefs_export_visible_ino(struct limefs *, const struct limefs_export *,
                                 uint64_t ordinal);
 
-/* Gets the file or directory of an ordinal. False: it does not exist. */
+/* Gets the file or directory of an ordinal of an export in use. False: it does not exist. */
 bool limefs_export_get_entry(const struct limefs_export *, uint64_t ordinal,
                              struct limefile_export_entry *);
 
-/* Takes one lookup of an entry, and sets `out`. */
+/* Gives the kernel one lookup of an entry, and sets `out` to what the kernel gets. */
 void limefs_export_add_lookup(struct limefs *, struct limefs_export *, uint64_t ordinal,
                               const struct limefile_export_entry *,
                               struct limefs_export_entry *out);
@@ -94,8 +95,8 @@ int limefs_export_validate(struct limefs *, const struct limefs_export *);
 
 /* ---- changes of a record ---- */
 
-/* Called before and after this mount changes bytes or length of a record: ends its exports. The
- * caller owns the struct, which must stay where it is in between. */
+/* Called before and after this mount changes bytes or length of a record: its exports become
+ * invalid. The caller owns the struct, which must stay where it is in between. */
 struct limefs_export_change {
     struct limefs_export_change *next, **link;
     const struct limefs_snapshot *snap;
@@ -108,13 +109,13 @@ void limefs_export_change_end(struct limefs *, struct limefs_snapshot *,
 
 /* ---- listings (-o faces) ---- */
 
-/* Gets the fields of a pinned snapshot, which the caller releases. The first call reads them
- * from the container's metadata, which may take long. */
+/* Gets the fields of a pinned snapshot; the caller releases the fields. The first call reads
+ * them from the container's metadata, which may take long. */
 int limefs_fields_get(struct limefs *, struct limefs_snapshot *, struct limefs_fields **);
 void limefs_fields_release(struct limefs_fields *); /* or NULL */
 
-/* Gets the first name from number *i on among all exports of all records of the snapshot, and
- * sets *i to the number to go on from. False: there are no more. */
+/* Gets the name of the next export in a listing of all records of the snapshot, and its inode
+ * number and type in *st. *i is the place in the listing, 0 at first. False: no more. */
 bool limefs_export_next_name(struct limefs *, struct limefs_snapshot *,
                              const struct limefs_fields *, uint64_t *i,
                              char name[LIMEFILE_NAME_MAX + 1], struct stat *);
