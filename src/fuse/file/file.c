@@ -119,9 +119,9 @@ static int open_export_file(struct limefs *fs, struct limefs_export *export, uin
 
 /* Opens the file of path_fd with the access mode in flags and the caller's rights. A file for
  * writing only is then reopened with the daemon's rights for reading, too, if these permit it:
- * to write a part of a page, a kernel with a write-back cache first reads the whole page. This
- * shows no process the bytes, because the kernel checks the rights of those that read. Returns
- * a descriptor that the caller closes, or -errno. */
+ * to write a part of a page, a kernel with a write-back cache first reads the whole page. No
+ * process can read more by this, because the kernel checks the rights of each open file.
+ * Returns a descriptor that the caller closes, or -errno. */
 static int open_plain_fd(int path_fd, int flags)
 {
     int fd = limefile_reopen(path_fd, (flags & O_ACCMODE) | O_NONBLOCK);
@@ -173,7 +173,7 @@ static int open_node_fd(struct limefs *fs, struct limefs_node *node, int flags, 
     return err;
 }
 
-/* Called with fs->lock held. */
+/* Marks a file of the source tree as open for writing. Called with fs->lock held. */
 static void mark_writer(struct limefs_file *file, int flags,
                         const struct limefile_identity *stamp)
 {
@@ -181,9 +181,9 @@ static void mark_writer(struct limefs_file *file, int flags,
     file->is_append_only = limefs_append_note_open(file->node, flags, stamp);
 }
 
-/* True if the kernel's cached pages are valid: the file has not changed, nor can it have
- * changed with the same times. The kernel knows what was written through this mount; so such a
- * change is valid, unless times are whole seconds. Called with fs->lock held. */
+/* True if the kernel's cached pages are valid: the file is unchanged, and cannot have changed
+ * without new times. After a write through this mount the pages have the new bytes, so they are
+ * valid, unless the file system stores whole seconds. Called with fs->lock held. */
 static bool has_valid_pages(struct limefs_node *node, const struct limefile_identity *stamp,
                             bool is_written)
 {
@@ -286,8 +286,9 @@ int limefs_file_open_new_plain(struct limefs *fs, struct limefs_node *node, int 
     return 0;
 }
 
-/* Closes a file of the source tree. If it was open for writing, stores its size and times as
- * made by this mount, so that the kernel's pages stay valid. Must not hold fs->lock. */
+/* Closes a file of the source tree, without fs->lock. If it was open for writing, notes its
+ * size and times as made by this mount, so that the kernel's pages stay valid at the next open.
+ */
 static void close_plain(struct limefs *fs, struct limefs_file *file)
 {
     struct stat st;
@@ -305,6 +306,7 @@ static void close_plain(struct limefs *fs, struct limefs_file *file)
     close(file->fd);
 }
 
+/* forced: the mount ends while the file is open, so a record may be incomplete. */
 static void destroy_file(struct limefs *fs, struct limefs_file *file, bool forced)
 {
     limefs_handle_remove(fs, &file->handle);

@@ -1,9 +1,8 @@
 /*
- * file_read.c - answers read requests from the job's window, blocks read ahead, or the
- * container
+ * file_read.c - answers read requests from the job's window, blocks read ahead or the container
  *
- * Bytes that an export has in common with its record are read like the record. Computed bytes
- * are made from the record's bytes, which are read in the same way into a second buffer.
+ * Stored bytes of an export, which it has in common with its record, are read like the record.
+ * Computed bytes are made from the record's bytes, which are read into a second buffer.
  */
 #include "readahead.h"
 #include "append.h"
@@ -28,6 +27,7 @@ void limefs_file_result_release(struct limefs *fs, struct limefs_file_result *re
     result->count = 0;
 }
 
+/* True if the container still has the bytes of the last read. Called with file->lock held. */
 static bool sample_matches(const struct limefs_file *file)
 {
     char now[sizeof file->sample.bytes];
@@ -78,7 +78,7 @@ static ssize_t set_result(struct limefs_file_result *result, const char *bytes, 
     return n;
 }
 
-/* Returns true if the window or the blocks read ahead have the bytes; result then holds them.
+/* Returns true if the job's window or blocks read ahead have the bytes; result then has them.
  */
 static bool read_prefetched(struct limefs *fs, struct limefs_file *file,
                             const struct limefs_read_range *range,
@@ -124,8 +124,8 @@ static ssize_t read_from_container(struct limefs *fs, struct limefs_file *file, 
  * check, the bytes are the record's. If it has, even in its times only, but the record is in
  * its place, they are read again, READ_TRIES times in all. The bytes of the last try are
  * returned even if the container has changed once more, because check_record() has found the
- * record in its place. Returns the bytes, 0 at the end, or -errno: -ESTALE if it may be another
- * record, -EIO if the last read was short or its slots are stale. */
+ * record in its place. Returns their number, 0 at the end, or -errno: -ESTALE if it may be
+ * another record, -EIO if the last read was short or its prefetched bytes are stale. */
 static ssize_t read_and_check_record(struct limefs *fs, struct limefs_file *file, char *buf,
                                      size_t n, uint64_t offset,
                                      struct limefs_file_result *result)
@@ -154,9 +154,9 @@ static ssize_t read_and_check_record(struct limefs *fs, struct limefs_file *file
     return -EIO;
 }
 
-/* Reads from the job's window. Returns 0 if it does not have the bytes. They contain all writes
- * that ended before this request (prefetch.h); place.layout ensures that the record has not
- * moved in the meantime. */
+/* Reads from the job's window. Returns 0 if the window does not have the bytes. Bytes in the
+ * window contain all writes that ended before this request (prefetch.h); place.layout ensures
+ * that the record has not moved in the meantime. */
 static ssize_t read_written_from_job(struct limefs *fs, struct limefs_file *file, size_t n,
                                      uint64_t offset, struct limefs_file_result *result)
 {
@@ -258,9 +258,9 @@ static ssize_t read_any_record(struct limefs *fs, struct limefs_file *file, char
 
 /* ---- exports ---- */
 
-/* The record as source of computed bytes. The library requests a few sites at a time, so each
- * read gets at least min_read bytes: the record's bytes for the whole request if the export
- * keeps the record's order, else 0. */
+/* The record as source of computed bytes. limefile_export_read() requests a few sites at a
+ * time; so each read of the record gets at least min_read bytes: enough for the whole request
+ * if the export keeps the order of the record's sites, else 0. */
 struct record_source {
     struct limefs *fs;
     struct limefs_file *file;
@@ -317,7 +317,7 @@ static const char *find_contiguous(const struct limefs_file_result *result, size
     return NULL;
 }
 
-/* Gives the library the bytes that it requests. */
+/* Gives limefile_export_read() the record's bytes that it requests. */
 static ssize_t get_source_bytes(void *context, void *buf, size_t n, uint64_t offset,
                                 const void **data)
 {
@@ -338,6 +338,7 @@ static ssize_t get_source_bytes(void *context, void *buf, size_t n, uint64_t off
     return (ssize_t)n;
 }
 
+/* Reads bytes of an export's file that are computed from the record. */
 static ssize_t read_computed(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
                              uint64_t offset, struct limefs_file_result *result)
 {
@@ -353,13 +354,14 @@ static ssize_t read_computed(struct limefs *fs, struct limefs_file *file, char *
     return set_result(result, buf, got);
 }
 
-/* The parts of a request: the export's own bytes, stored bytes of the record, own bytes. */
+/* The parts of a request: own bytes of the export, stored bytes of the record, own bytes. */
 struct export_parts {
     struct iovec before, after;
     size_t stored;
     uint64_t at; /* offset of the stored bytes in the record */
 };
 
+/* Sets *own to the export's own bytes at `offset`, at most n; returns their number. */
 static size_t add_own_bytes(const struct limefile_export *export, uint64_t number,
                             uint64_t offset, size_t n, struct iovec *own)
 {
@@ -407,7 +409,7 @@ static int copy_own_bytes(struct export_parts *parts)
     return 0;
 }
 
-/* Adds the own bytes before and after those that were read from the record. */
+/* Adds the export's own bytes before and after the bytes that were read from the record. */
 static void add_own_parts(struct limefs_file_result *result, const struct export_parts *parts)
 {
     struct iovec iov[LIMEFS_READ_PARTS];

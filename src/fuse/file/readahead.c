@@ -36,8 +36,8 @@ struct limefs_readahead {
 
 /* ---- the threads ---- */
 
-/* Returns false on error, and for a container that was just changed: a second change in the
- * same tick of the clock would leave its times the same. */
+/* Reads a block, without the lock. Returns false on error, and for a container that was just
+ * changed: a second change in the same tick of the clock would leave its times the same. */
 static bool read_block(struct limefs_readahead *ahead, int number)
 {
     struct limefs_file *file = ahead->block[number].file;
@@ -66,7 +66,7 @@ static int pop_block(struct limefs_readahead *ahead)
     return number;
 }
 
-/* Unmaps the memory unless a block is held, loading or recently used. Called with the lock. */
+/* Unmaps the memory unless a block is held, loading or just used. Called with the lock held. */
 static void release_idle_memory(struct limefs_readahead *ahead)
 {
     double before = limefs_clock_seconds() - IDLE_SECONDS;
@@ -130,8 +130,8 @@ static bool ensure_memory(struct limefs_readahead *ahead)
     return true;
 }
 
-/* True if the page cache has the whole block, or the kernel does not report it. A part of it
- * may be there from the kernel's own read-ahead in the container, which is slower. */
+/* True if the page cache has the whole block, or the kernel does not report it. A block of
+ * which only a part is cached, by the kernel's own slower read-ahead, is worth reading. */
 static bool is_cached(const struct limefs_file *file, const struct limefs_extent *block)
 {
     size_t n = (size_t)(block->to - block->from);
@@ -154,7 +154,7 @@ static void queue_blocks(struct limefs_readahead *ahead, struct limefs_file *fil
     }
 }
 
-/* Waits for blocks that are being read. Returns how many blocks have all the bytes, or 0. */
+/* Waits until the blocks with these bytes are read. Returns their number; 0: no such blocks. */
 static int wait_for_blocks(struct limefs_readahead *ahead, const struct limefs_read_req *want,
                            int blocks[LIMEFS_CHUNKS_MAX])
 {
@@ -184,6 +184,7 @@ static bool are_current(const struct limefs_readahead *ahead, const struct limef
     return true;
 }
 
+/* Even with large readahead, the kernel does not read ahead in an export's next file. */
 static bool is_eligible(const struct limefs *fs, const struct limefs_file *file, size_t n)
 {
     bool is_part =

@@ -25,16 +25,16 @@ struct limefs_file {
     struct limefs_handle handle;   /* first: fs->files points to it */
     struct limefs_snapshot *snap;  /* of a record or export, pinned; else NULL */
     struct limefile_record record; /* the record, or the export's, as it was at the open */
-    struct limefile_index *index;  /* holds the record's type */
+    struct limefile_index *index;  /* owns the memory of record.type */
     uint64_t generation;           /* differs from that of another record with this ordinal */
     struct limefs_target *target;  /* of a record open for writing; else NULL */
     struct limefs_export *export;  /* of a file of an export, in use; else NULL */
     uint64_t number;               /* of that file in the export */
-    bool uncached;                 /* the kernel caches nothing that it reads or writes here */
+    bool uncached;                 /* the kernel reads and writes it around its page cache */
     int fd;                        /* of a file of the source tree; else -1 */
     struct limefs_node *node;      /* of a file of the source tree */
     bool is_writable;              /* a file of the source tree is open for writing */
-    bool is_append_only;           /* and only for appending (append.h) */
+    bool is_append_only;           /* is_writable, but only for appending (append.h) */
     uid_t uid;                     /* of the user that opened the file */
     gid_t gid;
     struct limefs_verify_reader reader;  /* verifies what is served (verify=stream) */
@@ -44,7 +44,7 @@ struct limefs_file {
     struct limefs_sample sample;         /* of the last read */
 };
 
-/* Opens a node id with `flags` of open(2) and the caller's rights. *keep_cache is true if
+/* Opens the file of inode `id` with `flags` of open(2) and the caller's rights. *keep_cache:
  * the kernel's cached pages are still valid. Returns 0 or a negative code for limefs_errno().
  */
 int limefs_file_open(struct limefs *, uint64_t id, int flags, struct limefs_file **,
@@ -67,7 +67,7 @@ int limefs_file_get_fd(struct limefs *, struct limefs_node *);
 void limefs_file_close(struct limefs *, struct limefs_file *);
 void limefs_files_release(struct limefs *); /* closes all */
 
-/* Like the system calls of these names, but return -errno. limefs_file_write(): the bytes. */
+/* Like pwrite(2), but returns -errno. */
 ssize_t limefs_file_write(struct limefs *, struct limefs_file *, const char *buf, size_t n,
                           uint64_t offset);
 
@@ -75,6 +75,7 @@ ssize_t limefs_file_write(struct limefs *, struct limefs_file *, const char *buf
  * reports late write errors, but does not sync a plain file. Returns 0 or -errno. */
 int limefs_file_sync(struct limefs *, struct limefs_file *, bool closing);
 
+/* Like fallocate(2) with `mode`, but returns 0 or -errno. */
 int limefs_file_allocate(struct limefs *, struct limefs_file *, int mode, uint64_t offset,
                          uint64_t bytes);
 
@@ -86,21 +87,23 @@ int limefs_file_resize(struct limefs *, struct limefs_snapshot *, uint64_t ordin
 bool limefs_file_is_large(const struct limefs *, const struct limefs_file *);
 
 /* The bytes that were read, in the calling thread's buffers or in slots of prefetch.h. */
-enum { LIMEFS_READ_PARTS = 4 }; /* an export's own bytes, two chunks, own bytes */
+enum { LIMEFS_READ_PARTS = 4 }; /* at most: an export's header, two chunks, its trailer */
 struct limefs_file_result {
     struct iovec iov[LIMEFS_READ_PARTS];
     int count;
-    struct limefs_chunks pieces;
+    struct limefs_chunks pieces; /* slots that are held until the release */
 };
 
-/* file_read.c: reads up to n bytes at `offset`, never bytes of another file. Returns how many,
- * or a negative code. The caller releases the result after the reply, also after an error. */
+/* file_read.c: reads up to n bytes at `offset`. Returns their number or a negative code;
+ * -ESTALE: another record may be there now. The caller releases the result, also after an
+ * error. */
 ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64_t offset,
                          struct limefs_file_result *);
 void limefs_file_result_release(struct limefs *, struct limefs_file_result *);
 
 /* local_read.c: reads n bytes at offset `at` of the container into buf, which has room for n
- * bytes and two blocks of LIMEFILE_DIRECT_ALIGN; *bytes is the first. Like pread(2), -errno. */
+ * bytes and two blocks of LIMEFILE_DIRECT_ALIGN. Returns what pread(2) would, or -errno. *bytes
+ * points to the first byte, which need not be at the beginning of buf. */
 ssize_t limefs_local_read(struct limefs_file *, char *buf, size_t n, uint64_t at,
                           const char **bytes);
 
