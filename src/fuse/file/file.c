@@ -182,8 +182,8 @@ static void mark_writer(struct limefs_file *file, int flags,
 }
 
 /* True if the kernel's cached pages are valid: the file is unchanged, and cannot have changed
- * without new times. After a write through this mount the pages have the new bytes, so they are
- * valid, unless the file system stores whole seconds. Called with fs->lock held. */
+ * without new times. After a write through this mount the pages have the new bytes and stay
+ * valid, unless the file system stores times in whole seconds. Called with fs->lock held. */
 static bool has_valid_pages(struct limefs_node *node, const struct limefile_identity *stamp,
                             bool is_written)
 {
@@ -287,8 +287,7 @@ int limefs_file_open_new_plain(struct limefs *fs, struct limefs_node *node, int 
 }
 
 /* Closes a file of the source tree, without fs->lock. If it was open for writing, notes its
- * size and times as made by this mount, so that the kernel's pages stay valid at the next open.
- */
+ * size and times as made by this mount: at the next open the kernel's pages are still valid. */
 static void close_plain(struct limefs *fs, struct limefs_file *file)
 {
     struct stat st;

@@ -1,4 +1,4 @@
-/* checks.c - finds in a container's metadata what its fields can be compared with */
+/* checks.c - makes the checks of a container from its metadata, and finds a record's check */
 #include "checks.h"
 #include "tree.h"
 
@@ -25,7 +25,7 @@ void limefs_checks_release(struct limefs_checks *checks)
     free(checks);
 }
 
-/* The field of a file in another format is compared with the header of that file. */
+/* True if a field has a checksum, or is in a file in another format, which has a header. */
 static bool is_checkable(const struct limefile_field *field, const struct limefile_gauge *gauge)
 {
     return (field->by_checksum || gauge) && field->record.type_len < LIMEFS_CHECK_TYPE_BYTES;
@@ -105,6 +105,7 @@ static int build_checks(struct limefs *fs, struct limefs_snapshot *snap,
     return err;
 }
 
+/* Returns a reference to the snapshot's checks, or NULL. Sets *changes for store_checks(). */
 static struct limefs_checks *ref_checks(struct limefs *fs, struct limefs_snapshot *snap,
                                         uint64_t *changes)
 {
@@ -148,6 +149,7 @@ int limefs_checks_get(struct limefs *fs, struct limefs_snapshot *snap,
     return err;
 }
 
+/* Called with fs->lock held, when the container changes or its snapshot is freed. */
 static void drop_checks(struct limefs_snapshot *snap)
 {
     struct limefs_checks *checks = snap->proofs;

@@ -25,21 +25,21 @@ struct limefs_check {
     struct limefile_checksum sum;  /* of BAD data; not set if uses_header */
     int error;                     /* why the last verification could not read the data, or 0 */
     _Atomic uint64_t bytes_read;   /* by a verification that is under way */
-    unsigned active_reads, waiting_reads; /* under way; those that wait at the end */
+    unsigned active_reads, waiting_reads; /* under way; those of them that wait for a verdict */
 
     /* Sums of the bytes served, one for each way to read the field; none before a read. */
-    unsigned tallies;
+    unsigned tallies; /* their number */
     struct limefs_tally *tally[LIMEFS_READINGS];
 };
 
 /* The checks for one state of a container. `refs` counts references. */
 struct limefs_checks {
     atomic_uint refs;
-    struct limefs_lock lock; /* acquired after fs->lock, if a thread needs both */
+    struct limefs_lock lock; /* guards verdicts, sums and `difference`; rank: after fs->lock */
     pthread_cond_t changed;  /* a verdict was set, a read ended, or `is_stale` was set */
     bool is_stale;           /* the container has changed */
     bool too_many;           /* more records have a checksum than LIMEFS_CHECKS_MAX */
-    char difference[LIMEFILE_GAUGE_DIFFERENCE_MAX]; /* uses_header and BAD: from the header */
+    char difference[LIMEFILE_GAUGE_DIFFERENCE_MAX]; /* reason of a BAD check with uses_header */
     size_t count;
     struct limefs_check check[]; /* sorted by ordinal */
 };
@@ -54,7 +54,7 @@ struct limefs_check *limefs_check_find(struct limefs_checks *, uint64_t ordinal)
 /* Gets the checks of a pinned snapshot, to be released. Returns 0 or a negative code. */
 int limefs_checks_get(struct limefs *, struct limefs_snapshot *, struct limefs_checks **);
 
-void limefs_check_drop_tallies(struct limefs_check *);
+void limefs_check_drop_tallies(struct limefs_check *); /* frees them; hold the lock */
 
 bool limefs_check_matches(const struct limefs_check *, const struct limefile_checksum *);
 

@@ -1,4 +1,4 @@
-/* cksum.c - computes user.lime.cksum */
+/* cksum.c - computes cksum(1) of a record, the value of its attribute user.lime.cksum */
 #define _GNU_SOURCE
 #include "limeildg.h"
 #include "verify.h"

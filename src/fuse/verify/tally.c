@@ -90,6 +90,7 @@ void limefs_tally_sum(const struct limefs_tally *tally, uint64_t from, const voi
                                  (from + out->head) / site_bytes, whole);
 }
 
+/* Finds or creates a partial site. Returns its link in the list; NULL: no memory for it. */
 static struct partial_site **get_partial_site(struct limefs_tally *tally, uint64_t site)
 {
     struct partial_site **at = &tally->partial_sites;

@@ -1,9 +1,9 @@
 /*
  * tally.h - computes the SciDAC checksum of a record from parts in any order; no I/O.
  *
- * The caller claims a part, so that no byte counts twice; then sums it, by its whole sites,
- * which needs no lock; then merges it. A merge keeps the pieces of sites at both ends until the
- * rest of the site is merged. The caller must hold one lock while it claims and merges.
+ * The caller claims a part, so that no byte counts twice; then sums its whole sites, which
+ * needs no lock; then merges it. A merge copies the incomplete sites at both ends of the part,
+ * until the rest of them is merged. The caller must hold one lock while it claims and merges.
  */
 #ifndef LIMEFS_TALLY_H
 #define LIMEFS_TALLY_H
@@ -12,19 +12,19 @@
 
 struct limefs_tally;
 
-/* Copies the field. Returns NULL without memory. */
+/* Creates a tally for a record that is described by the field. NULL: out of memory. */
 struct limefs_tally *limefs_tally_new(const struct limefile_field *);
 void limefs_tally_free(struct limefs_tally *);
 
 /* Claims the first unclaimed part of bytes [*from, *to) of the record's data and sets *from and
- * *to to it. False: all are claimed, or in too many pieces: the tally is then abandoned. */
+ * *to to it. False: all are claimed, or the tally is abandoned: there are too many ranges. */
 bool limefs_tally_claim(struct limefs_tally *, uint64_t *from, uint64_t *to);
 
-/* A part that was summed. */
+/* A part that was summed. `data` is the caller's memory, which must stay until the merge. */
 struct limefs_tally_part {
     uint64_t from;
     const char *data;
-    size_t n, head, tail; /* bytes: all, and of partial sites at both ends; one alone is head */
+    size_t n, head, tail; /* bytes: all; of the incomplete sites at the start and at the end */
     struct limefile_checksum sum;
 };
 
@@ -32,7 +32,7 @@ void limefs_tally_sum(const struct limefs_tally *, uint64_t from, const void *da
                       struct limefs_tally_part *out);
 void limefs_tally_merge(struct limefs_tally *, const struct limefs_tally_part *);
 
-/* Returns the number of unclaimed bytes; true if the sum cannot be computed any more. */
+/* Return the number of unclaimed bytes; and true if the sum cannot be computed any more. */
 uint64_t limefs_tally_unclaimed(const struct limefs_tally *);
 bool limefs_tally_is_abandoned(const struct limefs_tally *);
 

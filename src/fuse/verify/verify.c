@@ -7,9 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    COMPARE_MEMORY = 64 << 20
-}; /* most bytes for a comparison with a header (limegauge.h) */
+enum { COMPARE_MEMORY = 64 << 20 }; /* bytes of memory to compare a file with its header */
 
 /* ---- verdicts ---- */
 
@@ -74,7 +72,7 @@ int limefs_verify_lookup(struct limefs *fs, struct limefs_snapshot *snap, uint64
 
 /* ---- the verdict and its reason, as values of attributes ---- */
 
-/* Gets the reason why an unchecked record is unverified. -ENODATA: the record does not
+/* Gets the reason why a record without a check is unverified. -ENODATA: the record does not
  * hold the data of a field. */
 static int describe_unchecked(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                               bool too_many, char reason[LIMEFS_REASON_MAX])
@@ -93,7 +91,7 @@ static int describe_unchecked(struct limefs *fs, struct limefs_snapshot *snap, u
     return err;
 }
 
-/* Called with checks->lock held. */
+/* Returns the verdict of a check and gets its reason, or "". Called with checks->lock held. */
 static enum limefile_verdict describe_check(const struct limefs_checks *checks,
                                             const struct limefs_check *check,
                                             char reason[LIMEFS_REASON_MAX])
@@ -187,7 +185,8 @@ static int sum_record(const struct limefs_snapshot *snap, struct verification *r
                                      add_progress, run, sum);
 }
 
-/* Reads the data in each way until a sum is right. *sum is that, or that of the first way. */
+/* Sums the data in each layout that the field may have, until a sum matches. *sum is the sum
+ * that matches, otherwise that of the first layout. */
 static int sum_all_readings(const struct limefs_snapshot *snap, struct verification *run,
                             struct limefile_checksum *sum)
 {

@@ -5,8 +5,8 @@
 
 enum { LATE_BYTES_MAX = 64 << 20 }; /* most bytes that late requests are expected to bring */
 
-/* Seconds that the last request waits for those that were made before it but arrive later:
- * short_wait for the first of them, long_wait while more arrive. */
+/* Seconds that the request for a record's end waits for requests that were made before it but
+ * arrive later: short_wait for the first of them, long_wait while more arrive. */
 static const double short_wait = 0.05, long_wait = 2;
 
 static bool has_abandoned_tally(const struct limefs_check *check)
@@ -31,7 +31,7 @@ static void create_tallies(struct limefs_check *check)
     }
 }
 
-/* A container that this mount writes to is left out: its readers may be served any state. */
+/* Does not attach to a container that this mount writes to: reads may mix several states. */
 void limefs_verify_attach(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                           struct limefs_verify_reader *reader)
 {
@@ -102,7 +102,7 @@ static bool is_undecided(const struct limefs_checks *checks, const struct limefs
            !has_abandoned_tally(check);
 }
 
-/* True if all bytes were served. *sum is the right sum, or that of the first way to read. */
+/* True if all bytes were served. *sum is the sum that matches, or that of the first layout. */
 static bool get_served_sum(const struct limefs_check *check, struct limefile_checksum *sum)
 {
     struct limefile_checksum another;
@@ -115,8 +115,9 @@ static bool get_served_sum(const struct limefs_check *check, struct limefile_che
     return all;
 }
 
-/* A program that reads the end has probably read all bytes before it, or will: read-ahead
- * requests much of a small record at once, and the requests arrive in any order. */
+/* True if the request for the end should wait on, after `waited` seconds. A program that reads
+ * the end has probably read all bytes before it, or will: read-ahead requests much of a small
+ * record at once, and the requests arrive in any order. */
 static bool is_worth_waiting(const struct limefs_checks *checks,
                              const struct limefs_check *check, double waited)
 {
@@ -129,7 +130,7 @@ static bool is_worth_waiting(const struct limefs_checks *checks,
 }
 
 /* Delays a request for the end of the record until the earlier requests of a sequential reader
- * are done. Called with the lock held. */
+ * are done. Called with the lock held, which it releases while it waits. */
 static void wait_for_verdict(struct limefs *fs, struct limefs_checks *checks,
                              struct limefs_check *check)
 {

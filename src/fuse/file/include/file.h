@@ -95,8 +95,7 @@ struct limefs_file_result {
 };
 
 /* file_read.c: reads up to n bytes at `offset`. Returns their number or a negative code;
- * -ESTALE: another record may be there now. The caller releases the result, also after an
- * error. */
+ * -ESTALE: another record may be there now. The caller releases the result, also on error. */
 ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64_t offset,
                          struct limefs_file_result *);
 void limefs_file_result_release(struct limefs *, struct limefs_file_result *);

@@ -1,15 +1,15 @@
 /*
  * verify.h - verifies the data of records and keeps the verdicts.
  *
- * Each record with a checksum has a check, made from the container's metadata at the first
- * request. For some records the metadata decide the verdict: a length that fits no number of
- * sites is bad, and a record whose site size is unknown stays unverified. For all others the
- * daemon reads the whole record; or, with -o verify=stream, it sums the bytes that readers are
- * served. A verdict holds until the container changes.
+ * Each record with a checksum has a struct limefs_check, made from the container's metadata at
+ * the first request. For some records the metadata decide the verdict: a record whose length is
+ * not a whole number of sites is bad; one whose site size is unknown stays unverified. For all
+ * others the daemon reads the whole record or, with -o verify=stream, sums the bytes that
+ * readers get. A verdict holds until the container changes.
  *
- * The configuration of a file in another format is compared with the checksum, plaquette and
- * link trace in the header of that file, which the daemon reads itself. With -o verify=stream
- * that is done before the record is first opened.
+ * For a file in another format, the daemon compares the configuration with the checksum, the
+ * plaquette and the link trace in the file's header. It then always reads the whole file; with
+ * -o verify=stream it does so before the record is first opened.
  */
 #ifndef LIMEFS_VERIFY_H
 #define LIMEFS_VERIFY_H
@@ -24,7 +24,7 @@ struct limefs_check;
 struct limefs_checks;
 struct limefs_snapshot;
 
-/* Makes verdicts end when snapshots change. Called before the mount. */
+/* Registers a callback that drops verdicts when a snapshot changes. Call before the mount. */
 void limefs_verify_init(struct limefs *);
 
 /* Gets the known verdict on a record of a pinned snapshot; LIMEFILE_UNVERIFIED: not verified
@@ -32,9 +32,9 @@ void limefs_verify_init(struct limefs *);
 int limefs_verify_lookup(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                          enum limefile_verdict *);
 
-/* Gets the verdict on a record of a pinned snapshot, also without a checksum, and the reason if
- * the data are bad, unreadable or cannot be verified, else "". -ENODATA: the record does not
- * hold the data of a field. */
+/* Gets the known verdict on a record of a pinned snapshot, which may have no checksum, and the
+ * reason if the data are bad, unreadable or cannot be verified, else "". -ENODATA: the record
+ * does not hold the data of a field. */
 #define LIMEFS_REASON_MAX 256
 int limefs_verify_describe(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                            enum limefile_verdict *, char reason[LIMEFS_REASON_MAX]);
@@ -44,8 +44,8 @@ int limefs_verify_describe(struct limefs *, struct limefs_snapshot *, uint64_t o
 int limefs_verify_flush(struct limefs *, struct limefs_snapshot *,
                         const struct limefile_record *);
 
-/* Reads the whole record, if its data decide the verdict, which may take long; logs a bad one.
- * *stop ends it early with -EINTR. -ESTALE: the container has changed in the meantime. */
+/* Verifies a record and logs a bad one. Reads all of it, which may take long, unless metadata
+ * decide the verdict. -EINTR: *stop was set; -ESTALE: the container has been changed. */
 int limefs_verify_record(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                          const atomic_bool *stop, enum limefile_verdict *);
 
@@ -72,8 +72,8 @@ void limefs_verify_attach(struct limefs *, struct limefs_snapshot *, uint64_t or
                           struct limefs_verify_reader *);
 void limefs_verify_detach(struct limefs_verify_reader *);
 
-/* True if the reader is attached to a record that must be verified before it is read, as the
- * bytes served are not those that the checksum is for. */
+/* True if the reader is attached to a record that must be verified before it is read, because
+ * its checksum is not one of the bytes that readers get. */
 bool limefs_verify_before_read(const struct limefs_verify_reader *);
 
 /* True if the reader is attached to a record that is known to be bad. */
