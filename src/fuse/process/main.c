@@ -37,7 +37,7 @@ static int log_error(const char *file, const char *action, int err)
 
 /* ---- the daemon, whose parent exits when the mount is ready ---- */
 
-static int parent_pipe = -1;
+static int parent_pipe = -1; /* to the parent, which waits for report_ready() */
 
 static void wait_for_child(int from_child)
 {
@@ -130,7 +130,8 @@ static int try_container(struct limefs *fs)
     return err;
 }
 
-/* Opens the container's directory, which leads to it even if the mount covers its path. */
+/* Opens the container's directory, by which the daemon reaches the container even if the mount
+ * covers its path. Sets fs->container. */
 static int open_parent(struct limefs *fs)
 {
     char *slash = strrchr(fs->source, '/');
@@ -221,7 +222,7 @@ static void raise_open_file_limit(struct limefs *fs)
         fs->options.max_open = (unsigned)(limit.rlim_max / 2);
 }
 
-enum { DIRTY_PERCENT = 3 }; /* enough to keep a disk busy; more makes it slower */
+enum { DIRTY_PERCENT = 3 }; /* of the system's limit; a disk needs no more to be busy */
 
 struct mount_watch {
     struct limefs *fs;
@@ -241,8 +242,8 @@ static bool write_bdi_setting(const struct statx *root, const char *name, uint64
     return fclose(file) == 0;
 }
 
-/* Without root a FUSE mount has the kernel's defaults: 128 KiB of readahead, and a writer waits
- * when the mount has 1 % of the dirty pages that the system permits. */
+/* Raises the kernel's defaults for a FUSE mount, if root runs the daemon: 128 KiB of readahead,
+ * and a writer waits when the mount has 1 % of the dirty pages that the system permits. */
 static void set_kernel_cache(struct limefs *fs, const struct statx *root)
 {
     uint64_t ahead = fs->options.readahead;
@@ -275,7 +276,8 @@ static bool wait_for_mount(const struct mount_watch *watch)
     return is_ours;
 }
 
-/* A thread next to the loop: reports "mounted". If the mount has ended, main() reports. */
+/* Thread: reports "mounted" when mount and job are ready. If the mount ends before, main()
+ * reports. */
 static void *announce_mount(void *data)
 {
     const struct mount_watch *watch = data;
@@ -289,11 +291,11 @@ static void *announce_mount(void *data)
 }
 
 enum {
-    DEFAULT_THREADS = 10, /* libfuse's default, which looks the same if the user gives it */
-    JOB_THREADS = 80,     /* all readahead of the kernel (max_background), and some others */
+    DEFAULT_THREADS = 10, /* libfuse's default; the user may also have given this number */
+    JOB_THREADS = 80,     /* for all readahead of the kernel (max_background), and some more */
 };
 
-/* Returns the most threads to serve requests; more with a job, for whose loads readers wait. */
+/* Returns the most threads to serve requests: more with a job, because readers wait for it. */
 static unsigned max_thread_count(const struct limefs *fs, const struct fuse_cmdline_opts *opts)
 {
     if (opts->singlethread)
@@ -320,16 +322,16 @@ static int run_session_loop(struct fuse_session *session, struct limefs *fs,
         err = opts->singlethread ? fuse_session_loop(session)
                                  : fuse_session_loop_mt(session, config);
         limefs_readahead_stop(fs);
-        limefs_work_stop(fs);          /* it replies by the descriptor that unmounting closes */
+        limefs_work_stop(fs);          /* its replies need the descriptor closed below */
         fuse_session_unmount(session); /* wakes the thread if it still waits */
         pthread_join(thread, NULL);
     }
     limefs_creds_release();
     fuse_loop_cfg_destroy(config);
-    return err > 0 ? 0 : err; /* > 0: a signal, the usual way to end it */
+    return err > 0 ? 0 : err; /* > 0: a signal, the usual way to end the daemon */
 }
 
-/* libfuse may run fusermount3 or mount, which print the mount point unchanged. */
+/* Removes control characters of the mount point from messages of fusermount3 and mount(8). */
 static int mount_session(struct fuse_session *session, const char *mountpoint)
 {
     limefs_log_capture_stderr();

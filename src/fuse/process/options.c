@@ -131,7 +131,7 @@ struct parse_state {
     struct limefs_options *options;
     struct limefs_command *command;
     char *text[VALUE_COUNT];       /* as given; NULL: not given */
-    bool rw, writable, has_mount8; /* rw, not ro, came last; writable; mount(8) added some */
+    bool rw, writable, has_mount8; /* given: "rw" after any "ro"; "writable"; one by mount(8) */
     char error[ERROR_MAX];
 };
 
@@ -188,7 +188,7 @@ static int parse_job(char **text, struct limefs_options *options, char error[ERR
     return 0;
 }
 
-/* Like a shell, searches PATH for a name without a slash. */
+/* Makes the command's path absolute; a name without a slash stays, to be searched in PATH. */
 static int parse_mpirun(char **text, struct limefs_options *options, char error[ERROR_MAX])
 {
     const struct mount_option *mpirun = &option_table[MPIRUN];
@@ -363,7 +363,7 @@ static const char usage[] =
     "\n"
     "options of FUSE:\n";
 
-/* mount(8) adds "rw" to every mount that is not "ro", so it does not ask for writing. */
+/* mount(8) adds "rw" to each mount that is not "ro": there only "writable" permits writes. */
 static void set_rw(const struct parse_state *state)
 {
     state->options->rw = state->writable || (state->rw && !state->has_mount8);

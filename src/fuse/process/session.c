@@ -39,12 +39,13 @@ enum negotiation_state { INIT_EXPECTED, REPLY_EXPECTED, INIT_DONE };
 
 static _Atomic enum negotiation_state state = INIT_EXPECTED;
 
-/* FUSE_DIRECT_IO_ALLOW_MMAP, which <linux/fuse.h> may be too old to define */
-enum { ALLOW_MMAP2 = 1 << 4 }; /* a bit of flags2 */
+/* FUSE_DIRECT_IO_ALLOW_MMAP, which <linux/fuse.h> may be too old to define: a bit of flags2 */
+enum { ALLOW_MMAP2 = 1 << 4 };
 
 static uint64_t init_id; /* id of FUSE_INIT; set before the state is REPLY_EXPECTED */
 static uint32_t extra_flags, extra_flags2; /* bits to add to flags and flags2 of the reply */
 
+/* If the request is FUSE_INIT, notes which flags its reply must have. */
 static void inspect_request(const struct limefs *fs, const char *buf, size_t n)
 {
     struct fuse_in_header header;
@@ -66,6 +67,7 @@ static void inspect_request(const struct limefs *fs, const char *buf, size_t n)
     state = extra_flags || extra_flags2 ? REPLY_EXPECTED : INIT_DONE;
 }
 
+/* If iov is the reply to FUSE_INIT, adds the noted flags to it. */
 static void add_flags(const struct iovec *iov, int count)
 {
     const struct fuse_out_header *header = iov[0].iov_base;

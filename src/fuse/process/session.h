@@ -4,9 +4,7 @@
 
 #include <fuse_lowlevel.h>
 
-/* Call it after mounting and before the loop. A request then wakes the thread that began to
- * wait last; where containers may be written to, the kernel asks for no privileges before each
- * write. Returns 0 or -errno. */
+/* Call it after mounting and before the loop. Returns 0 or -errno. */
 int limefs_session_setup(struct fuse_session *);
 
 #endif
