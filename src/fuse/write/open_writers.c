@@ -1,9 +1,9 @@
 /*
  * open_writers.c - check whether a descriptor that is closed was the last one of an open file
  *
- * The kernel reports each descriptor that is closed, but not whether others remain: for `>file`
- * a shell closes one before its command writes anything. /proc shows the descriptors of the
- * processes that the daemon may inspect, without a request to the mount.
+ * The kernel reports each descriptor that is closed, but not whether others remain: for
+ * `command >file`, a shell closes one before the command writes anything. /proc shows the
+ * descriptors of processes that the daemon may inspect, without a request to the mount.
  */
 #define _GNU_SOURCE
 #include "writer_internal.h"
@@ -16,26 +16,26 @@
 #include <string.h>
 #include <unistd.h>
 
-struct searched {
+struct search {
     const char *mountpoint; /* NULL: unknown */
     const struct limefile_index *index;
     uint64_t ordinal;
     unsigned long long inode;
 };
 
-static bool is_path_of_record(const struct searched *searched, const char *path)
+static bool is_path_of_record(const struct search *search, const char *path)
 {
     struct limefile_record record;
     const char *slash = strrchr(path, '/');
-    size_t len = searched->mountpoint ? strlen(searched->mountpoint) : 0;
-    if (len && (strncmp(path, searched->mountpoint, len) != 0 || path[len] != '/'))
+    size_t len = search->mountpoint ? strlen(search->mountpoint) : 0;
+    if (len && (strncmp(path, search->mountpoint, len) != 0 || path[len] != '/'))
         return false;
-    return slash && limefile_name_find(searched->index, slash + 1, &record) == 0 &&
-           record.ordinal == searched->ordinal;
+    return slash && limefile_name_find(search->index, slash + 1, &record) == 0 &&
+           record.ordinal == search->ordinal;
 }
 
 /* Compares flags and inode in fdinfo, which has the inode since Linux 5.14. */
-static bool is_open_for_writing(const struct searched *searched, int fdinfo)
+static bool is_open_for_writing(const struct search *search, int fdinfo)
 {
     char text[512];
     unsigned flags;
@@ -46,10 +46,10 @@ static bool is_open_for_writing(const struct searched *searched, int fdinfo)
     if (!at || sscanf(at, "flags: %o", &flags) != 1 || (flags & O_ACCMODE) == O_RDONLY)
         return false;
     at = strstr(text, "\nino:");
-    return !at || (sscanf(at, " ino: %llu", &inode) == 1 && inode == searched->inode);
+    return !at || (sscanf(at, " ino: %llu", &inode) == 1 && inode == search->inode);
 }
 
-static bool is_writing_fd(const struct searched *searched, int proc, const char *pid, int fds,
+static bool is_writing_fd(const struct search *search, int proc, const char *pid, int fds,
                           const char *number)
 {
     char path[PATH_MAX];
@@ -57,11 +57,11 @@ static bool is_writing_fd(const struct searched *searched, int proc, const char 
     if (n <= 0 || path[0] != '/')
         return false;
     path[n] = '\0';
-    if (!is_path_of_record(searched, path))
+    if (!is_path_of_record(search, path))
         return false;
     snprintf(path, sizeof path, "%s/fdinfo/%s", pid, number);
     int fdinfo = openat(proc, path, O_RDONLY | O_CLOEXEC);
-    bool found = fdinfo >= 0 && is_open_for_writing(searched, fdinfo);
+    bool found = fdinfo >= 0 && is_open_for_writing(search, fdinfo);
     if (fdinfo >= 0)
         close(fdinfo);
     return found;
@@ -76,7 +76,7 @@ static DIR *open_proc_directory(int parent, const char *path)
     return dir;
 }
 
-static bool process_is_writer(const struct searched *searched, int proc, const char *pid)
+static bool process_is_writer(const struct search *search, int proc, const char *pid)
 {
     char path[32];
     const struct dirent *entry;
@@ -84,20 +84,20 @@ static bool process_is_writer(const struct searched *searched, int proc, const c
     snprintf(path, sizeof path, "%.20s/fd", pid);
     DIR *fds = open_proc_directory(proc, path);
     while (fds && !found && (entry = readdir(fds)))
-        found = is_writing_fd(searched, proc, pid, dirfd(fds), entry->d_name);
+        found = is_writing_fd(search, proc, pid, dirfd(fds), entry->d_name);
     if (fds)
         closedir(fds);
     return found;
 }
 
-static bool find_open_writer(const struct searched *searched)
+static bool find_open_writer(const struct search *search)
 {
     const struct dirent *entry;
     bool found = false;
     DIR *proc = open_proc_directory(AT_FDCWD, "/proc");
     while (proc && !found && (entry = readdir(proc)))
         if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
-            found = process_is_writer(searched, dirfd(proc), entry->d_name);
+            found = process_is_writer(search, dirfd(proc), entry->d_name);
     if (proc)
         closedir(proc);
     return found;
@@ -113,7 +113,7 @@ bool limefs_record_has_writer(struct limefs *fs, struct limefs_snapshot *snap, u
         st = limefs_snapshot_stat(fs, snap);
         limefs_daemon_creds_enter(); /* it may be open in another user's process */
         ino_t inode = limefs_visible_record_ino(fs, &st, ordinal);
-        found = find_open_writer(&(struct searched){fs->mountpoint, index, ordinal, inode});
+        found = find_open_writer(&(struct search){fs->mountpoint, index, ordinal, inode});
         limefs_daemon_creds_leave();
     }
     limefile_index_free(index);

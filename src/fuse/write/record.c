@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 enum {
-    CLOSE_TIMEOUT_S = 2, /* for the release of a record that was closed */
+    CLOSE_TIMEOUT_S = 2, /* to wait for FUSE's RELEASE of a record that was closed */
 };
 
 /* ---- the last record ---- */
@@ -38,7 +38,7 @@ int limefs_writer_commit(struct limefs_writer *writer)
     return limefs_writer_publish_last(writer);
 }
 
-/* Removes the last record. After an error with *gone set, a power failure may bring it back. */
+/* Removes the last record. *gone: it is removed; after an error, perhaps not on the disk. */
 static int remove_last_record(struct limefs_writer *writer, uint64_t ordinal, bool *gone)
 {
     struct limefile_last_record last;
@@ -137,7 +137,7 @@ int limefs_target_acquire(struct limefs_writer *writer, uint64_t ordinal,
     return 0;
 }
 
-/* ---- wait for a release ---- */
+/* ---- wait until a record is closed ---- */
 
 static bool is_last_committed(const struct limefs_writer *writer, uint64_t ordinal)
 {
@@ -148,7 +148,7 @@ static bool is_last_committed(const struct limefs_writer *writer, uint64_t ordin
     return last.committed && !limefs_last_is_growing(&writer->last);
 }
 
-/* Returns true if the last record is settled, and not an empty one that will be filled. */
+/* Returns true if the last record is committed, and not empty and open (to be filled). */
 static bool is_last_complete(const struct limefs_writer *writer, uint64_t ordinal)
 {
     struct limefile_last_record last;
@@ -162,8 +162,8 @@ static bool is_record_closed(const struct limefs_writer *writer, uint64_t ordina
     return !limefs_writer_find_target(writer, ordinal);
 }
 
-/* Waits for the release of a file, which comes soon after its close. A single thread cannot
- * wait: it must receive the release. */
+/* Waits until is_done(). The kernel sends RELEASE soon after the last close of a file. If the
+ * daemon has one thread, it does not wait, because this thread must receive the RELEASE. */
 static bool wait_for_close(struct limefs_writer *writer, uint64_t ordinal,
                            bool (*is_done)(const struct limefs_writer *, uint64_t))
 {
@@ -179,8 +179,8 @@ static bool wait_for_close(struct limefs_writer *writer, uint64_t ordinal,
     return is_done(writer, ordinal);
 }
 
-/* Waits a short time until the last record is finished, with the lock released. Otherwise logs
- * and returns -EBUSY, or why the record can be neither finished nor removed. */
+/* Waits a short time, with the lock released, until the last record is_done(). Otherwise logs
+ * and returns -EBUSY, or why the record can be neither committed nor removed. */
 static int wait_until_finished(struct limefs_writer *writer, const char *action,
                                bool (*is_done)(const struct limefs_writer *, uint64_t))
 {
@@ -333,8 +333,8 @@ bool limefs_record_is_new(struct limefs_snapshot *snap, uint64_t ordinal)
 
 /* ---- remove ---- */
 
-/* Waits for the file's release, without the lock. The release may discard an unfinished record,
- * and another record may get its number. */
+/* Waits without the lock until the record is closed. The close may discard an unfinished
+ * record, and another record may get its number: then returns -ENOENT. */
 static int remove_when_closed(struct limefs_writer *writer,
                               const struct limefile_last_record *last)
 {
@@ -386,7 +386,7 @@ int limefs_record_remove(struct limefs *fs, struct limefs_snapshot *snap, const 
 
 /* ---- change the type or the flags ---- */
 
-/* Updates the snapshot after a change of headers. A scan may not find the last record. */
+/* Updates the snapshot after a change of headers. An index lacks an uncommitted last record. */
 static int publish_all(struct limefs_writer *writer)
 {
     struct limefile_last_record last;
@@ -476,8 +476,8 @@ static int create_unlinked_file(int dir)
     return fd < 0 ? -errno : fd;
 }
 
-/* Creates a shadow file with the container's owner, as if the bytes were in the container
- * already; even if the caller may not create files in the directory. */
+/* Creates a shadow file with the container's owner, like the container that will have the data,
+ * even if the caller may not create files in the directory. */
 static int create_shadow_file(const struct limefs_writer *writer)
 {
     struct stat st;
@@ -540,7 +540,7 @@ static int resize_shadow(struct limefs_target *target, uint64_t bytes)
 
 /* ---- put the staged data into the container ---- */
 
-/* Makes the new file the container, which it is even after an error. */
+/* Switches to fd, the new file that has the container's name already. Closes fd. */
 static int switch_to_file(struct limefs_writer *writer, int fd)
 {
     int err = dup3(fd, writer->written.fd, O_CLOEXEC) < 0 ? -errno : 0;
@@ -553,6 +553,7 @@ static int switch_to_file(struct limefs_writer *writer, int fd)
     return limefs_writer_refresh(writer);
 }
 
+/* Replaces the container by a new file, in which the record's data are these pieces. */
 static int rewrite_container(struct limefs_writer *writer, const struct limefile_record *record,
                              const struct limefile_chunk *pieces, size_t count)
 {
@@ -624,7 +625,7 @@ int limefs_shadow_commit(struct limefs_target *target)
 
 /* ---- change the length ---- */
 
-/* After a failed write behind the end, the kernel requests the length that the record has. */
+/* After a failed write behind the end, the kernel sets the old length: this ends the growth. */
 static int resize_last_data(struct limefs_writer *writer, uint64_t bytes)
 {
     struct limefile_last_record last;
@@ -659,13 +660,12 @@ static int resize_last_record(struct limefs_writer *writer, uint64_t bytes)
     }
     limefs_sync_mark_due(&writer->written);
     limefile_editor_last(writer->editor, &last);
-    /* If it was empty before, the kernel may send this after a failure: the gap remains. */
+    /* If it was empty, the kernel may request this after a failed write: the gap remains. */
     limefs_last_truncate(&writer->last, !last.committed || last.bytes != bytes,
                          bytes == 0 && before != 0);
     return limefs_writer_publish_last(writer);
 }
 
-/* Changes the length of a record that is not open, at once. */
 static int resize_closed_record(struct limefs_writer *writer,
                                 const struct limefile_record *record, uint64_t bytes)
 {

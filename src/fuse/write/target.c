@@ -88,7 +88,7 @@ uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_snapshot *snap,
 #define SECOND INT64_C(1000000000)
 
 /* Keeps the times until the staged data are in the container. If they were set now, programs
- * that have the old container open would consider it changed. */
+ * that have the old container open would consider it changed. False: set them now. */
 static bool defer_times(struct limefs_target *target, const struct timespec times[2])
 {
     if (!target || !limefs_staging_is_dirty(&target->staging) ||
@@ -117,7 +117,7 @@ bool limefs_target_defer_mtime(struct limefs_target *target, const struct timesp
     return true;
 }
 
-/* The close commits the record's length, which changes the container again. */
+/* If the record grows, the close commits its length, which would change the mtime again. */
 static void defer_mtime_to_close(struct limefs_target *target, const struct timespec *mtime)
 {
     struct limefs_writer *writer = target->writer;
@@ -152,7 +152,7 @@ static void set_deferred_mtime(struct limefs_target *target)
     const struct timespec times[2] = {{0, UTIME_OMIT}, {ns / SECOND, ns % SECOND}};
     if (ns == LIMEFS_NO_MTIME)
         return;
-    limefs_daemon_creds_enter(); /* a process that may write need not own it */
+    limefs_daemon_creds_enter(); /* a process that may write need not own the container */
     limefs_set_times(writer->fs, writer->snap, times);
     limefs_daemon_creds_leave();
 }
@@ -324,10 +324,10 @@ static void raise_length(_Atomic uint64_t *length, uint64_t end)
         ;
 }
 
-/* ---- the three kinds ---- */
+/* ---- write to the three kinds of records (writer.h) ---- */
 
-static int stage_data_sum(struct limefs_target *target, const char *buf, size_t n,
-                          uint64_t offset)
+static int write_staged_data(struct limefs_target *target, const char *buf, size_t n,
+                             uint64_t offset)
 {
     int err = limefile_fd_write(target->fd, buf, n, offset);
     if (err)
@@ -389,7 +389,7 @@ static int write_inner(struct limefs_target *target, const char *buf, size_t n, 
 
 /* ---- growth ---- */
 
-/* Stages an inner record that becomes longer. Call it with the lock held exclusively. */
+/* Stages an inner record if `end` is beyond its end. Call it with the lock held exclusively. */
 static int stage_growth(struct limefs_target *target, uint64_t end)
 {
     struct limefs_writer *writer = target->writer;
@@ -420,8 +420,8 @@ static int stage_growth(struct limefs_target *target, uint64_t end)
     return err;
 }
 
-/* Marks a committed record in its header before it grows, until it is committed again, perhaps
- * by another thread at once. Releases the lock in between. */
+/* Prepares a record to grow: marks a committed last record in its header, or stages an inner
+ * one. Unlocks in between, so another thread may commit the record: the caller checks again. */
 static int begin_growth(struct limefs_target *target, uint64_t end)
 {
     struct limefs_writer *writer = target->writer;
@@ -453,7 +453,7 @@ static int write_by_kind(struct limefs_target *target, const char *buf, size_t n
     struct limefile_last_record last;
     int err;
     if (limefs_is_staged(&target->staging))
-        return stage_data_sum(target, buf, n, offset);
+        return write_staged_data(target, buf, n, offset);
     if (!limefs_writer_is_last(writer, target->ordinal, &last))
         err = write_inner(target, buf, n, offset);
     else if ((err = limefs_last_error(&writer->last)) != 0)
@@ -510,7 +510,7 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     if (err)
         mark_gap(target, offset + n, err);
     limefs_rwlock_unlock(&writer->lock);
-    /* A write overrides an mtime that was set before. With direct_io the kernel sends none. */
+    /* A write overrides an older mtime. With direct_io the kernel sends no new mtime. */
     if (fs->options.direct_io)
         target->deferred_mtime = LIMEFS_NO_MTIME;
     if (err)
@@ -531,6 +531,7 @@ static void free_blocks_behind_end(int fd)
                    strerror(errno));
 }
 
+/* Allocates bytes [offset, limit) of the data that begin at offset `at` of fd. */
 static int allocate_range(struct limefs_writer *writer, int fd, int mode, uint64_t at,
                           uint64_t offset, uint64_t limit)
 {

@@ -1,4 +1,4 @@
-/* write_state.c - the transitions between the states of what is written to */
+/* write_state.c - makes and checks the transitions between the states of write_state.h */
 #include "write_state.h"
 #include "lock.h"
 
@@ -53,7 +53,7 @@ static void set_state(const struct transitions *transitions, atomic_int *state, 
         limefs_report_violation(transitions->message);
 }
 
-/* Several writes may fail at once, while others continue: the last error stays. */
+/* Changes the state to to[state]. If several writes fail at once, the last error stays. */
 static void set_error(atomic_int *state, atomic_int *error, int err, const unsigned char *to)
 {
     int old = *state;
@@ -131,7 +131,7 @@ void limefs_last_fail(struct limefs_last *last, int err, bool beyond)
         [LIMEFS_LAST_GAP] = LIMEFS_LAST_GAP,
         [LIMEFS_LAST_FAILED] = LIMEFS_LAST_FAILED,
     };
-    /* Otherwise the committed record has no gap; the failed write reports its error. */
+    /* A failed write within the committed length leaves no gap and reports its own error. */
     if (beyond || limefs_last_is_growing(last))
         set_error(&last->state, &last->error, err, to);
 }

@@ -38,9 +38,9 @@ bool limefs_container_is_abandoned(const struct limefs_container *);
 enum limefs_last_state {
     LIMEFS_LAST_COMMITTED, /* committed, or no last record           -> GROWING, FAILED */
     LIMEFS_LAST_GROWING,   /* not committed yet, or longer than that -> COMMITTED, GAP */
-    LIMEFS_LAST_GAP,       /* growing with a gap: not committed      -> all, when it is cut */
+    LIMEFS_LAST_GAP,       /* growing; a failed write left a gap     -> all, when truncated */
     LIMEFS_LAST_FAILED, /* committed; a write behind its end failed, and later ones must fail:
-                            they would hide the gap -> COMMITTED; all, when cut */
+                            they would hide the gap -> COMMITTED; all, when truncated */
 };
 
 struct limefs_last {
@@ -53,10 +53,10 @@ void limefs_last_reset(struct limefs_last *);
 void limefs_last_begin_growth(struct limefs_last *); /* from COMMITTED */
 void limefs_last_commit(struct limefs_last *);       /* from GROWING */
 
-/* The length was changed. `grows`: and is not committed; `emptied`: no gap remains. */
+/* The length was set. `grows`: it is not committed; `emptied`: to 0, so no gap remains. */
 void limefs_last_truncate(struct limefs_last *, bool grows, bool emptied);
 
-/* A write failed. `beyond`: behind the committed end. Call it with the lock in any mode. */
+/* A write failed. `beyond`: beyond the committed end. Call it with the lock in any mode. */
 void limefs_last_fail(struct limefs_last *, int err, bool beyond);
 
 bool limefs_last_is_growing(const struct limefs_last *); /* also in GAP */
@@ -81,7 +81,7 @@ struct limefs_staging {
 
 /* Starts to stage a record, which is `bytes` long then. */
 void limefs_staging_begin(struct limefs_staging *, uint64_t bytes, bool emptied);
-void limefs_staging_write(struct limefs_staging *);
+void limefs_staging_write(struct limefs_staging *); /* after a write to the shadow file */
 void limefs_staging_truncate(struct limefs_staging *, uint64_t before, uint64_t bytes);
 void limefs_staging_store(struct limefs_staging *); /* from EMPTIED and WRITTEN */
 void limefs_staging_fail(struct limefs_staging *, int err, bool beyond);
@@ -94,7 +94,7 @@ int limefs_staging_error(const struct limefs_staging *);     /* in FAILED and GA
 /* ---- unsynced data; call with the lock held in any mode ---- */
 
 /* Call it after bytes were written: a sync at the same time may not include them. (For gathered
- * bytes, the store notes it again when they are in the container.) */
+ * bytes, write_buffers.c sets the mark again when they are in the container.) */
 void limefs_sync_mark_due(struct limefs_written *);
 
 /* Returns false if all data are on the disk and no other sync is under way. Call

@@ -177,12 +177,13 @@ static int reopen_editor(struct limefs_writer *writer)
     return 0;
 }
 
+/* Returns how many bytes another program has appended, if the container has this size now. */
 static uint64_t count_extra_bytes(const struct limefs_writer *writer, uint64_t size)
 {
     uint64_t end;
     if (!writer->editor || limefs_last_is_growing(&writer->last) ||
         limefile_editor_end(writer->editor, &end) != 0)
-        return 0; /* no writer, or its end is not known */
+        return 0; /* the end is not known */
     return size > end ? size - end : 0;
 }
 
@@ -262,7 +263,7 @@ static void log_recovery(void *context, const char *text)
                text);
 }
 
-/* Copies the bytes and syncs the new file and its directory. */
+/* Copies bytes [from, size) of the container to the new file fd, and syncs it and `dir`. */
 static int copy_tail(const struct limefs_writer *writer, int dir, int fd, uint64_t from,
                      uint64_t size)
 {
@@ -272,7 +273,7 @@ static int copy_tail(const struct limefs_writer *writer, int dir, int fd, uint64
     return err ? err : fsync(fd) == 0 && fsync(dir) == 0 ? 0 : -errno;
 }
 
-/* Saves the tail next to the container, as `lime repair` does, with the daemon's rights. */
+/* Saves the bytes behind the last record next to the container, as `lime repair` does. */
 static int save_tail(void *context, uint64_t from, uint64_t size)
 {
     struct limefs_writer *writer = context;
@@ -363,7 +364,7 @@ static void init_source(struct limefs_writer *writer)
     writer->file.source.ops = &writer->ops;
 }
 
-/* Checks that the container did not change before it was locked, and still has its name. */
+/* Returns -ESTALE if the container changed before it was locked, or no longer has its name. */
 static int check_unchanged(const struct limefs_writer *writer)
 {
     struct stat now, named, then = limefs_snapshot_stat(writer->fs, writer->snap);
@@ -428,7 +429,7 @@ static void close_for_writing(struct limefs_writer *writer)
     writer->written.fd = -1;
 }
 
-static struct limefs_writer *get_writer(struct limefs *fs, struct limefs_snapshot *snap)
+static struct limefs_writer *ensure_writer(struct limefs *fs, struct limefs_snapshot *snap)
 {
     limefs_lock(&fs->lock);
     struct limefs_writer *writer = snap->writer;
@@ -532,7 +533,7 @@ int limefs_writer_get(struct limefs *fs, struct limefs_snapshot *snap,
     int err = snap->adapter ? -EROFS : limefs_creds_check_access(snap->fd, W_OK);
     if (err)
         return err;
-    struct limefs_writer *writer = get_writer(fs, snap);
+    struct limefs_writer *writer = ensure_writer(fs, snap);
     if (!writer)
         return -ENOMEM;
     release_previous_container(fs, snap);

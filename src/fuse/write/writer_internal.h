@@ -33,12 +33,12 @@ struct limefs_target {
 struct limefs_writer {
     struct limefs *fs;
     struct limefs_snapshot *snap;
-    struct limefs_lock open_lock; /* guards the first and last use; taken before lock */
+    struct limefs_lock open_lock; /* guards the first and last use; acquired before `lock` */
     atomic_uint users;            /* targets, operations, the mount */
     struct limefs_rwlock lock;
-    struct limefs_lock close_lock; /* for target_closed; taken after lock */
+    struct limefs_lock close_lock; /* for target_closed; acquired after `lock` */
     pthread_cond_t target_closed;  /* a target was closed */
-    struct limefs_written written; /* its job part; fd: the locked container, or -1 */
+    struct limefs_written written; /* what the job uses; fd: the locked container, or -1 */
     struct limefile_fd file;
     struct limefile_source_ops ops; /* of `file`, except for sync */
     struct limefile_editor *editor;
@@ -76,10 +76,10 @@ int limefs_writer_get_record(struct limefs_writer *, uint64_t ordinal, struct li
 /* Returns -ESTALE if another program changed or replaced the container; -EIO in UNINDEXED. */
 int limefs_writer_check(struct limefs_writer *);
 
-/* Takes the lock, shared, for a write, also if it returns the error that prevents writes. */
+/* Acquires the lock shared, for a write, even if it returns an error that forbids the write. */
 int limefs_writer_lock_shared(struct limefs_writer *);
 
-/* Releases the shared lock, catches up with the lock held exclusively, and shares it again. */
+/* Calls limefs_writer_refresh() with the lock held exclusively; then shares the lock again. */
 void limefs_writer_relock_shared(struct limefs_writer *);
 
 /* Add and remove a user, without the lock. The first user locks and opens the container.
@@ -87,13 +87,13 @@ void limefs_writer_relock_shared(struct limefs_writer *);
 int limefs_writer_get(struct limefs *, struct limefs_snapshot *, struct limefs_writer **);
 void limefs_writer_put(struct limefs_writer *);
 
-/* Add a user and take the lock exclusively; and the reverse. */
+/* Add a user and acquire the lock exclusively; release the lock and remove the user. */
 int limefs_writer_lock(struct limefs *, struct limefs_snapshot *, struct limefs_writer **);
 void limefs_writer_unlock(struct limefs_writer *);
 
 /* ---- writer.c and record.c; call with the lock held exclusively ---- */
 
-/* Take the last record from the editor, as committed; show it in the snapshot, as it is now. */
+/* Reset the last record's state to what is committed; update it in the snapshot's index. */
 void limefs_writer_reset_last(struct limefs_writer *);
 int limefs_writer_publish_last(struct limefs_writer *);
 
@@ -102,29 +102,28 @@ int limefs_writer_reindex(struct limefs_writer *); /* index the file again */
 /* Updates the index and the editor in UNINDEXED, or if another program has appended. */
 int limefs_writer_refresh(struct limefs_writer *);
 
-/* Sets the container's times. */
 int limefs_set_times(struct limefs *, struct limefs_snapshot *, const struct timespec times[2]);
 
 int limefs_writer_commit(struct limefs_writer *); /* commits the last record */
 int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t bytes,
                          bool emptied);
 
-/* Finishes or discards the last record after its writer has gone. After an error the next
- * writer tries again. `forced`: as for limefs_target_close(). */
+/* Commits or discards the last record after its last user has closed it. After an error, the
+ * next use for writing tries again. `forced`: as for limefs_target_close(). */
 int limefs_writer_finish_last(struct limefs_writer *, const struct limefile_last_record *,
                               bool forced);
 
-/* Prepares to rewrite the container: waits a short time until the last record is finished, and
- * commits it if it only grows. Returns -EBUSY, or why it can be neither finished nor removed,
- * after a line in the log. Releases the lock in the meantime. */
+/* Prepares to rewrite the container: waits a short time until the last record is committed, or
+ * commits it if it was before and grows. Returns -EBUSY, or why the record can be neither
+ * committed nor removed, after a line in the log. Releases the lock while it waits. */
 int limefs_writer_prepare_rewrite(struct limefs_writer *);
 
 /* Adds a user to the record's target, which is created if necessary. */
 int limefs_target_acquire(struct limefs_writer *, uint64_t ordinal, struct limefs_target **);
 
-/* Stages the record's data from now on: `bytes`, of which the first are the old ones.
- * `emptied`: by O_TRUNC, a write will follow. limefs_shadow_commit() puts them into the
- * container, unless it has the same data already. */
+/* Stages the record's data from now on, in a shadow file that begins with the old data, cut or
+ * extended to `bytes`. `emptied`: by O_TRUNC, so a write will follow. limefs_shadow_commit()
+ * puts staged data into the container, unless it has the same data already. */
 int limefs_shadow_create(struct limefs_target *, const struct limefile_record *, uint64_t bytes,
                          bool emptied);
 int limefs_shadow_commit(struct limefs_target *);
