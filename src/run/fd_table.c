@@ -47,13 +47,13 @@ enum {
 
 _Atomic uint64_t limefs_run_entries[FDS];
 struct limefs_run_record limefs_run_records[RECORDS];
-static atomic_uint highest_fd;     /* descriptor that ever had an entry */
-static atomic_int container_count; /* number of open ones */
+static atomic_uint highest_fd;     /* highest descriptor that ever had an entry */
+static atomic_int container_count; /* containers that the library has open */
 static _Atomic pid_t owner_pid;    /* process of this memory */
-static atomic_int *same_process;   /* 0: a new process since */
+static atomic_int *same_process;   /* in the page that fork() clears; 0: in a new child */
 static _Atomic uint64_t counts[2]; /* bytes read through the mount, and without it */
 static int report_fd = -1;         /* a copy of stderr, which programs close before they end */
-static struct stat report_file;
+static struct stat report_file;    /* the file of report_fd */
 
 void limefs_run_table_init(void)
 {
@@ -126,7 +126,7 @@ struct limefs_run_record *limefs_run_get_record(int fd)
     return get_record(limefs_run_entry(fd));
 }
 
-/* The program may have closed fd unnoticed and opened another file with that number. */
+/* False if the program has closed fd unnoticed, and opened another file with that number. */
 static bool is_container_fd(int fd, const struct limefs_run_record *record)
 {
     struct stat st;
@@ -157,7 +157,6 @@ static void close_position_fd(struct limefs_run_record *record)
         limefs_run_libc()->close(fd);
 }
 
-/* Initializes a record with what was found. */
 static void init_record(struct limefs_run_record *record, const struct limefs_run_record *found,
                         int container)
 {
@@ -217,6 +216,7 @@ static struct limefs_run_record *reserve_record(void)
 
 /* ---- entries ---- */
 
+/* Replaces fd's entry. Takes over a reference to the new record; drops that to the old one. */
 static void set_entry(int fd, uint64_t entry)
 {
     unsigned seen = atomic_load(&highest_fd);

@@ -14,9 +14,9 @@
 
 enum {
     INHERITED_FDS = 10,            /* lower descriptors are examined when the program starts */
-    DEFAULT_MIN_BYTES = 64 * 1024, /* bytes of a record: to read less is faster than to ask */
+    DEFAULT_MIN_BYTES = 64 * 1024, /* in smaller records, a query costs more than a read */
     CACHE_SIZE = 64,               /* mounts in the cache */
-    KINDS = 4,
+    KINDS = 4,                     /* of enum limefs_run_mount_kind */
 };
 
 static uint64_t min_bytes = DEFAULT_MIN_BYTES;
@@ -45,7 +45,7 @@ struct mount_parser {
     char word[WORD_MAX];
     size_t len;
     unsigned major, minor; /* device to find */
-    bool device, limefs;   /* of this line */
+    bool device, limefs;   /* this line has the device; is a limefs mount */
     uint64_t user;         /* of this line: the user of the mount */
     enum limefs_run_mount_kind found;
 };
@@ -148,7 +148,7 @@ static enum limefs_run_mount_kind get_mount_kind(const struct statx *stx)
 
 /* ---- the container ---- */
 
-/* Opens the container with the process's own rights, without waiting for a pipe. */
+/* Opens the container with the process's own rights. -1: not possible, or it has changed. */
 static int open_unchanged(const struct limefile_range *range)
 {
     struct stat st = {0};
@@ -166,15 +166,15 @@ static int open_unchanged(const struct limefile_range *range)
     return -1;
 }
 
-/* Returns false also if the kernel cannot tell: before Linux 6.5, or for others' files. */
+/* Returns false also if the kernel cannot tell: before Linux 6.5, or for other users' files. */
 static bool is_in_memory(int container, const struct limefile_range *range)
 {
     return limefile_cached_bytes(container, range->offset, range->bytes) >=
            (int64_t)range->bytes;
 }
 
-/* Returns -1 if the mount must read the record as long as it is open: also if the mount has a
- * job and the bytes are not in this host's memory, because then the job is faster. */
+/* Opens the record's container. Returns -1 if the mount must read the record while it is open,
+ * also because its job is faster if the bytes are not in this host's memory. */
 static int find_container(int fd, struct limefs_run_record *record)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];

@@ -147,6 +147,7 @@ EXPORTED int dup(int fd)
     return note_duplicate(limefs_run_libc()->dup(fd), fd);
 }
 
+/* Called before fd becomes a duplicate of `of`: the library gives up the number. */
 static void release_number(int fd, int of)
 {
     if (fd == of)

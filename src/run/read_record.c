@@ -91,7 +91,7 @@ static bool read_direct(struct limefs_run_record *record, const struct dest *to,
     return unchanged;
 }
 
-/* Reads from offset `at` of the data in the container. *got: bytes read, up to their end. */
+/* Reads from offset `at` of the data in the container. *result: the bytes, up to their end. */
 static bool read_payload(struct limefs_run_record *record, struct dest to, uint64_t at,
                          ssize_t *result)
 {
@@ -130,16 +130,16 @@ static bool read_as_file(int fd, struct limefs_run_record *record, const struct 
 /*
  * ---- the file position of a record, in programs with threads ----
  *
- * Another thread may open another file as the record's descriptor number between any two system
- * calls of a read. So the library moves the position with a descriptor of its own, which shares
- * the open file and which the program does not know. The first such read of a record creates
- * it, and it is closed with the record.
+ * Between any two system calls of a read, another thread may open another file that gets the
+ * record's descriptor number. So the library moves the position with a descriptor of its own,
+ * which shares the open file and which the program does not know. The first such read of a
+ * record creates this descriptor, which is closed with the record.
  *
  * Without threads there is no such descriptor: only a signal handler can come in between, and
  * the read continues after it.
  */
 
-/* Returns true if both share an open file. Before Linux 6.10 the same record is sufficient. */
+/* Returns true if both share an open file; before Linux 6.10, if both are the same record. */
 static bool share_file(int fd, int own, const struct limefs_run_record *record)
 {
     long same = syscall(SYS_fcntl, fd, F_DUPFD_QUERY, own);
@@ -242,8 +242,8 @@ static void read_by_mount(int fd, const struct dest *to, off_t at,
     result->error = errno;
 }
 
-/* Reads at the position, which is not moved beyond the end, where others would find it. Without
- * threads fd moves it: a signal handler may have opened another file as fd in between. */
+/* Reads at the file position, which it moves to the end at most. False: the mount must read, or
+ * a signal handler, in a program without threads, has opened another file as fd. */
 static bool read_at_position(int fd, const struct pos *pos, struct limefs_run_record *record,
                              struct dest to, struct limefs_run_result *result)
 {

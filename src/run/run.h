@@ -8,9 +8,9 @@
  *
  * The table of descriptors is a hint, because programs close descriptors unnoticed (with system
  * calls of their own, inside libc, in children of vfork()). So each read asks the kernel
- * whether the descriptor is still the record, and afterwards whether the container is
- * unchanged. The record's descriptor and its file position stay with the mount: a process that
- * gets it by dup(), fork(), exec() or a socket continues at that position.
+ * whether the descriptor still refers to the record, and afterwards whether the container is
+ * unchanged. The program's descriptor and its file position remain those of the mount's file: a
+ * process that gets the descriptor by dup(), fork(), exec() or a socket reads from there.
  */
 #ifndef LIMEFS_RUN_H
 #define LIMEFS_RUN_H
@@ -48,8 +48,8 @@ struct limefs_run_libc {
 
 const struct limefs_run_libc *limefs_run_libc(void);
 
-/* A read is a cancellation point, as in libc, but only at its start: in between, a cancelled
- * thread would not release what it holds. */
+/* A read is a cancellation point, as in libc, but only at its start: a thread that is cancelled
+ * later would not release what it holds. */
 void limefs_run_test_cancel(void);
 int limefs_run_disable_cancel(void);
 void limefs_run_restore_cancel(int before);
@@ -73,7 +73,7 @@ struct limefs_run_record {
     uint64_t offset, bytes;            /* of the data in the container */
     uint64_t head;                     /* bytes before the data that only the mount has */
     bool has_tail;                     /* the mount has bytes behind the data, too */
-    atomic_int container_fd;           /* the library's descriptor; -1: the program took it */
+    atomic_int container_fd;           /* the library's; -1: the program has taken its number */
     atomic_int position_fd; /* the library's descriptor of the open file (read_record.c) */
     atomic_bool changed;    /* read only through the mount from now on */
     _Atomic uint64_t refs;  /* see fd_table.c */
@@ -96,8 +96,8 @@ static inline uint64_t limefs_run_entry(int fd)
                : 0;
 }
 
-/* Get what the kernel knows of fd without a request to the daemon; and the id of fd's mount,
- * which is never used again; 0: the kernel has none. */
+/* Get the attributes of fd that the kernel has without a request to the daemon; and the mount's
+ * id in them, which no later mount gets; 0: the kernel has no such id. */
 struct statx;
 bool limefs_run_stat(int fd, struct statx *);
 uint64_t limefs_run_mount_id(const struct statx *);
@@ -117,7 +117,7 @@ static inline bool limefs_run_is_known(int fd)
     return limefs_run_entry(fd) != 0;
 }
 
-/* Takes a reference to the record of fd; NULL: it is read through the mount, or not in one. */
+/* Takes a reference to the record of fd. NULL: the library does not read fd itself. */
 struct limefs_run_record *limefs_run_get_record(int fd);
 void limefs_run_put_record(struct limefs_run_record *);
 
@@ -129,8 +129,8 @@ static inline struct limefs_run_record *limefs_run_entry_record(uint64_t entry)
                : NULL;
 }
 
-/* Notes that fd is this record, or (NULL) one to be read through the mount. Takes over
- * `container`, also if the table is full. Returns false if nothing was noted. */
+/* Notes that fd is this record, or (NULL) one to be read through the mount. Takes over the
+ * descriptor `container` in any case. Returns false if nothing was noted. */
 bool limefs_run_insert(int fd, const struct limefs_run_record *, int container);
 
 /* Notes that fd is a duplicate of `of`. */
@@ -154,13 +154,13 @@ void limefs_run_mark_library_fd(int fd, bool own);
 /* Returns true if the program has enough descriptors left when the library takes one more. */
 bool limefs_run_may_open_more(void);
 
-/* Duplicate fd to a number that programs do not use; the second one closes fd. -1: failed. */
+/* Duplicate fd to a high number; limefs_run_move_high() closes fd, too. -1: failed. */
 int limefs_run_dup_high(int fd);
 int limefs_run_move_high(int fd);
 
 /* ---- find_container.c: find out whether a record can be read without the mount ---- */
 
-/* Examines fd, which has just been opened with these flags, or was inherited. */
+/* Notes in the table how to read fd, which was just opened with these flags or inherited. */
 void limefs_run_examine(int fd, int flags);
 
 /* ---- read_record.c: reads ---- */
