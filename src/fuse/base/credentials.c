@@ -107,8 +107,7 @@ static int set_umask(mode_t mask)
     return 0;
 }
 
-/* setfsuid(2) and setfsgid(2) report no failure. So a second call with an invalid id, which
- * changes nothing and returns the current id, checks the first call. */
+/* setfsuid(2) reports no failure; a second call with an invalid id returns the current id. */
 static int set_fsuid(uid_t uid)
 {
     setfsuid(uid);

@@ -91,7 +91,6 @@ static int open_record(struct limefs *fs, struct limefs_snapshot *snap, uint64_t
     return err;
 }
 
-/* Opens a file of an export, for reading only. */
 static int open_export_file(struct limefs *fs, struct limefs_export *export, uint64_t ordinal,
                             int flags, struct limefs_file *file)
 {

@@ -338,9 +338,8 @@ static ssize_t get_source_bytes(void *context, void *buf, size_t n, uint64_t off
     return (ssize_t)n;
 }
 
-/* Reads bytes of an export's file that are computed from the record. */
-static ssize_t read_computed(struct limefs *fs, struct limefs_file *file, char *buf, size_t n,
-                             uint64_t offset, struct limefs_file_result *result)
+static ssize_t read_computed_bytes(struct limefs *fs, struct limefs_file *file, char *buf,
+                                   size_t n, uint64_t offset, struct limefs_file_result *result)
 {
     struct limefile_export_entry entry;
     limefile_export_entry(limefs_export_files(file->export), file->number, &entry);
@@ -455,7 +454,7 @@ static ssize_t read_export(struct limefs *fs, struct limefs_file *file, char *bu
         return err;
     ssize_t got = find_export_parts(file, n, offset, &parts) == n
                       ? read_export_parts(fs, file, buf, &parts, result)
-                      : read_computed(fs, file, buf, n, offset, result);
+                      : read_computed_bytes(fs, file, buf, n, offset, result);
     err = limefs_export_validate(fs, file->export); /* the bytes may be newer than the export */
     return err ? err : got;
 }

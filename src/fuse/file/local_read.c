@@ -12,8 +12,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- around the page cache ---- */
-
 /* Returns a descriptor for direct reads, or < 0 if the file system does not support them. */
 static int get_direct_fd(struct limefs_file *file)
 {

@@ -130,8 +130,7 @@ static int try_container(struct limefs *fs)
     return err;
 }
 
-/* Opens the container's directory, by which the daemon reaches the container even if the mount
- * covers its path. Sets fs->container. */
+/* Opens the container's directory, to reach the container even if the mount covers its path. */
 static int open_parent(struct limefs *fs)
 {
     char *slash = strrchr(fs->source, '/');
@@ -276,8 +275,7 @@ static bool wait_for_mount(const struct mount_watch *watch)
     return is_ours;
 }
 
-/* Thread: reports "mounted" when mount and job are ready. If the mount ends before, main()
- * reports. */
+/* A thread that reports "mounted". If the mount ends before that, main() reports an error. */
 static void *announce_mount(void *data)
 {
     const struct mount_watch *watch = data;
@@ -390,7 +388,6 @@ static struct fuse_session *create_session(struct limefs *fs, struct limefs_comm
     return session;
 }
 
-/* Returns the exit code. */
 static int run_mount(struct limefs *fs, struct limefs_command *command)
 {
     if (open_source_path(fs, command->source) != 0 ||

@@ -126,7 +126,6 @@ static const struct mount_option {
 
 enum { TABLE_SIZE = sizeof option_table / sizeof *option_table };
 
-/* State while fuse_opt_parse() reads the command line. */
 struct parse_state {
     struct limefs_options *options;
     struct limefs_command *command;

@@ -45,8 +45,7 @@ enum { ALLOW_MMAP2 = 1 << 4 };
 static uint64_t init_id; /* id of FUSE_INIT; set before the state is REPLY_EXPECTED */
 static uint32_t extra_flags, extra_flags2; /* bits to add to flags and flags2 of the reply */
 
-/* If the request is FUSE_INIT, notes which flags its reply must have. */
-static void inspect_request(const struct limefs *fs, const char *buf, size_t n)
+static void choose_init_flags(const struct limefs *fs, const char *buf, size_t n)
 {
     struct fuse_in_header header;
     struct fuse_init_in init = {0};
@@ -67,8 +66,7 @@ static void inspect_request(const struct limefs *fs, const char *buf, size_t n)
     state = extra_flags || extra_flags2 ? REPLY_EXPECTED : INIT_DONE;
 }
 
-/* If iov is the reply to FUSE_INIT, adds the noted flags to it. */
-static void add_flags(const struct iovec *iov, int count)
+static void add_init_flags(const struct iovec *iov, int count)
 {
     const struct fuse_out_header *header = iov[0].iov_base;
     if (count < 2 || iov[0].iov_len != sizeof *header || header->unique != init_id)
@@ -104,7 +102,7 @@ static ssize_t read_request(int fd, void *buf, size_t n, void *userdata)
     arm_wakeup(fs->session, EPOLL_CTL_MOD);
     errno = err;
     if (got > 0 && state == INIT_EXPECTED)
-        inspect_request(fs, buf, (size_t)got);
+        choose_init_flags(fs, buf, (size_t)got);
     return got;
 }
 
@@ -112,7 +110,7 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 {
     (void)userdata;
     if (state == REPLY_EXPECTED)
-        add_flags(iov, count);
+        add_init_flags(iov, count);
     return writev(fd, iov, count);
 }
 

@@ -110,7 +110,6 @@ static struct partial_site **get_partial_site(struct limefs_tally *tally, uint64
     return &tally->partial_sites;
 }
 
-/* Merges a piece of one site. */
 static void merge_piece(struct limefs_tally *tally, uint64_t from, const char *data, size_t n)
 {
     uint64_t bytes = tally->field.site_bytes;

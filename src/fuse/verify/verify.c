@@ -185,8 +185,7 @@ static int sum_record(const struct limefs_snapshot *snap, struct verification *r
                                      add_progress, run, sum);
 }
 
-/* Sums the data in each layout that the field may have, until a sum matches. *sum is the sum
- * that matches, otherwise that of the first layout. */
+/* Sums the data in each layout until a sum matches. If none does, *sum is the first one. */
 static int sum_all_readings(const struct limefs_snapshot *snap, struct verification *run,
                             struct limefile_checksum *sum)
 {

@@ -115,9 +115,8 @@ static bool get_served_sum(const struct limefs_check *check, struct limefile_che
     return all;
 }
 
-/* True if the request for the end should wait on, after `waited` seconds. A program that reads
- * the end has probably read all bytes before it, or will: read-ahead requests much of a small
- * record at once, and the requests arrive in any order. */
+/* True if the request for the end should wait on. Its program has probably read all bytes
+ * before the end, or will: read-ahead requests much of a small record, in any order. */
 static bool is_worth_waiting(const struct limefs_checks *checks,
                              const struct limefs_check *check, double waited)
 {

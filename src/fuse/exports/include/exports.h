@@ -53,8 +53,7 @@ int limefs_export_getattr(struct limefs *, struct limefs_export *, uint64_t ordi
 
 /* ---- use ---- */
 
-/* Begin and end a use: in between, the export's files are open, and its snapshot is pinned.
- * -ESTALE: the record has changed. */
+/* An export in use has open files and a pinned snapshot. -ESTALE: the record has changed. */
 int limefs_export_acquire(struct limefs *, struct limefs_export *);
 void limefs_export_release(struct limefs *, struct limefs_export *);
 

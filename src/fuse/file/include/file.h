@@ -100,9 +100,8 @@ ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64
                          struct limefs_file_result *);
 void limefs_file_result_release(struct limefs *, struct limefs_file_result *);
 
-/* local_read.c: reads n bytes at offset `at` of the container into buf, which has room for n
- * bytes and two blocks of LIMEFILE_DIRECT_ALIGN. Returns what pread(2) would, or -errno. *bytes
- * points to the first byte, which need not be at the beginning of buf. */
+/* local_read.c: like pread(2) at offset `at` of the container, or -errno. buf needs room for n
+ * bytes and two blocks of LIMEFILE_DIRECT_ALIGN; *bytes points to the first byte read in it. */
 ssize_t limefs_local_read(struct limefs_file *, char *buf, size_t n, uint64_t at,
                           const char **bytes);
 
