@@ -130,8 +130,8 @@ static enum limefs_run_mount_kind classify_mount(unsigned major, unsigned minor)
     return parser.found;
 }
 
-/* Caches the result for a mount's unique id and the user. Kernels before Linux 6.8 have no such
- * id: then each call reads the list of mounts. */
+/* Caches classify_mount() for a mount's unique id and the user. Kernels before Linux 6.8 have
+ * no such id: then each call reads the list of mounts. */
 static enum limefs_run_mount_kind get_mount_kind(const struct statx *stx)
 {
     static _Atomic uint64_t cache[CACHE_SIZE];

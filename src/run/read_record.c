@@ -98,8 +98,8 @@ static bool read_payload(struct limefs_run_record *record, struct dest to, uint6
     struct iovec parts[PARTS_MAX];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
     if (to.n > left && (to.n == READ_MAX || record->has_tail || at >= BEHIND_END))
-        return false; /* the kernel also checks addresses behind the end */
-    if (left == 0) {  /* the kernel still checks the addresses */
+        return false; /* the mount must read it, or check the whole request */
+    if (left == 0) {  /* only let the kernel check the addresses */
         to.n = 0;
         at = BEHIND_END - record->offset;
     } else if (to.n > left) {
@@ -222,7 +222,7 @@ static off_t advance_position(const struct pos *pos, size_t n)
 }
 
 /* Moves the position back by the bytes that were reserved at `at` and not read. If fd is
- * now another file (!is_record), it does so only if advance_position() moved its position. */
+ * now another file (!is_record), does so only if advance_position() moved that file. */
 static void restore_position(const struct pos *pos, bool is_record, size_t reserved, off_t at,
                              ssize_t result)
 {
@@ -263,7 +263,7 @@ static bool read_at_position(int fd, const struct pos *pos, struct limefs_run_re
     return ours;
 }
 
-/* Returns the size, at most READ_MAX; 0: none, or an error that the kernel must report. */
+/* Returns the size, at most READ_MAX; 0: no bytes, or an error that the kernel must report. */
 static size_t get_total_bytes(const struct dest *to)
 {
     size_t total = 0;

@@ -102,7 +102,7 @@ struct statx;
 bool limefs_run_stat(int fd, struct statx *);
 uint64_t limefs_run_mount_id(const struct statx *);
 
-/* Returns true if fd is still the record. */
+/* Returns true if fd still refers to the record. */
 bool limefs_run_is_record(int fd, const struct limefs_run_record *);
 
 /* Call this before all other functions, and never by two threads at once. */

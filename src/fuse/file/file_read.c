@@ -78,8 +78,7 @@ static ssize_t set_result(struct limefs_file_result *result, const char *bytes, 
     return n;
 }
 
-/* Returns true if the job's window or blocks read ahead have the bytes; result then has them.
- */
+/* Returns true if the job's window or blocks read ahead have the bytes; then sets *result. */
 static bool read_prefetched(struct limefs *fs, struct limefs_file *file,
                             const struct limefs_read_range *range,
                             struct limefs_file_result *result)
@@ -372,7 +371,8 @@ static size_t add_own_bytes(const struct limefile_export *export, uint64_t numbe
     return own->iov_len;
 }
 
-/* Returns how many of the n bytes are in `parts`: fewer if the file ends or has more parts. */
+/* Returns how many of the n bytes are in `parts`: fewer at the file's end or if it has more
+ * parts. */
 static size_t find_export_parts(const struct limefs_file *file, size_t n, uint64_t offset,
                                 struct export_parts *parts)
 {

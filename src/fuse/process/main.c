@@ -241,8 +241,8 @@ static bool write_bdi_setting(const struct statx *root, const char *name, uint64
     return fclose(file) == 0;
 }
 
-/* Raises the kernel's defaults for a FUSE mount, if root runs the daemon: 128 KiB of readahead,
- * and a writer waits when the mount has 1 % of the dirty pages that the system permits. */
+/* Raises two limits of the kernel, which only root may do. Defaults for a FUSE mount: 128 KiB
+ * of readahead; a writer waits at 1 % of the dirty pages that the system permits. */
 static void set_kernel_cache(struct limefs *fs, const struct statx *root)
 {
     uint64_t ahead = fs->options.readahead;

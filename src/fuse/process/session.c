@@ -5,7 +5,7 @@
  * kernel wakes the thread that has waited longest: each request of a program that sends one
  * after another would wake another thread, mostly on another processor.
  *
- * The reply to the first request, FUSE_INIT, is changed on its way, to set three flags.
+ * write_reply() sets three flags in libfuse's reply to the first request, FUSE_INIT.
  *
  * FUSE_HANDLE_KILLPRIV_V2: without it a kernel that caches writes asks for
  * "security.capability" before each write(2), to drop it: one request for each 4 KiB. The flag
@@ -34,7 +34,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* REPLY_EXPECTED: the kernel supports some flags; the reply is still to come. */
+/* REPLY_EXPECTED: the kernel supports some of these flags; the reply is still to come. */
 enum negotiation_state { INIT_EXPECTED, REPLY_EXPECTED, INIT_DONE };
 
 static _Atomic enum negotiation_state state = INIT_EXPECTED;
@@ -84,7 +84,7 @@ static void add_init_flags(const struct iovec *iov, int count)
 /* Watches /dev/fuse. All descriptors of it get requests from the same queue. */
 static int epoll_fd;
 
-/* Lets the next request wake one waiting thread; later ones wake none until the next call. */
+/* Lets the next request wake one thread; later requests wake no thread until the next call. */
 static int arm_wakeup(struct fuse_session *session, int operation)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};

@@ -90,7 +90,8 @@ int limefs_status_main(int argc, char *argv[])
         limefs_log(LOG_ERR, "%s: status: invalid JSON in reply", mountpoint);
         return 1;
     }
-    limefile_text_sanitize(text, ""); /* a limefs sends no control characters */
+    limefile_text_sanitize(text,
+                           ""); /* limefs sends no control characters; another program may */
     if (as_json)
         puts(text);
     else

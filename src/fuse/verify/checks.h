@@ -51,7 +51,7 @@ int limefs_check_get(struct limefs *, struct limefs_snapshot *, uint64_t ordinal
 void limefs_checks_release(struct limefs_checks *);                               /* or NULL */
 struct limefs_check *limefs_check_find(struct limefs_checks *, uint64_t ordinal); /* or NULL */
 
-/* Gets the checks of a pinned snapshot, to be released. Returns 0 or a negative code. */
+/* Gets the checks of a pinned snapshot; the caller releases them. 0 or a negative code. */
 int limefs_checks_get(struct limefs *, struct limefs_snapshot *, struct limefs_checks **);
 
 void limefs_check_drop_tallies(struct limefs_check *); /* frees them; hold the lock */

@@ -11,7 +11,7 @@ enum { PARTIAL_MAX = 16 << 20 }; /* most memory for incomplete sites */
 struct partial_site {
     struct partial_site *next;
     uint64_t site;
-    uint64_t bytes_merged; /* a claim ensures that each is merged once */
+    uint64_t bytes_merged; /* a claim ensures that each byte is merged once */
     char data[];
 };
 

@@ -115,7 +115,7 @@ static bool get_served_sum(const struct limefs_check *check, struct limefile_che
     return all;
 }
 
-/* True if the request for the end should wait on. Its program has probably read all bytes
+/* True if the request for the end should go on waiting. Its program has probably read all bytes
  * before the end, or will: read-ahead requests much of a small record, in any order. */
 static bool is_worth_waiting(const struct limefs_checks *checks,
                              const struct limefs_check *check, double waited)

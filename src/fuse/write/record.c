@@ -162,8 +162,8 @@ static bool is_record_closed(const struct limefs_writer *writer, uint64_t ordina
     return !limefs_writer_find_target(writer, ordinal);
 }
 
-/* Waits until is_done(). The kernel sends RELEASE soon after the last close of a file. If the
- * daemon has one thread, it does not wait, because this thread must receive the RELEASE. */
+/* Waits a short time, unlocked, until is_done(), and returns that: RELEASE comes soon after the
+ * last close of a file. If the daemon has one thread, this must receive it, so do not wait. */
 static bool wait_for_close(struct limefs_writer *writer, uint64_t ordinal,
                            bool (*is_done)(const struct limefs_writer *, uint64_t))
 {
@@ -616,7 +616,7 @@ int limefs_shadow_commit(struct limefs_target *target)
     if (err)
         return err;
     limefs_staging_store(&target->staging);
-    limefs_daemon_creds_enter(); /* permission was checked when they were set */
+    limefs_daemon_creds_enter(); /* permission was checked when a program set these times */
     limefs_set_times(target->writer->fs, target->writer->snap, target->times);
     limefs_daemon_creds_leave();
     clear_deferred_times(target);

@@ -270,7 +270,7 @@ static bool has_no_data(const struct limefs_target *target)
            !last.committed && writer->last_bytes == 0 && !limefs_last_error(&writer->last);
 }
 
-/* `has_copy`: a process may still write with a copy of the closed descriptor. */
+/* Commits the record. `has_copy`: a process may still write with a copy of the descriptor. */
 static int finish_target(struct limefs_target *target, bool has_copy)
 {
     struct limefs_writer *writer = target->writer;
@@ -295,12 +295,12 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
     int err = limefs_writer_lock_shared(writer);
     if (!err)
         err = limefs_writer_sync_ranks(writer);
-    if (!err) { /* most of the data, while others continue */
+    if (!err) { /* sync most of the data here, while other threads write */
         if (limefs_sync_begin(&writer->written))
             err = limefs_writer_fsync(writer);
         limefs_sync_end(&writer->written);
     }
-    /* Another user has another open file, whose descriptor /proc might show instead. */
+    /* If the target has more users, /proc may show a descriptor of another open file. */
     bool has_copy = closing && !err && target->users == 1 && has_no_data(target);
     limefs_rwlock_unlock(&writer->lock);
     has_copy = has_copy && limefs_record_has_writer(fs, writer->snap, target->ordinal);
@@ -414,7 +414,7 @@ static int stage_growth(struct limefs_target *target, uint64_t end)
                    "is necessary to extend it: %s",
                    limefs_writer_label(writer, path, sizeof path),
                    (unsigned long long)target->ordinal, limefile_strerror(err));
-        /* The kernel may show a longer record. */
+        /* The kernel may already show a longer record. */
         limefs_snapshot_renew_record(writer->fs, writer->snap, target->ordinal);
     }
     return err;
@@ -568,7 +568,7 @@ static int allocate_in_record(struct limefs_target *target, int mode, uint64_t o
         return err;
     bool staged = limefs_is_staged(&target->staging);
     bool longer = end > place.bytes;
-    /* Cut off what ranks allocated ahead. To do it later would cut off the new blocks, too. */
+    /* Cut off what ranks allocated ahead. Doing it later would cut off the new blocks, too. */
     if (longer && grows && !staged && limefs_last_is_growing(&writer->last))
         err = limefile_trim(writer->editor, writer->last_bytes);
     if (err)

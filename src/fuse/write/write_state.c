@@ -30,7 +30,7 @@ static const struct transitions last_transitions = {
         [LIMEFS_LAST_COMMITTED] = TO(LAST_COMMITTED) | TO(LAST_GROWING) | TO(LAST_FAILED),
         [LIMEFS_LAST_GROWING] = TO(LAST_GROWING) | TO(LAST_COMMITTED) | TO(LAST_GAP),
         [LIMEFS_LAST_GAP] = ANY_LAST_STATE,
-        [LIMEFS_LAST_FAILED] = ANY_LAST_STATE, /* only when it is cut */
+        [LIMEFS_LAST_FAILED] = ANY_LAST_STATE, /* only when truncated */
     },
 };
 

@@ -57,7 +57,7 @@ int limefs_writer_directory(const struct limefs_writer *, const char **name);
 /* Returns the container's path for messages. */
 const char *limefs_writer_label(const struct limefs_writer *, char *buf, size_t cap);
 
-/* Reports an error of the store to all targets and a growing last record, and returns it. */
+/* Reports a failed write or sync to all targets and a growing last record, and returns err. */
 int limefs_writer_report_error(struct limefs_writer *, int err);
 
 /* Flush gathered writes to the container; make the ranks sync, too; fsync() the container. They

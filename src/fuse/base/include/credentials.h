@@ -5,7 +5,7 @@
  * a thread serves a request, it therefore has the caller's file system uid and gid,
  * supplementary groups and umask, and no capability that overrides them. The kernel then
  * permits only what it would permit the caller itself; files that the request creates belong
- * to the caller; quotas and the blocks reserved for root apply.
+ * to the caller, whose quota counts, and blocks reserved for root are not used.
  *
  * For its own work (finding the file of a node, indexing a container that all its readers
  * share) the daemon uses its own rights, between limefs_daemon_creds_enter() and
@@ -50,8 +50,8 @@ void limefs_caller_creds_leave(void);
 void limefs_daemon_creds_enter(void);
 void limefs_daemon_creds_leave(void);
 
-/* Returns 0 if the caller may read (R_OK) or write (W_OK) the file that fd, possibly O_PATH,
- * has open, or -errno. Always 0 with the daemon's own rights and while it moves bytes. */
+/* Returns 0 if the caller may read (R_OK) or write (W_OK) the file of fd, which may be O_PATH,
+ * otherwise -errno. Always 0 while the thread has the daemon's rights or only moves bytes. */
 int limefs_creds_check_access(int fd, int mode);
 
 /* The uid and gid whose rights the thread has. */

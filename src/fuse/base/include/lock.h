@@ -24,8 +24,8 @@ enum limefs_lock_rank {
     LIMEFS_LOCK_WRITER_USERS, /* first and last user of a writer */
     LIMEFS_LOCK_WRITER,       /* shared: to move bytes; exclusive: to change records */
     LIMEFS_LOCK_CLOSE,        /* waiting until a record is closed */
-    LIMEFS_LOCK_FILE,         /* an open file's stream and last check */
-    LIMEFS_LOCK_JOB,          /* no I/O from this rank on */
+    LIMEFS_LOCK_FILE,         /* an open file's last check (file.h) */
+    LIMEFS_LOCK_JOB,          /* the MPI job; no I/O from this rank on */
     LIMEFS_LOCK_FS,           /* state of the mount (limefs.h) */
     LIMEFS_LOCK_CHECKS,       /* verdicts on the records of a container (verify/checks.h) */
     LIMEFS_LOCK_WORK_QUEUE,   /* slow requests (work.h) */

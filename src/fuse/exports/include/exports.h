@@ -3,11 +3,11 @@
  * record of a field (limeexport.h).
  *
  * A struct limefs_export is one export that the kernel has looked up. It has a slot (inode.h).
- * An ordinal is the number of limeexport.h + 1 of a file or directory in the export; a single
- * file has ordinal 1, and ordinal 0 is an export that is a directory. An export belongs to one
- * state of its record: when this mount writes to the record, or changes what describes it, the
- * next look-up makes a new export with a new slot, and a program that has the old one open gets
- * ESTALE. So no read mixes old and new bytes, and the kernel's cached pages are always right.
+ * The ordinal of a file or directory in an export is its number (limeexport.h) + 1: 1 if the
+ * export is a single file. An export that is a directory has ordinal 0. Each export belongs to
+ * one state of its record: when this mount writes to the record, or changes what describes it,
+ * the next look-up makes a new export with a new slot, and a program that has the old one open
+ * gets ESTALE. So no read mixes old and new bytes, and the kernel's cached pages are right.
  *
  * A container's metadata are read at the first look-up of an export in it. Functions that
  * return an int give 0 or a negative code for limefs_errno().
@@ -21,7 +21,7 @@
 struct limefs_export;
 struct limefs_fields;
 
-/* Called before the mount, and after all files are closed. */
+/* Call the first one before the mount, the second one after all files are closed. */
 int limefs_exports_init(struct limefs *);
 void limefs_exports_release(struct limefs *);
 
@@ -44,7 +44,7 @@ int limefs_export_lookup_child(struct limefs *, struct limefs_export *, uint64_t
 
 void limefs_export_forget(struct limefs *, struct limefs_export *, uint64_t n);
 
-/* True if that is the name of an export in the container, and not also of a record. */
+/* True if the container has an export, but no record, of that name. */
 bool limefs_export_exists(struct limefs *, struct limefs_node *container, const char *name);
 
 /* Gets the current attributes of a file or directory of the export. */

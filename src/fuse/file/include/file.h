@@ -45,8 +45,7 @@ struct limefs_file {
 };
 
 /* Opens the file of inode `id` with `flags` of open(2) and the caller's rights. *keep_cache:
- * the kernel's cached pages are still valid. Returns 0 or a negative code for limefs_errno().
- */
+ * the kernel's cached pages are still valid. Returns 0 or a negative code (limefs_errno()). */
 int limefs_file_open(struct limefs *, uint64_t id, int flags, struct limefs_file **,
                      bool *keep_cache);
 

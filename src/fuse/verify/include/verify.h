@@ -73,7 +73,7 @@ void limefs_verify_attach(struct limefs *, struct limefs_snapshot *, uint64_t or
 void limefs_verify_detach(struct limefs_verify_reader *);
 
 /* True if the reader is attached to a record that must be verified before it is read, because
- * its checksum is not one of the bytes that readers get. */
+ * its checksum is not computed from the bytes that readers get. */
 bool limefs_verify_before_read(const struct limefs_verify_reader *);
 
 /* True if the reader is attached to a record that is known to be bad. */

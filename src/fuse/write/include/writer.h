@@ -69,8 +69,8 @@ int limefs_record_remove(struct limefs *, struct limefs_snapshot *, const char *
 int limefs_record_set_header(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                              const char *key, const char *value, size_t len);
 
-/* Sets the times of access and change, as utimensat() does. For a record with staged data, it
- * sets the times of the container that will have them. */
+/* Sets the times of access and change, as utimensat() does. For a record with staged data, sets
+ * them when these data are put into the container. */
 int limefs_record_set_times(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                             const struct timespec times[2]);
 
@@ -102,8 +102,8 @@ uint64_t limefs_record_bytes(struct limefs *, struct limefs_snapshot *,
 
 /* ---- the mount ---- */
 
-/* Lock the mounted container, and release it at the unmount. If another container replaces it,
- * the mount holds that one from its first use for writing. */
+/* Lock the mounted container, and unlock it at the unmount. If another container replaces it,
+ * the mount locks the new one at its first use for writing. */
 int limefs_writer_hold_for_mount(struct limefs *, struct limefs_snapshot *);
 void limefs_writer_release_for_mount(struct limefs *);
 
