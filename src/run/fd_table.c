@@ -318,6 +318,7 @@ bool limefs_run_is_library_fd(int fd)
     return own;
 }
 
+/* Gives up fd. Without its container's descriptor, a record is read through the mount. */
 static void yield_fd(int fd, struct limefs_run_record *record)
 {
     int own = fd;

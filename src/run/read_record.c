@@ -181,6 +181,7 @@ static int create_position_fd(int fd, struct limefs_run_record *record)
     return own;
 }
 
+/* Returns a descriptor by which to move the position, or -1: read through the mount. */
 static int get_position_fd(int fd, struct limefs_run_record *record)
 {
     if (__libc_single_threaded)

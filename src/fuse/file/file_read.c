@@ -274,6 +274,7 @@ static size_t min_size(uint64_t a, size_t b)
     return a < b ? (size_t)a : b;
 }
 
+/* Reads n bytes, or min_read if that is more, from `offset` of the record; fewer at its end. */
 static int refill_source(struct record_source *source, size_t n, uint64_t offset)
 {
     size_t size = n < source->min_read ? source->min_read : n;
@@ -458,8 +459,6 @@ static ssize_t read_export(struct limefs *fs, struct limefs_file *file, char *bu
     err = limefs_export_validate(fs, file->export); /* the bytes may be newer than the export */
     return err ? err : got;
 }
-
-/* ---- any file ---- */
 
 ssize_t limefs_file_read(struct limefs *fs, struct limefs_file *file, size_t n, uint64_t offset,
                          struct limefs_file_result *result)

@@ -80,6 +80,7 @@ static void release_idle_memory(struct limefs_readahead *ahead)
     ahead->memory = NULL;
 }
 
+/* Waits for a block to read; frees idle memory. Called with the lock held. */
 static void wait_for_queue(struct limefs_readahead *ahead)
 {
     struct timespec until = limefs_clock_timespec(limefs_clock_seconds() + IDLE_SECONDS);
@@ -139,6 +140,7 @@ static bool is_cached(const struct limefs_file *file, const struct limefs_extent
     return cached < 0 || (uint64_t)cached >= n;
 }
 
+/* Queues blocks for the threads, except cached ones. Called with the lock held. */
 static void queue_blocks(struct limefs_readahead *ahead, struct limefs_file *file,
                          const int *blocks, int count)
 {

@@ -39,6 +39,7 @@ static int log_error(const char *file, const char *action, int err)
 
 static int parent_pipe = -1; /* to the parent, which waits for report_ready() */
 
+/* Exits with the code that the child reports, or 1 if it ends without a report. */
 static void wait_for_child(int from_child)
 {
     unsigned char exit_code;

@@ -58,8 +58,6 @@ static bool abandon_tally(struct limefs_tally *tally)
     return false;
 }
 
-/* ---- claims ---- */
-
 bool limefs_tally_claim(struct limefs_tally *tally, uint64_t *from, uint64_t *to)
 {
     uint64_t end = tally->field.record.bytes;
@@ -72,8 +70,6 @@ bool limefs_tally_claim(struct limefs_tally *tally, uint64_t *from, uint64_t *to
     tally->claimed += *to - *from;
     return true;
 }
-
-/* ---- sums ---- */
 
 void limefs_tally_sum(const struct limefs_tally *tally, uint64_t from, const void *data,
                       size_t n, struct limefs_tally_part *out)

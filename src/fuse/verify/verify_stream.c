@@ -17,6 +17,7 @@ static bool has_abandoned_tally(const struct limefs_check *check)
     return is_abandoned;
 }
 
+/* Creates all tallies or, if memory is short, none. Called with the lock held. */
 static void create_tallies(struct limefs_check *check)
 {
     struct limefile_field field;

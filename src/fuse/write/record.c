@@ -137,8 +137,6 @@ int limefs_target_acquire(struct limefs_writer *writer, uint64_t ordinal,
     return 0;
 }
 
-/* ---- wait until a record is closed ---- */
-
 static bool is_last_committed(const struct limefs_writer *writer, uint64_t ordinal)
 {
     struct limefile_last_record last;
@@ -462,6 +460,7 @@ int limefs_record_set_header(struct limefs *fs, struct limefs_snapshot *snap, ui
 
 /* ---- replace inner records: data staged in a shadow file without a name ---- */
 
+/* Creates a file without a name in the directory. Returns its descriptor or -errno. */
 static int create_unlinked_file(int dir)
 {
     char in_dir[LIMEFILE_FD_PATH_MAX], path[64];

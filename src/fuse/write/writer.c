@@ -334,6 +334,7 @@ static int lock_with_retries(int fd)
     return err;
 }
 
+/* Returns 0 or -EBUSY. If the file system cannot lock files, only logs a warning. */
 static int lock_container(struct limefs_writer *writer)
 {
     char path[PATH_MAX];
@@ -381,6 +382,7 @@ static int check_unchanged(const struct limefs_writer *writer)
     return same ? 0 : -ESTALE;
 }
 
+/* Called for the first user. After an error, the caller must call close_for_writing(). */
 static int open_for_writing(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;

@@ -52,9 +52,7 @@ int limefs_verify_record(struct limefs *, struct limefs_snapshot *, uint64_t ord
 /* Returns the number of bytes that a verification under way has read, else 0. */
 uint64_t limefs_verify_progress(struct limefs *, struct limefs_snapshot *, uint64_t ordinal);
 
-/* ---- cksum (cksum.c) ---- */
-
-/* Computes what cksum(1) prints of any record. *stop, errors: see limefs_verify_record(). */
+/* cksum.c: computes cksum(1) of any record. *stop and errors: as limefs_verify_record(). */
 int limefs_verify_cksum(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                         const atomic_bool *stop, uint32_t *out);
 
