@@ -25,7 +25,7 @@ struct limefs_fields;
 int limefs_exports_init(struct limefs *);
 void limefs_exports_release(struct limefs *);
 
-/* ---- look-ups: the kernel gets one lookup each, which limefs_export_forget() drops ---- */
+/* ---- look-ups: limefs_export_lookup*() add a lookup, limefs_export_forget() drops n ---- */
 
 /* What the kernel gets for a file or directory. */
 struct limefs_export_entry {
