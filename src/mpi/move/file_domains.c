@@ -1,4 +1,4 @@
-/* file_domains.c - divide bytes without structure among ranks */
+/* file_domains.c - divide a range of the file into one range per aggregator */
 #include "file_domains.h"
 
 void lemon_file_domains_init(struct lemon_file_domains *domains, int64_t bytes, int ranks,
@@ -15,7 +15,7 @@ void lemon_file_domains_init(struct lemon_file_domains *domains, int64_t bytes, 
         domains->bytes_each = stripe;
 }
 
-/* Returns a boundary between aggregators: a multiple of the stripe in the file, or an end. */
+/* Converts a boundary from an offset in the first stripe to one in the range. */
 static int64_t domain_boundary(const struct lemon_file_domains *domains,
                                int64_t from_first_stripe)
 {

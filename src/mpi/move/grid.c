@@ -64,9 +64,9 @@ static void site_coordinates(const struct lemon_grid *grid, int64_t site, int64_
     }
 }
 
-/* All sites of a range have the same coordinates in the dimensions slower than the first one in
- * which its ends differ. In that dimension they have all coordinates between the ends, and in
- * the faster dimensions possibly any. */
+/* Let d be the slowest dimension in which the first and the last site of the range differ. All
+ * sites of the range have the same coordinates in the dimensions slower than d, coordinates
+ * between those of the two sites in d, and possibly any in the faster dimensions. */
 void lemon_grid_walk_init(struct lemon_grid_walk *walk, const struct lemon_grid *grid,
                           int64_t from, int64_t to)
 {
@@ -100,8 +100,6 @@ void lemon_grid_walk_next(struct lemon_grid_walk *walk)
     }
     walk->ended = true;
 }
-
-/* ---- runs ---- */
 
 /* Returns the fastest divided dimension, or -1. A run covers all faster dimensions. */
 static int fastest_divided(const struct lemon_grid *grid)

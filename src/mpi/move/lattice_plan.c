@@ -3,14 +3,14 @@
 
 /* Measurements: docs/performance.md; computations for many ranks: docs/study.md. */
 enum {
-    DIRECT_MIN = 256 * 1024,   /* shortest run that its rank moves itself ... */
-    DIRECT_STRIPES = 4,        /* ... and its length in stripes, if these are known */
-    EXTENT_MIN = 4 << 20,      /* length of extents, and lower limit of pieces, ... */
-    FRACTION = 64,             /* ... but at most 1/EXTENT_FRACTION of the lattice */
-    ROUND_MIN = 8 << 20,       /* bytes of an aggregator's round, ... */
-    ROUND_MAX = 64 << 20,      /* ... up to this limit for a wide row, ... */
-    MESSAGE_BYTES = 512 << 10, /* ... so that each rank contributes about this much */
-    ROUND_LIMIT = 512 << 20,   /* the count of an MPI message is an int */
+    DIRECT_MIN = 256 * 1024,   /* bytes of the shortest run that a rank moves itself */
+    DIRECT_STRIPES = 4,        /* its length if the stripe is known and runs are unaligned */
+    EXTENT_MIN = 4 << 20,      /* bytes of the shortest extent, and of a piece by default */
+    EXTENT_FRACTION = 64,      /* a small lattice has extents of at least this part of it */
+    ROUND_MIN = 8 << 20,       /* bytes of an aggregator's round: lower limit, */
+    ROUND_MAX = 64 << 20,      /* upper limit for a wide row, */
+    MESSAGE_BYTES = 512 << 10, /* and, between them, bytes per rank of the row */
+    ROUND_LIMIT = 512 << 20,   /* bytes; the count of an MPI message is an int */
     AGGREGATORS_MAX = 1024,    /* more aggregators do not help, longer rounds do */
 };
 
@@ -24,9 +24,8 @@ static int64_t divide_up(int64_t a, int64_t b)
     return a / b + (a % b > 0);
 }
 
-/* ---- construction ---- */
-
-/* A single run may have any length. Short unaligned runs would each touch one extra stripe. */
+/* Returns whether each rank can move its own runs. A part that is a single run may have any
+ * length. Short unaligned runs would each touch one extra stripe. */
 static bool are_runs_long(const struct lemon_grid *grid, int64_t base,
                           const struct lemon_plan_hints *hints)
 {
@@ -46,7 +45,8 @@ static int64_t step_bytes(const struct lemon_grid *grid, int d)
     return bytes;
 }
 
-/* Cuts at the fastest dimension with parts of at least min_bytes, or at the slowest. */
+/* Sets the cut to the fastest dimension whose parts have at least min_bytes, otherwise to the
+ * slowest dimension; also sets what follows from it. */
 static void cut_extents(struct lemon_plan *plan, int64_t min_bytes)
 {
     const struct lemon_grid *grid = &plan->grid;
@@ -73,7 +73,8 @@ static int64_t row_extent_count(const struct lemon_grid *grid, int cut)
     return extents;
 }
 
-/* Returns a slightly larger number of pieces if it divides evenly among the aggregators. */
+/* Returns a number of pieces per extent, from `pieces` to 4 times that, with which all
+ * aggregators of a row get equally many; otherwise `pieces`. */
 static int64_t even_pieces(int64_t pieces, int64_t extents, int64_t aggregators, int64_t most)
 {
     for (int64_t more = pieces; more <= smaller(most, 4 * pieces); more++)
@@ -100,8 +101,8 @@ static int64_t pieces_per_round(const struct lemon_plan *plan, int64_t longest,
     return larger(smaller(most, LEMON_ROUND_PIECES_MAX), 1);
 }
 
-/* Returns the number of aggregators in a row: as many as there are pieces for. If there would
- * be too many, takes fewer, with full rounds; a user's limit always holds. */
+/* Returns the number of aggregators in a row, at most one per rank and per piece. If that were
+ * too many in all, fewer, with full rounds. A user's limit always holds. */
 static int64_t aggregators_per_row(const struct lemon_plan *plan, int64_t row_pieces,
                                    const struct goal *goal)
 {
@@ -114,7 +115,8 @@ static int64_t aggregators_per_row(const struct lemon_plan *plan, int64_t row_pi
     return smaller(aggregators, larger(full, divide_up(goal->aggregators, plan->rows)));
 }
 
-/* Cuts extents into pieces that fit into rounds and use the aggregators; assigns them. */
+/* Sets the plan's numbers of pieces, aggregators and rounds: pieces fit into rounds, and there
+ * are enough of them for the aggregators. */
 static void assign_pieces(struct lemon_plan *plan, const struct goal *goal)
 {
     int64_t cut_part = divide_up(plan->grid.extent[plan->cut], plan->grid.parts[plan->cut]);
@@ -158,7 +160,8 @@ void lemon_plan_init(struct lemon_plan *plan, const struct lemon_grid *grid, int
         .base = base,
         .stripe = hints->stripe,
     };
-    int64_t min_bytes = larger(smaller(EXTENT_MIN, plan->bytes / FRACTION), hints->stripe);
+    int64_t min_bytes =
+        larger(smaller(EXTENT_MIN, plan->bytes / EXTENT_FRACTION), hints->stripe);
     if (hints->round_bytes > 0)
         min_bytes = smaller(min_bytes, hints->round_bytes);
     cut_extents(plan, min_bytes);
@@ -174,7 +177,8 @@ void lemon_plan_init(struct lemon_plan *plan, const struct lemon_grid *grid, int
 
 /* ---- offsets in the file ---- */
 
-/* Rounds to the nearest multiple of the stripe in the file. */
+/* Rounds to the nearest offset at a stripe boundary of the file, or to an end of the lattice.
+ */
 static int64_t nearest_stripe(const struct lemon_plan *plan, int64_t at)
 {
     int64_t over = (plan->base % plan->stripe + at % plan->stripe) % plan->stripe;
@@ -232,8 +236,8 @@ static void get_row(const struct lemon_plan *plan, int64_t number, struct lemon_
     lemon_plan_get_row(plan, parts, row);
 }
 
-/* A slot is a place for an aggregator in a row. Each aggregator has one slot, or, if there are
- * fewer aggregators than slots, several consecutive ones. */
+/* A slot is a place for an aggregator in a row. Each aggregator has one slot or, if there are
+ * fewer aggregators than slots, several consecutive slots. */
 static int64_t slot_count(const struct lemon_plan *plan)
 {
     return plan->rows * plan->row_aggregators;
@@ -249,7 +253,7 @@ static int64_t slot_rounds(const struct lemon_plan *plan)
     return plan->rounds / divide_up(slot_count(plan), plan->aggregators);
 }
 
-/* Returns rank number `j` in the faster dimensions, relative to the row's first rank. */
+/* Returns the rank of the row's member `j`, relative to the rank of its first member. */
 static int64_t row_member(const struct lemon_plan *plan, int64_t j)
 {
     const struct lemon_grid *grid = &plan->grid;
@@ -261,7 +265,7 @@ static int64_t row_member(const struct lemon_plan *plan, int64_t j)
     return rank;
 }
 
-/* The aggregators of a row are spread over it. */
+/* Returns the rank with slot `in_row` of a row. The slots are spread over the row. */
 static int64_t slot_rank(const struct lemon_plan *plan, const struct lemon_row *row,
                          int64_t in_row)
 {
@@ -309,7 +313,7 @@ static int64_t row_piece(const struct lemon_plan *plan, const struct lemon_row *
     return (number * parts + row->number % parts) * plan->pieces + k % plan->pieces;
 }
 
-/* The pieces of a slot are consecutive in its row. */
+/* Returns the first piece, in its row, of slot `in_row`. A slot's pieces are consecutive. */
 static int64_t slot_piece(const struct lemon_plan *plan, const struct lemon_row *row,
                           int64_t in_row)
 {

@@ -16,9 +16,8 @@ enum {
     PAGE = 4096,                 /* a divisor of the page size */
 };
 
-/* ---- O_DIRECT ---- */
-
-/* Reads the aligned part, from byte *head of the range. Returns its length in bytes. */
+/* Reads the aligned part with O_DIRECT, from byte *head of the range on. Returns its length, 0
+ * if O_DIRECT is not possible or the range is cached. */
 static int64_t read_direct(const struct lemon_file *file, char *data, int64_t n, int64_t offset,
                            int64_t *head)
 {
@@ -43,10 +42,8 @@ static int64_t read_direct(const struct lemon_file *file, char *data, int64_t n,
     return done;
 }
 
-/* ---- MPI-IO ---- */
-
-/* Starts write-back of complete pages without waiting; a partial page is left to the next
- * write. Errors are reported by the sync: it reports an error once for each descriptor. */
+/* Starts write-back of complete pages without waiting; the next write completes a partial page.
+ * Ignores errors: the later sync also reports them, because it uses another descriptor. */
 static void start_writeback(const struct lemon_file *file, int64_t n, int64_t offset)
 {
     int64_t from = offset - offset % PAGE, to = (offset + n) - (offset + n) % PAGE;

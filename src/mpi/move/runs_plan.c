@@ -1,10 +1,10 @@
-/* runs_plan.c - plan which rank moves which bytes if each rank has arbitrary ranges */
+/* runs_plan.c - plan I/O of arbitrary ranges by aggregators */
 #include "runs_plan.h"
 
 enum {
-    RANGE_MIN = 4 << 20, /* of an aggregator */
-    ROUND_BYTES = 8 << 20,
-    ROOT_MAX = 1 << 20, /* there are at most 2^40 items */
+    RANGE_MIN = 4 << 20,   /* bytes of an aggregator's range */
+    ROUND_BYTES = 8 << 20, /* default */
+    ROOT_MAX = 1 << 20,    /* square root of the largest number of items, 2^40 */
 };
 
 void lemon_runs_plan_init(struct lemon_runs_plan *plan, int64_t bytes, int64_t ranks,

@@ -20,7 +20,7 @@ static int compare_parts(const void *a, const void *b)
     return order ? order : compare_int64(x->at, y->at);
 }
 
-/* Merges adjacent parts, and counts the most parts in a round. */
+/* Merges adjacent parts, and sets max_parts. The parts are sorted. */
 static void merge_parts(struct lemon_schedule *schedule)
 {
     struct lemon_part *parts = schedule->parts;
@@ -46,10 +46,10 @@ struct finder {
     struct lemon_box box;
     struct lemon_schedule *schedule;
     size_t capacity;
-    int64_t next; /* first piece that is not checked */
+    int64_t next; /* first piece that find_piece_parts() has not yet checked */
 };
 
-/* Adds the box's parts of the pieces that overlap [begin, end). */
+/* Adds the box's parts of the pieces that overlap [begin, end); `piece` is near `begin`. */
 static int find_piece_parts(struct finder *finder, int64_t piece, int64_t begin, int64_t end)
 {
     const struct lemon_plan *plan = finder->plan;
@@ -134,6 +134,7 @@ static void merge_sources(struct lemon_schedule *schedule, int64_t first)
         schedule->max_sources = merged - first;
 }
 
+/* Adds each rank that holds bytes of a piece. Returns 0, or -1 if out of memory. */
 static int add_sources(struct lemon_schedule *schedule, const struct lemon_plan *plan,
                        int64_t round, const struct lemon_piece *piece, size_t *capacity)
 {

@@ -9,13 +9,14 @@
 
 struct lemon_file_domains {
     int aggregators;     /* ranks 0 to aggregators - 1 */
-    int64_t bytes;       /* in the whole range */
-    int64_t file_offset; /* of the first byte in the file; of any alignment */
+    int64_t bytes;       /* of the whole range */
+    int64_t file_offset; /* of the range's first byte; need not be aligned */
     int64_t bytes_each;  /* bytes of one aggregator, a multiple of stripe */
     int64_t stripe;
 };
 
-/* hints->stripe must be positive; hints->aggregators 0: all ranks, if each gets a stripe. */
+/* hints->stripe must be positive. hints->aggregators 0: all ranks, or one per stripe if fewer.
+ */
 void lemon_file_domains_init(struct lemon_file_domains *, int64_t bytes, int ranks,
                              int64_t file_offset, const struct lemon_plan_hints *hints);
 

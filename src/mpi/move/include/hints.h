@@ -1,4 +1,4 @@
-/* hints.h - hints how to move data, from the user's MPI_Info or from the opened file */
+/* hints.h - read I/O hints from the user's MPI_Info or from the opened file */
 #ifndef LEMON_HINT_H
 #define LEMON_HINT_H
 
@@ -24,12 +24,12 @@ struct lemon_hint {
 };
 extern const struct lemon_hint lemon_hints[LEMON_HINTS];
 
-/* Reads the hints in `info`, 0 for those it does not contain. Returns the index of the first
- * hint whose value is not a number from 1 to its `max`, or -1 if all are valid. Local. */
+/* Sets values[] to the hints in `info`, or to 0. Returns the index of the first hint whose
+ * value is not a number from 1 to its `max`, or -1 if all are valid. Local. */
 int lemon_hints_parse(MPI_Info info, int64_t values[LEMON_HINTS]);
 
-/* Returns the stripe that the file was opened with, in bytes, if all ranks report the same one;
- * else 0. MPI_FILE_NULL reports none. Collective. */
+/* Returns the stripe that MPI reports for the file, in bytes, if it is the same on all ranks,
+ * or 0. A rank with MPI_FILE_NULL has no stripe. Collective. */
 int64_t lemon_hints_file_stripe(MPI_File file, MPI_Comm comm);
 
 #endif

@@ -2,12 +2,15 @@
  * lattice_plan.h - plan which rank moves which range of the file; no MPI, the same result on
  * every rank
  *
- * If runs are long (and, if the file's stripe is known, at least several stripes or whole
- * stripes), each rank moves its own runs ("direct"). Otherwise the ranks exchange data with
- * some of them, the aggregators, which move long ranges ("pieces"). No read-modify-write.
+ * A rank's part of the lattice consists of runs, ranges that are contiguous in the file
+ * (box.h). If runs are long (and, if the file's stripe is known, at least several stripes or
+ * whole stripes), each rank reads or writes its own runs ("direct"). Otherwise some ranks, the
+ * aggregators, read or write long ranges ("pieces"), and all ranks exchange data with them. No
+ * plan requires read-modify-write.
  *
  * Pieces follow the grid. A row is a set of ranks that differ only in the fastest dimensions of
- * the grid. A row holds extents of the file, one for each coordinate of the slower dimensions.
+ * the grid. A row holds extents, contiguous ranges of the file, one for each coordinate that it
+ * has in the slower dimensions.
  * The plan selects the shortest extents of at least 4 MiB: few ranks then exchange data with
  * each other, and the number of rows grows with the number of ranks. An extent is one piece, or
  * several if it is long or if more ranks should move data. The pieces of a row are assigned in
@@ -47,14 +50,14 @@ struct lemon_plan {
     int64_t bytes; /* of the lattice */
     int64_t base;  /* offset of the lattice in the file */
     int64_t stripe;
-    int cut;             /* an extent is a part of this dimension with all of the faster ones */
-    int64_t inner;       /* bytes of one step in dimension `cut` */
-    int64_t extents;     /* in the lattice */
-    int64_t pieces;      /* in an extent */
-    int64_t rows, width; /* width: number of ranks in a row */
+    int cut; /* dimension; an extent is one part of it, with all of the faster dimensions */
+    int64_t inner;           /* bytes of one step in dimension `cut` */
+    int64_t extents;         /* in the lattice */
+    int64_t pieces;          /* in an extent */
+    int64_t rows, width;     /* width: number of ranks in a row */
     int64_t row_aggregators; /* in a row, at most width */
     int64_t aggregators;     /* in all; at most rows * row_aggregators */
-    int64_t round_pieces;    /* of an aggregator in a round */
+    int64_t round_pieces;    /* limit of an aggregator's pieces in a round */
     int64_t rounds;          /* of each aggregator; some may be empty */
 };
 
@@ -71,7 +74,8 @@ struct lemon_piece {
 /* Returns the number of a rank as an aggregator, or -1. */
 int64_t lemon_plan_aggregator(const struct lemon_plan *, int64_t rank);
 
-/* Returns how many pieces a round has: in file order, not empty, and merged if adjacent. */
+/* Sets the pieces of an aggregator's round and returns their number. They are in file order;
+ * none is empty, and adjacent ones are merged. */
 int lemon_plan_round(const struct lemon_plan *, int64_t aggregator, int64_t round,
                      struct lemon_piece pieces[LEMON_ROUND_PIECES_MAX]);
 
@@ -80,8 +84,8 @@ int lemon_plan_round(const struct lemon_plan *, int64_t aggregator, int64_t roun
 /* Returns the offset of an extent, and sets its length in bytes. */
 int64_t lemon_plan_extent_offset(const struct lemon_plan *, int64_t extent, int64_t *bytes);
 
-/* Returns the offset of a piece, which is the end of the one before. The number after the last
- * piece gives the end of the lattice. */
+/* Returns the offset of a piece, which is the end of the previous one; for the number after the
+ * last piece, the end of the lattice. */
 int64_t lemon_plan_piece_offset(const struct lemon_plan *, int64_t piece);
 
 /* Returns the rank that moves a piece, and sets its round. */
@@ -94,6 +98,8 @@ struct lemon_row {
     int64_t pieces;                                       /* in all its extents */
     int64_t start[LEMON_BOX_DIMS], sites[LEMON_BOX_DIMS]; /* in dimensions up to `cut` */
 };
+
+/* Gets the row of the ranks with these parts in the dimensions up to `cut`. */
 void lemon_plan_get_row(const struct lemon_plan *, const int64_t *parts, struct lemon_row *);
 
 #endif

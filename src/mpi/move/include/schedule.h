@@ -1,8 +1,8 @@
 /*
  * schedule.h - list what one rank exchanges in each round of a plan; no MPI
  *
- * A rank sends parts of its data to aggregators, or receives them. An aggregator receives them
- * from the ranks that hold them, or sends them there: at most one message per round and pair.
+ * To write, a rank sends parts of its data to aggregators; to read, it receives them. In each
+ * round there is at most one message between a rank and an aggregator.
  */
 #ifndef LEMON_SCHEDULE_H
 #define LEMON_SCHEDULE_H
@@ -16,7 +16,7 @@ struct lemon_part {
     int64_t at, n;      /* range of the rank's data, n > 0 */
 };
 
-/* What a rank holds of a round of this rank as an aggregator. */
+/* The bytes that one rank holds of a round of this rank, which is an aggregator. */
 struct lemon_source {
     int64_t round;
     int64_t rank; /* possibly the aggregator itself */
