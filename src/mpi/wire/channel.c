@@ -56,9 +56,7 @@ static int wait_for_socket(int fd, short events, int64_t deadline)
     }
 }
 
-/* ---- receiving ---- */
-
-/* Stores a packet's first descriptor and closes the others. */
+/* Stores a packet's first descriptor in the channel and closes the others. */
 static void store_descriptors(struct limejob_channel *channel, struct msghdr *message)
 {
     for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
@@ -135,8 +133,6 @@ int limejob_receive(struct limejob_channel *channel, struct limejob_packet *pack
             return done;
     }
 }
-
-/* ---- sending ---- */
 
 ssize_t limejob_send_partial(int fd, struct iovec *iov, int count, int passed_fd)
 {
@@ -224,6 +220,7 @@ static int connect_to_job(const char *path)
     return err;
 }
 
+/* Sends a request and receives its reply, without a descriptor. Returns 0 or -errno. */
 static int call_job(struct limejob_channel *channel, const struct limejob_packet *request,
                     struct limejob_packet *reply, int timeout_ms)
 {

@@ -142,9 +142,6 @@ int limejob_header_decode(struct limejob_packet *packet, const unsigned char *ra
     return packet->flags & ~(uint32_t)LIMEJOB_REPLY ? -EPROTO : 0;
 }
 
-/* ---- which container ---- */
-
-/* Describes the first difference. */
 static void describe_mismatch(unsigned differs, const struct limefile_identity *found,
                               const struct limefile_identity *expected, char *text, size_t cap)
 {
@@ -219,7 +216,8 @@ static void get_identity(struct limejob_packet *packet, struct limefile_identity
     identity->ctime.tv_nsec = limejob_get_u32(packet);
 }
 
-/* "/data" and "/" are directories above "/data/conf"; "/da" is not. */
+/* Returns whether the first `root` bytes of an absolute path are a directory above the file:
+ * "/data" or "/", but not "/da", of "/data/conf". */
 static bool is_root_of(const char *path, uint32_t root)
 {
     size_t length = strlen(path);
@@ -238,8 +236,6 @@ int limejob_get_open_request(struct limejob_packet *packet,
     return is_root_of(opening->path, opening->root) && opening->identity.size >= 0 ? 0
                                                                                    : -EINVAL;
 }
-
-/* ---- the messages ---- */
 
 enum {
     /* An identity, root, and a directory with a name below it: at least "/x". */

@@ -1,4 +1,4 @@
-/* window.c - memory that a client shares with the job */
+/* window.c - create, check and map the memory that a client shares with the job */
 #define _GNU_SOURCE
 #include "limejob.h"
 

@@ -4,8 +4,8 @@
  * Both send packets over a Unix stream socket: a fixed header, then a payload. Each request has
  * one reply with the request's opcode and tag; replies may arrive in any order. The socket
  * carries no bulk data: with its first packet the client passes a memfd, the window, and the
- * job reads containers into it or writes them from it. The range of the window that a request
- * names belongs to the job until the reply, then to the client again.
+ * job reads containers into the window or writes them from it. The job owns the range of the
+ * window that a request names until it replies.
  *
  * The functions here check the form of a received packet (magic, version, lengths); the code
  * that executes a request checks its values. All integers are little-endian. docs/protocol.md
@@ -34,8 +34,8 @@ enum {
     LIMEJOB_PAYLOAD_MAX = 64 * 1024,
     LIMEJOB_PATH_MAX = 4096,    /* of a container, with its NUL, which is not sent */
     LIMEJOB_TEXT_MAX = 1024,    /* of an error message, with its NUL */
-    LIMEJOB_IN_FLIGHT_MAX = 64, /* requests of a client without a reply */
-    LIMEJOB_ALIGN = 4096,       /* I/O is fastest if `at` and `offset` are congruent */
+    LIMEJOB_IN_FLIGHT_MAX = 64, /* requests of a client that wait for their reply */
+    LIMEJOB_ALIGN = 4096,       /* I/O is fastest if `at` - `offset` is a multiple of it */
 };
 
 #define LIMEJOB_WINDOW_MAX (UINT64_C(1) << 40)
@@ -53,9 +53,9 @@ enum limejob_opcode {
     /* With a descriptor of the container, open for reading.
      * request: the container's identity: u64 device, u64 inode, u32 uid, u32 mode, u64 bytes,
      *          i64 mtime s, u32 mtime ns, i64 ctime s, u32 ctime ns;
-     *          u32 root (length of the path of a directory that only the administrator can
-     *          change), path (absolute)
-     * reply: u32 file. ESTALE: the descriptor, or a path on another host, is another file */
+     *          u32 root, path (absolute; its first `root` bytes are a directory's path that
+     *          only the administrator can change)
+     * reply: u32 file. ESTALE: the descriptor, or the path on another host, is another file */
     LIMEJOB_OPEN,
     /* request: u32 file                    reply: nothing */
     LIMEJOB_CLOSE,
@@ -72,8 +72,8 @@ enum limejob_opcode {
      *          window, or UINT64_MAX), u64 until (ns of CLOCK_REALTIME, or 0), u32 uid (the
      *          owner of the data: a job of root writes with that user's rights)
      * reply: u64 bytes, always all of them; otherwise a code, and any of them may be written.
-     * ECANCELED: the 32 bits at `fence` are not 0, set by the client or after its end;
-     * ETIMEDOUT: the time is after `until` */
+     * ECANCELED: the 32 bits at `fence` are not 0; the client sets them to cancel the write,
+     * the job if the client has ended. ETIMEDOUT: the time is after `until` */
     LIMEJOB_WRITE,
     /* Syncs the file on every rank, including all earlier writes of all clients. request: u32
      * file                    reply: nothing */
@@ -104,7 +104,7 @@ struct limejob_packet {
     uint32_t bytes; /* of the payload */
     uint32_t at;    /* position of limejob_get_*() in the payload */
     bool broken;    /* a limejob_get_*() or limejob_put_*() exceeded the payload */
-    int fd;         /* passed with it, or -1; the packet's owner closes it */
+    int fd;         /* descriptor passed with the packet, or -1; the packet's owner closes it */
     unsigned char payload[LIMEJOB_PAYLOAD_MAX];
 };
 
@@ -122,7 +122,7 @@ void limejob_put_bytes(struct limejob_packet *, const void *, size_t n);
 uint32_t limejob_get_u32(struct limejob_packet *);
 uint64_t limejob_get_u64(struct limejob_packet *);
 
-/* Copies the rest of the payload as text. Returns 0, or -1 if it has a NUL or is too long. */
+/* Copies the rest of the payload as text. Returns 0, or -1 if that has a NUL or is too long. */
 int limejob_get_text(struct limejob_packet *, char *buf, size_t cap);
 
 /* Reads the code at the start of a reply, and its text if there is one. Returns 0 or -errno,
@@ -135,8 +135,8 @@ enum {
     LIMEJOB_IDENTITY_BYTES = 56, /* in a payload */
 };
 
-/* ignored: LIMEFILE_... flags that may differ. Returns 0, or -ESTALE and fills text with the
- * first other difference ("inode 5, not 7"); cap may be 0. */
+/* ignored: flags (limeidentity.h) of what may differ. Returns 0, or -ESTALE and fills text with
+ * the first other difference ("inode 5, not 7"); cap may be 0. */
 int limejob_identity_compare(const struct limefile_identity *found,
                              const struct limefile_identity *expected, unsigned ignored,
                              char *text, size_t cap);
@@ -162,8 +162,8 @@ size_t limejob_directory_bytes(const char *path);
 /* raw: LIMEJOB_HEADER_BYTES bytes. */
 void limejob_header_encode(const struct limejob_packet *, unsigned char *raw);
 
-/* Returns -EPROTO if it is not a packet of this protocol, -EPROTONOSUPPORT if it has another
- * version (*version), -EMSGSIZE if it is too long. */
+/* Returns 0, -EPROTO if raw is not a packet of this protocol, -EPROTONOSUPPORT if it has
+ * another version, or -EMSGSIZE if it is too long. Sets *version. */
 int limejob_header_decode(struct limejob_packet *, const unsigned char *raw, uint16_t *version);
 
 /* ---- channels (channel.c) ---- */
@@ -172,12 +172,12 @@ int limejob_header_decode(struct limejob_packet *, const unsigned char *raw, uin
 struct limejob_channel {
     int fd;
     size_t received;  /* bytes of the next packet in buf */
-    int passed_fd;    /* descriptor received with them, or -1 */
+    int passed_fd;    /* descriptor received with these bytes, or -1 */
     uint16_t version; /* the peer's version, if it differs */
     unsigned char buf[LIMEJOB_HEADER_BYTES + LIMEJOB_PAYLOAD_MAX];
 };
 
-/* The channel owns fd: closing it also closes fd, and a descriptor that nothing has taken. */
+/* The channel owns fd. Closing the channel closes fd, and passed_fd if it is not -1. */
 void limejob_channel_init(struct limejob_channel *, int fd);
 void limejob_channel_close(struct limejob_channel *);
 
@@ -185,7 +185,7 @@ void limejob_channel_close(struct limejob_channel *);
  * -EPIPE if the peer is gone, or an error of limejob_header_decode(): then drop the peer. */
 int limejob_receive(struct limejob_channel *, struct limejob_packet *, int timeout_ms);
 
-/* Sends what the socket accepts, and passed_fd (-1: none). Returns bytes sent, or -errno. */
+/* Sends passed_fd (-1: none) and what the socket accepts. Returns the bytes sent, or -errno. */
 ssize_t limejob_send_partial(int fd, struct iovec *iov, int count, int passed_fd);
 
 /* Sends a packet. Returns 0 or -errno. After -ETIMEDOUT the channel is unusable. */
@@ -198,9 +198,10 @@ struct limejob_hello_reply {
     uint64_t stripe;
 };
 
-/* Connects to the job of this user at the socket `path` and sends HELLO with the window, whose
- * descriptor the caller keeps (-1: none). Returns 0 after the reply; otherwise closes the
- * channel, fills text (LIMEJOB_TEXT_MAX bytes) and returns -errno (-EPERM: another user's). */
+/* Connects to the job of this user at the socket `path` and sends HELLO with the window,
+ * whose descriptor the caller keeps (-1: none). Returns 0 after the reply; otherwise closes
+ * the channel, fills text (LIMEJOB_TEXT_MAX bytes) and returns -errno (-EPERM: another
+ * user's). */
 int limejob_connect(struct limejob_channel *, const char *path, int window_fd,
                     uint64_t window_bytes, int timeout_ms, struct limejob_hello_reply *,
                     char *text);
@@ -237,8 +238,8 @@ int limejob_window_check(int fd, uint64_t bytes);
 int limejob_window_map(struct limejob_window *, int fd, uint64_t bytes);
 void limejob_window_release(struct limejob_window *);
 
-/* 32 aligned bits in a window. A client that sets them to a value other than 0 cancels a write,
- * except for the system call in progress. */
+/* 32 aligned bits in a window. If they are not 0, the job ends the writes that name them, after
+ * the system call in progress. */
 typedef _Atomic uint32_t limejob_fence;
 
 static inline void limejob_fence_set(void *fence)
