@@ -1,4 +1,4 @@
-/* directory.c - the directory of a series: names, locking, listing, publishing, removing */
+/* directory.c - name, lock, list, publish and remove the files of a series */
 #define _GNU_SOURCE
 #include "series.h"
 
@@ -71,13 +71,13 @@ static bool is_part_name(const char *base, const char *name)
 
 /* ---- the directory ---- */
 
-/* Returns a new stream, which starts at the first entry. */
+/* Returns a stream of the directory's entries, independent of other streams of it; or NULL. */
 static DIR *open_entries(int dir)
 {
-    int canonical = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *entries = canonical < 0 ? NULL : fdopendir(canonical);
-    if (!entries && canonical >= 0)
-        close(canonical);
+    int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *entries = fd < 0 ? NULL : fdopendir(fd);
+    if (!entries && fd >= 0)
+        close(fd);
     return entries;
 }
 
@@ -110,6 +110,7 @@ static int wait_for_lock(int fd)
     return 0;
 }
 
+/* Sets *locks to false if the file system has no locks, which is not an error. */
 static struct lemon_dir_error lock_series(struct lemon_series_dir *dir, bool *locks)
 {
     char name[LEMON_SERIES_NAME_MAX];
@@ -180,7 +181,8 @@ struct lemon_dir_error lemon_series_dir_list(const struct lemon_series_dir *dir,
         if (number < 0)
             continue;
         if (fstatat(dir->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-            result = errno == ENOENT ? success : make_error("list"); /* it may be the newest */
+            result =
+                errno == ENOENT ? success : make_error("list"); /* do not skip the newest */
         else if (S_ISREG(st.st_mode) && !append_number(numbers, count, number))
             result = (struct lemon_dir_error){ENOMEM, "list"};
     }

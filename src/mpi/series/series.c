@@ -1,4 +1,4 @@
-/* series.c - a series of checkpoints: open, query, close; begin, publish or abort one */
+/* series.c - write checkpoints as a series of files, of which each is complete */
 #define _GNU_SOURCE
 #include "series.h"
 
@@ -22,7 +22,7 @@ static char *format_path(const struct lemon_series *s, const char *name)
     return path;
 }
 
-/* Returns the lowest code of all ranks. Rank 0 reports its fault. Collective. */
+/* Returns the lowest code of all ranks, after a message if `result` is an error. */
 static int agree_on_error(const struct lemon_series *s, int code, struct lemon_dir_error result,
                           const char *name)
 {
@@ -76,8 +76,7 @@ static int set_arguments(struct lemon_series *s, const char *prefix, int keep)
     return lemon_inside_agree_on(s->comm, code, values, 2);
 }
 
-/* Finds the greatest number below `before` (LEMON_SERIES_NEWEST: of all), or -1. Rank 0 only.
- */
+/* Finds the greatest number below `before` (LEMON_SERIES_NEWEST: any), or -1. Rank 0 only. */
 static struct lemon_dir_error find_newest_below(const struct lemon_series *s, int64_t before,
                                                 int64_t *number)
 {
@@ -185,8 +184,6 @@ int lemonCloseSeries(LemonSeries *s)
     release_series(s);
     return code;
 }
-
-/* ---- query ---- */
 
 int lemonSeriesLatest(LemonSeries *s, int64_t before, int64_t *number, char *path, size_t bytes)
 {
@@ -298,8 +295,8 @@ static int open_writer(struct lemon_series *s, const char *path)
     return code;
 }
 
-/* Checks that no checkpoint is open, and that the number is newer than all others and the same
- * on all ranks. Returns a LEMON code after a message. Collective. */
+/* Checks that no checkpoint is being written, and that the number is greater than all others
+ * and the same on all ranks. Collective, agreed. */
 static int check_begin(const struct lemon_series *s, int64_t number, LemonWriter **writer)
 {
     int64_t values[1] = {number};
@@ -342,8 +339,6 @@ int lemonSeriesBegin(LemonSeries *s, int64_t number, LemonWriter **writer)
     return code;
 }
 
-/* ---- progress ---- */
-
 enum progress { PROGRESS_WRITING, PROGRESS_TRANSFERRED, PROGRESS_SYNCED };
 
 int lemonSeriesTest(LemonSeries *s, int *done)
@@ -385,7 +380,7 @@ static int close_last_record(struct lemon_series *s)
     return code;
 }
 
-/* Ends writer, thread and file. If it returns LEMON_SUCCESS, all data are on the disk. */
+/* Ends writer, thread and file; after LEMON_SUCCESS all data are on the disk. Collective. */
 static int close_checkpoint(struct lemon_series *s, int code)
 {
     int sync_error = lemon_writeback_stop(&s->writeback);
@@ -408,9 +403,9 @@ static int close_checkpoint(struct lemon_series *s, int code)
     return lemon_inside_agree(s->comm, code);
 }
 
-/* Rank 0 only. A renamed file stays, even if the name may not be on the disk. Checkpoints that
- * a rewind has invalidated are removed first: a program that is killed in between then restarts
- * from the rewind's number, not from a greater, invalid one. */
+/* Rank 0 only. If the sync of the directory fails after the rename, the file stays. Removes the
+ * checkpoints that a rewind has invalidated before the rename: a program that is killed between
+ * the two steps then restarts from the rewind's number, not from an invalid checkpoint. */
 static struct lemon_dir_error publish_checkpoint(struct lemon_series *s)
 {
     struct lemon_dir_error result = {0, "sync"};

@@ -1,4 +1,4 @@
-/* series.h - internal interfaces of a series of checkpoints */
+/* series.h - internal interfaces of the modules that implement lemon_series.h */
 #ifndef LEMON_SERIES_INTERNAL_H
 #define LEMON_SERIES_INTERNAL_H
 
@@ -23,22 +23,23 @@ struct lemon_writeback {
     int error;                                  /* an errno of fdatasync(), or 0 */
 };
 
-/* Starts the thread. After a failure (memory, open) there is just no early write-back. */
+/* Starts the thread. If that fails, only the early write-back is missing. */
 void lemon_writeback_start(struct lemon_writeback *, const char *path);
 
 /* Notifies the thread that all data have been passed to the file system. */
 void lemon_writeback_data_complete(struct lemon_writeback *);
 
-/* Returns true if a sync that began after that has ended, or failed, or no thread runs. */
+/* Returns true if a sync that began after that call has ended or failed, or if no thread
+ * runs. */
 bool lemon_writeback_is_done(struct lemon_writeback *);
 
-/* Waits for the end of the thread. Returns 0 or an errno. */
+/* Ends the thread, and waits for it. Returns 0, or the errno of a sync that failed. */
 int lemon_writeback_stop(struct lemon_writeback *);
 
 /* ---- the series' directory, used by rank 0 only ---- */
 
 struct lemon_series_dir {
-    int fd, lock;     /* -1: none */
+    int fd, lock;     /* descriptors of the directory and the lock file; -1: none */
     const char *base; /* prefix of the file names */
 };
 
@@ -48,8 +49,9 @@ struct lemon_dir_error {
     const char *action;
 };
 
-/* Opens the directory `path`, takes the lock and removes unfinished checkpoints. EBUSY: another
- * process holds the lock. *locks: whether the file system supports locks. */
+/* Opens the directory `path`, locks the series and removes unfinished checkpoints. The caller
+ * has set dir->base, and closes also after an error. EBUSY: another process holds the lock.
+ * *locks: whether the file system supports locks. */
 struct lemon_dir_error lemon_series_dir_open(struct lemon_series_dir *, const char *path,
                                              bool *locks);
 void lemon_series_dir_close(struct lemon_series_dir *);
@@ -68,7 +70,7 @@ struct lemon_dir_error lemon_series_dir_list(const struct lemon_series_dir *, in
 struct lemon_dir_error lemon_series_dir_publish(const struct lemon_series_dir *, int fd,
                                                 const char *part, int64_t number);
 
-/* Removes the checkpoints greater than `newest`, and all but the last `keep` others. */
+/* Removes the checkpoints with numbers above `newest`, and all but the `keep` newest others. */
 struct lemon_dir_error lemon_series_dir_prune(const struct lemon_series_dir *, int64_t newest,
                                               int64_t keep);
 
@@ -81,8 +83,8 @@ struct lemon_series {
     char *path;                  /* of the directory */
     char *base;                  /* prefix of the file names */
     int64_t keep_count;
-    int64_t newest; /* numbers must be greater; -1 at first */
-    int64_t before; /* after a rewind: only smaller numbers are valid */
+    int64_t newest; /* the newest checkpoint's number, -1: none; a new one must be greater */
+    int64_t before; /* checkpoints from this number on are invalid, because of a rewind */
     MPI_Info info;
     bool runs_writeback; /* this rank runs the thread of its node */
 

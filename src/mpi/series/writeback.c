@@ -1,10 +1,10 @@
 /*
- * writeback.c - write a file's data back to the disk while they are written
+ * writeback.c - a thread that syncs a checkpoint's file while MPI-IO writes to it
  *
  * MPI-IO writes into the page cache, where the kernel keeps the data for some time, and the
- * final sync would wait for all of them. Any descriptor of the file can start the sync, so the
- * thread needs no MPI. It detects new data by the modification time; that is coarse, so the
- * thread syncs once more after the last change.
+ * final sync would wait for all of them. fdatasync() works on any descriptor of the file, so
+ * the thread needs no MPI. The modification time shows it new data, but changes only at
+ * intervals of some ms, so the thread syncs once more after the last change.
  */
 #define _GNU_SOURCE
 #include "series.h"
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-    PAUSE_MS = 20,
+    PAUSE_MS = 20, /* between checks for new data */
 };
 
 static bool is_same_time(const struct timespec *a, const struct timespec *b)
@@ -26,7 +26,7 @@ static bool is_same_time(const struct timespec *a, const struct timespec *b)
     return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
 }
 
-/* Waits for a wake-up or PAUSE_MS. Returns whether to continue. */
+/* Waits for a wake-up or PAUSE_MS. Returns false if the thread must end. */
 static bool wait_for_wake_up(struct lemon_writeback *writeback)
 {
     struct pollfd wake = {writeback->wake_fd, POLLIN, 0};
@@ -36,7 +36,7 @@ static bool wait_for_wake_up(struct lemon_writeback *writeback)
     return !writeback->stop;
 }
 
-/* Syncs changes since the last call. Returns 0 or an errno. */
+/* Syncs if this or the last call finds changes, or if data are complete. 0 or an errno. */
 static int sync_changes(struct lemon_writeback *writeback, bool data_complete,
                         struct timespec *last, bool *was_unchanged)
 {
@@ -54,7 +54,7 @@ static void *run_writeback(void *context)
 {
     struct lemon_writeback *writeback = context;
     struct timespec last = {0};
-    bool was_unchanged = false; /* the last call has found no change */
+    bool was_unchanged = false;
     while (wait_for_wake_up(writeback)) {
         bool data_complete = writeback->data_complete && !writeback->is_synced;
         int err = sync_changes(writeback, data_complete, &last, &was_unchanged);

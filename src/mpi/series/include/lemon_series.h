@@ -29,10 +29,10 @@ typedef struct lemon_series LemonSeries;
  * writers (lemonWriterSetInfo()); copied. All arguments are the same on each rank.
  *
  * Locks the file .PREFIX.lock, which is not removed. LEMON_ERR_PARAM if another run still has
- * the series open after 10 seconds (a killed run takes a moment to end). A file system without
- * locks cannot detect that; a message reports it. Rank 0 holds the lock, which ends with its
- * process at the latest. Removes unfinished checkpoints of dead processes. LEMON_ERR_WRITE if
- * the directory cannot be opened or written. After an error *series is NULL.
+ * the series open after 10 seconds (a killed run takes a moment to end). If the file system has
+ * no locks, Lemon cannot detect another run, and a message says so. Rank 0 holds the lock,
+ * which ends with its process at the latest. Removes unfinished checkpoints of dead processes.
+ * LEMON_ERR_WRITE if the directory cannot be opened or written. After an error *series is NULL.
  */
 int lemonOpenSeries(char const *prefix, int keep, MPI_Info info, MPI_Comm comm,
                     LemonSeries **series);
@@ -54,8 +54,9 @@ int lemonSeriesLatest(LemonSeries *series, int64_t before, int64_t *number, char
 
 /*
  * The program continues from `number`: newer checkpoints (damaged ones, or those of a run to be
- * discarded) become invalid. They are removed after the next checkpoint is on the disk, just
- * before it is renamed. LEMON_ERR_PARAM if number is negative or a checkpoint is begun.
+ * discarded) become invalid. lemonSeriesEnd() removes them just before it renames the next
+ * checkpoint, whose data are then on the disk. LEMON_ERR_PARAM if number is negative or a
+ * checkpoint is being written.
  */
 int lemonSeriesRewind(LemonSeries *series, int64_t number);
 
@@ -73,8 +74,8 @@ int lemonSeriesBegin(LemonSeries *series, int64_t number, LemonWriter **writer);
 
 /*
  * Sets *done to whether all written data are on the disk, so that lemonSeriesEnd() returns
- * soon. Call it after the last call that writes, non-blocking or not. It does not wait. A
- * program that calls it between its steps publishes a checkpoint early.
+ * soon. Call it after the last call that writes, non-blocking or not. It does not wait, so a
+ * program can call it after each time step, and publish the checkpoint early.
  */
 int lemonSeriesTest(LemonSeries *series, int *done);
 
