@@ -60,7 +60,7 @@ void lemonSetMessageHandler(lemonMessageHandler *call, void *context)
     atomic_store(&handler, call);
 }
 
-/* rank < 0: no rank. */
+/* rank < 0: formats the message without a rank. */
 static void format_message(int rank, char text[MESSAGE_MAX], const char *format, va_list args)
 {
     int n = rank >= 0 ? snprintf(text, MESSAGE_MAX, "lemon: rank %d: ", rank)

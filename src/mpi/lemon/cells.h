@@ -7,7 +7,7 @@
 #include "collective_io.h"
 
 enum {
-    CELLS_WHY_MAX = 256,
+    CELLS_WHY_MAX = 256, /* bytes of the text of an error */
 };
 
 /* ---- convert the caller's arguments to the format's; local ---- */
@@ -17,13 +17,13 @@ enum {
 bool lemon_cells_convert_arguments(const LemonDomain *, const LemonParticle *,
                                    struct limecells *, const char **why);
 
-/* The reverse; names and fields belong to the LemonCells. */
+/* The reverse. *cells then refers to `field`, and its names to the struct limecells. */
 void lemon_cells_convert_result(const struct limecells *, LemonCells *,
                                 LemonField field[LIMECELLS_FIELDS_MAX]);
 
 bool lemon_cells_is_big_endian(void);
 
-/* A particle's position, its name in messages ("particle 7 of rank 2", "id 12"), and its id. */
+/* Get a particle's position, its name in messages ("particle 7 (id 12)"), and its id. */
 void lemon_cells_get_position(const struct limecells_field *position, const char *particle,
                               double x[LIMECELLS_DIMS]);
 void lemon_cells_particle_name(const struct limecells *, const char *particle, int64_t number,
@@ -36,16 +36,16 @@ void lemon_cells_swap_bytes(const struct limecells *, char *particles, int64_t c
 
 /* ---- sort this rank's particles by cell; local ---- */
 
-/* The particles of one cell. */
+/* The rank's particles of one cell. The rank's stream has its particles in file order. */
 struct cells_segment {
     uint64_t cell;
     int64_t count;
-    int64_t place; /* index in the data record of its first particle */
-    int64_t first; /* index in the rank's stream of its first particle */
+    int64_t place; /* index of its first particle in the data record */
+    int64_t first; /* index of its first particle in the rank's stream */
     uint32_t crc;
 };
 
-/* A part of a segment that is cut at the end of a piece of the stream. */
+/* A part of a segment that was read from the stream, and summed, separately. */
 struct cells_fragment {
     int64_t at, bytes; /* in the stream, bytes */
     int64_t segment;   /* index in `stream` */
@@ -74,16 +74,16 @@ bool lemon_cells_sort(struct cells_sorted *, const struct limecells *, const cha
                       int64_t count, char why[CELLS_WHY_MAX]);
 void lemon_cells_sorted_free(struct cells_sorted *);
 
-/* Sorts the stream in file order after all places are known. Sets *run (malloc'ed), in bytes of
- * the data record. Returns false if out of memory. */
+/* Sorts the stream after the caller has set all places. Sets *run (the caller frees it) to the
+ * stream's ranges in the data record, in bytes. Returns false if out of memory. */
 bool lemon_cells_build_stream(struct cells_sorted *, struct lemon_run **run, int64_t *runs);
 
-/* The first sets a stream that also computes checksums; the second then computes those of the
- * segments, and returns false if out of memory. */
+/* The first makes a stream that computes checksums while it is read. The second, called after
+ * all of it is read, sets those of the segments, and returns false if out of memory. */
 void lemon_cells_stream_init(struct cells_sorted *, struct lemon_stream *);
 bool lemon_cells_combine_checksums(struct cells_sorted *);
 
-/* ---- each cell has a home, a rank that completes its entry ---- */
+/* ---- each cell has a home, a rank that completes its entry of the index ---- */
 
 struct cells_homes {
     struct lemon_sparse pattern;
@@ -95,7 +95,7 @@ struct cells_homes {
     unsigned char *index; /* entries of this rank's cells; on rank 0 the whole index */
 };
 
-/* Sets the place of each segment. Collective, agreed. Then call lemon_cells_homes_release(). */
+/* Sets the place of each segment. Call homes_release() in any case. Collective, agreed. */
 int lemon_cells_assign_places(struct lemon_internal *, struct cells_homes *,
                               const struct limecells *, struct cells_sorted *);
 

@@ -79,8 +79,6 @@ void lemon_cells_convert_result(const struct limecells *c, LemonCells *cells,
                                 (MPI_Offset)c->field[i].offset};
 }
 
-/* ---- a particle ---- */
-
 void lemon_cells_get_position(const struct limecells_field *position, const char *particle,
                               double x[LIMECELLS_DIMS])
 {
@@ -122,8 +120,6 @@ void lemon_cells_particle_name(const struct limecells *c, const char *particle, 
         snprintf(name, CELLS_WHY_MAX / 2, "particle %" PRId64 " (id %" PRId64 ")", number,
                  (int64_t)lemon_cells_particle_id(id, particle));
 }
-
-/* ---- byte order ---- */
 
 static void swap_number(char *p, size_t n)
 {

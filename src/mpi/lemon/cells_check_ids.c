@@ -1,7 +1,7 @@
 /*
- * cells_check_ids.c - check that no id occurs twice
+ * cells_check_ids.c - check that no two particles of all ranks have the same id
  *
- * The hash of an id selects a rank, which sorts the ids that it receives.
+ * The hash of an id selects the rank that checks it. That rank sorts the ids that it receives.
  */
 #include "cells.h"
 #include "splitmix64.h"
@@ -15,7 +15,8 @@ static int checker_rank(uint64_t id, int ranks)
     return (int)(mix64(id) % (uint64_t)ranks);
 }
 
-/* Lists this rank's ids, grouped by the rank that checks them. */
+/* Returns this rank's ids, grouped by the rank that checks them, and adds these ranks to the
+ * pattern. The caller frees the ids. Returns NULL if out of memory. */
 static int64_t *list_ids(const struct lemon_internal *in, const struct limecells *c,
                          const char *particles, int64_t count, struct lemon_sparse *p)
 {
@@ -78,11 +79,12 @@ static bool sort_ids(int64_t *ids, int64_t n)
     return ok;
 }
 
-static int find_holder(const struct lemon_sparse *p, const int64_t *ids, int64_t id, int after)
+/* Returns the rank that sent an id, after `skip` earlier occurrences. */
+static int find_holder(const struct lemon_sparse *p, const int64_t *ids, int64_t id, int skip)
 {
     for (int64_t i = 0; i < p->from_count; i++)
         for (int64_t k = 0; k < p->from[i].items; k++)
-            if (ids[p->from[i].first + k] == id && after-- == 0)
+            if (ids[p->from[i].first + k] == id && skip-- == 0)
                 return p->from[i].rank;
     return -1;
 }

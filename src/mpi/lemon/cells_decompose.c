@@ -1,4 +1,4 @@
-/* cells_decompose.c - divide a domain among ranks */
+/* cells_decompose.c - divide a domain of particles into one box per rank */
 #include "cells.h"
 
 #include <string.h>
@@ -33,8 +33,6 @@ int lemonRegularBox(LemonDomain const *domain, int const *grid, int ranks, int r
     return LEMON_SUCCESS;
 }
 
-/* ---- balanced ---- */
-
 /* A box of cells, for ranks [first, first + ranks). */
 struct cell_box {
     int64_t from[LEMON_CELLS_DIMS], to[LEMON_CELLS_DIMS];
@@ -55,7 +53,7 @@ static void count_planes(const LemonCells *cells, const struct cell_box *box, in
                     cells->cell[(at[0] * n[1] + at[1]) * n[2] + at[2]].count;
 }
 
-/* Returns the dimension with several cells in which the part is longest, or -1. */
+/* Returns the dimension in which the box is longest, of those with several cells, or -1. */
 static int longest_dimension(const LemonCells *cells, const struct cell_box *box)
 {
     int best = -1;
@@ -90,12 +88,12 @@ static int64_t choose_cut(const int64_t *planes, int64_t n, int lower_ranks, int
     return at;
 }
 
-/* Finds the box of `rank`. Returns 0, or -1 if out of memory. */
+/* Reduces *box from several ranks to `rank` alone. Returns 0, or -1 if out of memory. */
 static int find_rank_box(const LemonCells *cells, struct cell_box *box, int rank)
 {
     while (box->ranks > 1) {
         int d = longest_dimension(cells, box), lower_ranks = box->ranks / 2;
-        if (d < 0) { /* a single cell: the first rank gets it */
+        if (d < 0) { /* the first rank gets the single cell, the others an empty box */
             if (rank != box->first) {
                 memcpy(box->from, cells->domain.cells, sizeof box->from);
                 memcpy(box->to, cells->domain.cells, sizeof box->to);

@@ -1,10 +1,10 @@
 /*
- * cells_index.c - complete the entry of each cell on its home rank
+ * cells_index.c - compute the place of each cell in the data record, and write the index
  *
- * The cell numbers are divided among the ranks: each cell has a home, which counts its
- * particles on all ranks and completes its entry. So no rank needs a table of all cells. The
- * data record is sorted by the cell's owner, the first rank with particles of the cell, and
- * then by cell. So a rank's particles are one range of it, if no other rank has the same cells.
+ * The cell numbers are divided among the ranks: each cell has a home rank, which counts the
+ * cell's particles on all ranks and completes its entry in the index. So no rank needs a table
+ * of all cells. The data record is sorted by the cell's owner, the first rank with particles of
+ * the cell, and then by cell. So the particles of a rank that shares no cells are one range.
  */
 #include "cells.h"
 
@@ -28,6 +28,8 @@ enum {
     TAG_ENTRIES = 6,
 };
 
+/* Stores an item for each segment in `word`; adds their homes to the pattern. Returns false
+ * if out of memory. */
 static bool list_items(struct cells_homes *h, const struct cells_sorted *s, int64_t *word)
 {
     bool ok = word != NULL;
@@ -43,7 +45,7 @@ static bool list_items(struct cells_homes *h, const struct cells_sorted *s, int6
     return ok;
 }
 
-/* Items are sorted by rank. */
+/* Runs on the homes. Sets cells' counts, and an answer per item. Items are sorted by rank. */
 static void count_particles_of_cells(struct cells_homes *h, int64_t *answers)
 {
     for (int64_t i = 0; i < h->pattern.from_items; i++) {
@@ -78,8 +80,9 @@ static void compute_owned_places(struct lemon_internal *in, const struct cells_s
     }
 }
 
-/* Runs on the homes. place: in, the places from the owners; out, for each item, the index in
- * the data record of the first particle that the asking rank has of the cell. */
+/* Runs on the homes. place, for each item: in, the cell's place, if the item is from its
+ * owner, or -1; out, the index in the data record of the first particle that the item's
+ * sender has of the cell. */
 static void answer_places(const struct cells_homes *h, const int64_t *answers, int64_t *place)
 {
     for (int64_t i = 0; i < h->pattern.from_items; i++)
@@ -90,7 +93,7 @@ static void answer_places(const struct cells_homes *h, const int64_t *answers, i
                    answers[i * ANSWER_WORDS + ANSWER_BEFORE];
 }
 
-/* Allocates all memory until the index is written, so that the ranks agree only once. */
+/* Allocates all memory up to the write of the index, so that the ranks agree only once. */
 static bool allocate_homes(const struct lemon_internal *in, struct cells_homes *h,
                            const struct limecells *c)
 {
@@ -156,6 +159,7 @@ void lemon_cells_homes_release(struct cells_homes *h)
 
 /* ---- checksums, and the index ---- */
 
+/* Homes combine the checksums of ranks' segments to those of cells, and encode the entries. */
 static void combine_checksums(struct lemon_internal *in, struct cells_homes *h,
                               const struct limecells *c, const struct cells_sorted *s,
                               unsigned char *entries)
@@ -174,7 +178,7 @@ static void combine_checksums(struct lemon_internal *in, struct cells_homes *h,
         limefile_cells_entry_encode(&h->cell[i], entries + i * LIMECELLS_ENTRY_BYTES);
 }
 
-/* Sends the entries of all homes to rank 0, whose own are the first. */
+/* Sends the entries of all homes to rank 0, whose own entries are the first ones. */
 static void gather_index_entries(const struct lemon_internal *in, const struct cells_homes *h,
                                  const struct limecells *c, unsigned char *entries)
 {

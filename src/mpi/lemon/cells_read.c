@@ -8,8 +8,8 @@
 
 enum {
     DIRECT_RUN_MIN =
-        256 << 10, /* bytes: average length of runs above which each rank reads its own */
-    READ_PIECE = 64 << 20, /* bytes: one piece is read while the previous one is checked */
+        256 << 10,         /* bytes; each rank reads its own runs if the average is longer */
+    READ_PIECE = 64 << 20, /* bytes of a read; the previous piece is checked meantime */
 };
 
 /* The internal part of a LemonCells. */
@@ -91,7 +91,7 @@ static int check_index(const struct index *f, char why[CELLS_WHY_MAX])
     return LEMON_ERR_READ;
 }
 
-/* Broadcasts rank 0's index; sets *cells, also partly after an error. */
+/* Broadcasts rank 0's index. Sets *cells, or NULL after an error. Collective, agreed. */
 static int broadcast_index(struct lemon_internal *in, struct index *f, LemonCells **cells)
 {
     uint64_t n;
@@ -143,14 +143,13 @@ static int read_index(LemonReader *reader, LemonCells **cells)
     return code;
 }
 
-/* ---- search ---- */
-
 static bool is_record_open(const LemonReader *reader, const char *type)
 {
     return !reader->is_awaiting_header && reader->curr_header &&
            strcmp(reader->curr_header->type, type) == 0;
 }
 
+/* Opens the record after the index and any fillers, and checks that it is the index's data. */
 static int find_data(LemonReader *reader, LemonCells *cells)
 {
     uint64_t bytes = limefile_cells_data_bytes(&cells->internal->c);
@@ -206,32 +205,32 @@ struct cells_box {
     uint64_t from[LIMECELLS_DIMS], to[LIMECELLS_DIMS]; /* its cells; `to` is exclusive */
 };
 
-/* A cell with particles that touches the box; sorted by position in the data. */
+/* A cell that touches the box and is not empty. Picks are sorted by position in the file. */
 struct cells_pick {
     uint64_t cell;
     int64_t first, count;
 };
 
-/* Processes particles as they arrive, cell by cell: verifies checksums and positions, and keeps
- * the particles of the box, in place. */
+/* Processes the data of all picks as they arrive, cell by cell: verifies checksums and
+ * positions, and moves the particles in the box to the beginning of the memory. */
 struct cells_filter {
     const struct limecells *c;
     const struct limecells_field *position;
     const LemonCell *cell;
     const struct cells_box *box;
     const struct cells_pick *pick;
-    int64_t picks, current; /* current: the current cell */
+    int64_t picks, current; /* current: index in `pick` of the current cell */
     int64_t cell_done;      /* bytes of the current cell that are checked */
-    int64_t done;           /* bytes of the cells before it */
-    char *particles, *to;
+    int64_t done;           /* bytes of the earlier cells */
+    char *particles, *to;   /* to: end of the particles that are kept */
     uint64_t at[LIMECELLS_DIMS];
     double low[LIMECELLS_DIMS], high[LIMECELLS_DIMS]; /* the cell's edges */
     bool is_contained;                                /* the cell is completely in the box */
-    bool has_misplaced; /* the cell has a particle with a position outside */
+    bool has_misplaced; /* the cell has a particle with a position outside of it */
     uint32_t crc;
     bool swap; /* reverse the byte order */
     bool computes_sum;
-    uint64_t sum; /* sum of hashes of the file indices of all particles that are kept */
+    uint64_t sum; /* sum of hash_index() of all particles that are kept */
     int code;
     char why[CELLS_WHY_MAX];
 };
@@ -281,7 +280,7 @@ static uint64_t cell_number(const LemonCells *cells, uint64_t x, uint64_t y, uin
     return (x * (uint64_t)n[1] + y) * (uint64_t)n[2] + z;
 }
 
-/* Sets *pick (malloc'ed). Returns the number of cells, or -1 if out of memory. */
+/* Sets *pick, which the caller frees. Returns the number of picks, or -1 if out of memory. */
 static int64_t pick_cells(const LemonCells *cells, const struct cells_box *box,
                           struct cells_pick **pick)
 {
@@ -310,13 +309,13 @@ static int64_t pick_cells(const LemonCells *cells, const struct cells_box *box,
 
 /* ---- particles that have been read ---- */
 
-/* Hashes the file index of a particle. */
+/* Hashes a particle's index in the data record. */
 static uint64_t hash_index(uint64_t i)
 {
     return mix64(i + MIX64_STEP);
 }
 
-/* Returns the expected `sum` of a cells_filter for particles [from, to) of the file. */
+/* Returns the sum of hash_index() of particles [from, to). */
 static uint64_t index_sum(uint64_t from, uint64_t to)
 {
     uint64_t sum = 0;
@@ -373,7 +372,8 @@ static int64_t kept_count(const struct cells_filter *k)
     return (k->to - k->particles) / (int64_t)k->c->particle_bytes;
 }
 
-/* Compares with the cell's edges; on an upper face of the domain, applies the rule. */
+/* Returns whether a position belongs to the current cell. limefile_cells_locate() decides if it
+ * is not between the cell's edges, because it may be on an upper face of the domain. */
 static bool is_in_cell(const struct cells_filter *k, const double x[LIMECELLS_DIMS])
 {
     for (int d = 0; d < LIMECELLS_DIMS; d++)
@@ -383,7 +383,8 @@ static bool is_in_cell(const struct cells_filter *k, const double x[LIMECELLS_DI
     return true;
 }
 
-/* A box that reaches the domain's upper face includes it, unless the dimension is periodic. */
+/* Returns whether a position belongs to the box. A box that reaches the domain's upper face
+ * includes it, unless the dimension is periodic. */
 static bool is_in_box(const struct cells_filter *k, const double x[LIMECELLS_DIMS])
 {
     const struct cells_box *box = k->box;
@@ -397,7 +398,7 @@ static bool is_in_box(const struct cells_filter *k, const double x[LIMECELLS_DIM
     return true;
 }
 
-/* Checks `count` particles of the current cell. */
+/* Checks `count` particles of the current cell, and keeps those in the box. */
 static void filter_particles(struct cells_filter *k, char *particle, int64_t count)
 {
     const size_t bytes = k->c->particle_bytes;
@@ -429,11 +430,11 @@ static void end_cell(struct cells_filter *k)
     begin_cell(k);
 }
 
-/* Processes the first `bytes` bytes of the data; does nothing after an error. */
+/* Processes the data up to byte `bytes`, whole particles only; does nothing after an error. */
 static void filter_until(struct cells_filter *k, int64_t bytes)
 {
     enum {
-        CHECK_PIECE = 128 << 10, /* bytes that are summed and checked while in the cache */
+        CHECK_PIECE = 128 << 10, /* bytes that stay in the cache until they are checked */
     };
     const int64_t each = (int64_t)k->c->particle_bytes;
     while (k->code == LEMON_SUCCESS && k->current < k->picks) {
@@ -452,8 +453,6 @@ static void filter_until(struct cells_filter *k, int64_t bytes)
     }
 }
 
-/* ---- read ---- */
-
 /* State of one read. */
 struct cells_read {
     const LemonCells *cells;
@@ -469,7 +468,7 @@ struct cells_read {
     struct cells_filter filter;
 };
 
-/* Merges cells that are contiguous in the file into runs. */
+/* Sets the runs and the count; merges cells that are contiguous in the file. */
 static void make_runs(struct cells_read *r)
 {
     int64_t bytes = (int64_t)r->cells->particle.bytes;
@@ -497,7 +496,8 @@ static bool plan_read(struct cells_read *r)
     return r->particles != NULL;
 }
 
-/* Posts the next piece. Returns its bytes, 0 at the end. */
+/* Posts the read of the next piece. posted: bytes of the earlier pieces. Returns the bytes of
+ * the piece, 0 after the last one. */
 static int64_t post_piece(struct cells_read *r, int64_t posted)
 {
     int64_t i = r->current_run;
@@ -540,7 +540,7 @@ static int read_through_aggregators(struct cells_read *r)
     return code;
 }
 
-/* All ranks select the same method. */
+/* Reads the data of all picks. All ranks select the same method. Collective, agreed. */
 static int move_particles(struct cells_read *r)
 {
     int64_t sums[2] = {lemon_runs_set_before(r->run, r->runs), r->runs};
@@ -601,7 +601,7 @@ static int check_call(LemonReader *reader, const LemonCells *cells, struct cells
     return lemon_agree_on(r->in, code, values, 1);
 }
 
-/* Returns the kept particles, in memory that is reduced to their size. */
+/* Gives the caller the kept particles, in memory that is reduced to their size. */
 static void set_result(struct cells_read *r, int64_t kept, void **particles, MPI_Offset *count)
 {
     size_t bytes = (size_t)(kept * (int64_t)r->cells->particle.bytes);

@@ -11,8 +11,6 @@ enum {
     TABLE_MIN = 1 << 20, /* cells that may have a table even if there are few particles */
 };
 
-/* ---- cell of a particle ---- */
-
 static bool report_position(const struct cells_sorted *s, int64_t k, int d, double x,
                             char why[CELLS_WHY_MAX])
 {
@@ -24,7 +22,7 @@ static bool report_position(const struct cells_sorted *s, int64_t k, int d, doub
     return false;
 }
 
-/* Parameters of one dimension: limefile_cells_locate() without division, but near faces. */
+/* Parameters of one dimension, for axis_cell(): as limefile_cells_locate(), but faster. */
 struct axis {
     double origin, end, scale;
     int64_t cells;
@@ -39,7 +37,7 @@ static void init_axes(const struct limecells *c, struct axis axis[LIMECELLS_DIMS
 
 static int64_t axis_cell(const struct limecells *c, const struct axis *axis, int d, double x)
 {
-    const double near = 0x1p-7; /* as in limefile_cells_locate(), which decides near faces */
+    const double near = 0x1p-7; /* so near to a face, limefile_cells_locate() decides */
     if (!(x >= axis->origin && x < axis->end))
         return limefile_cells_locate(c, d, x);
     if (axis->cells == 1)
@@ -52,6 +50,7 @@ static int64_t axis_cell(const struct limecells *c, const struct axis *axis, int
                : limefile_cells_locate(c, d, x);
 }
 
+/* Sets the key of each particle to its cell. Returns false, with a text, if one has no cell. */
 static bool locate_particles(struct cells_sorted *s, char why[CELLS_WHY_MAX])
 {
     const struct limecells_field *position = limefile_cells_field(s->c, "position");
@@ -73,8 +72,6 @@ static bool locate_particles(struct cells_sorted *s, char why[CELLS_WHY_MAX])
     return true;
 }
 
-/* ---- segments ---- */
-
 static bool add_segment(struct cells_sorted *s, int64_t cell, int64_t count)
 {
     if (!limefile_reserve(&s->segment, &s->segment_capacity, (size_t)s->segments + 1,
@@ -84,7 +81,7 @@ static bool add_segment(struct cells_sorted *s, int64_t cell, int64_t count)
     return true;
 }
 
-/* Counts in a table of the cells from `first_cell` on. */
+/* Makes the segments with a table of `cells` cells, of which first_cell is the first. */
 static bool count_in_table(struct cells_sorted *s, int64_t first_cell, int64_t cells)
 {
     int64_t *table = calloc((size_t)cells, sizeof *table);
@@ -112,7 +109,7 @@ static int compare_keys(const void *a, const void *b)
     return (x->key > y->key) - (x->key < y->key);
 }
 
-/* Counts by sorting, for few particles that are far apart. */
+/* Makes the segments by sorting, for few particles that are far apart. */
 static bool count_by_sorting(struct cells_sorted *s)
 {
     struct keyed *keyed = malloc((size_t)s->count * sizeof *keyed);
@@ -133,6 +130,7 @@ static bool count_by_sorting(struct cells_sorted *s)
     return ok;
 }
 
+/* Makes the segments, and sets the key of each particle to the index of its segment. */
 static bool build_segments(struct cells_sorted *s)
 {
     if (s->count == 0)
@@ -168,8 +166,6 @@ void lemon_cells_sorted_free(struct cells_sorted *s)
     free(s->fragment);
     *s = (struct cells_sorted){0};
 }
-
-/* ---- the stream ---- */
 
 static int compare_places(const void *a, const void *b)
 {
@@ -293,7 +289,7 @@ static void copy_stream(const struct cells_sorted *s, int64_t at, int64_t n, cha
 }
 
 enum {
-    SUM_PIECE = 256 << 10, /* bytes that are summed while in the cache */
+    SUM_PIECE = 256 << 10, /* bytes that stay in the cache until they are summed */
 };
 
 static void copy_and_sum(void *sorted, int64_t at, int64_t n, char *to)

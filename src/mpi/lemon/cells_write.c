@@ -19,10 +19,8 @@ struct cells_write {
     int64_t runs;
     int64_t index_at; /* offset in the file */
     int mb, me;
-    int fault; /* an error of this rank that the ranks have not agreed on */
+    int fault; /* this rank's error that lemon_agree() has not reported to the others, or 0 */
 };
-
-/* ---- preparation ---- */
 
 static int agree_on_arguments(struct cells_write *w, int code, const char *why, int flags)
 {
@@ -37,7 +35,8 @@ static int agree_on_arguments(struct cells_write *w, int code, const char *why, 
     return lemon_agree_on(w->in, code, values, 4);
 }
 
-/* Counts the particles of all ranks. All ranks report the first rank that cannot sort. */
+/* Counts all ranks' particles; ok, text: result of this rank's lemon_cells_sort(). If it failed
+ * on any rank, all ranks log one of the texts. Collective, agreed. */
 static int count_particles(struct cells_write *w, int64_t count, bool ok, const char *text)
 {
     int64_t sums[2] = {count, !ok};
@@ -62,9 +61,6 @@ static int sort_input(struct cells_write *w, const char *particles, int64_t coun
     return code;
 }
 
-/* ---- the records ---- */
-
-/* All ranks have agreed on the contents of the headers. */
 static int append_record(struct cells_write *w, const char *type, uint64_t n, int mb, int me)
 {
     char name[TYPE_MAX];
@@ -73,7 +69,7 @@ static int append_record(struct cells_write *w, const char *type, uint64_t n, in
     return lemon_writer_begin_record(w->writer, &header, &w->fault);
 }
 
-/* Writes the text and reserves the index, whose bytes follow when the checksums are known. */
+/* Writes the format record, and an index record whose data write_index() writes later. */
 static int write_format_and_index(struct cells_write *w)
 {
     char text[LIMECELLS_TEXT_MAX];
@@ -95,7 +91,7 @@ static int write_format_and_index(struct cells_write *w)
     return LEMON_SUCCESS;
 }
 
-/* Also runs after an error of this rank, because it is collective. */
+/* Writes the index. Also runs after an error of this rank, because it is collective. */
 static int write_index(struct cells_write *w)
 {
     bool ok = lemon_cells_combine_checksums(&w->sorted);
@@ -108,7 +104,7 @@ static int first_error(int code, int other)
     return code == LEMON_SUCCESS ? other : code;
 }
 
-/* Writes the data before the index, because this also computes the checksums. */
+/* Writes the data first, because this also computes the checksums for the index. */
 static int write_cells_data(struct cells_write *w, struct lemon_collective *runs)
 {
     w->fault = first_error(w->fault, lemon_collective_write(w->in, runs, &w->stream));
@@ -117,6 +113,7 @@ static int write_cells_data(struct cells_write *w, struct lemon_collective *runs
     return lemon_writer_close_record(w->writer, w->fault);
 }
 
+/* Copies the data, writes the index, and starts to write the data. Collective, agreed. */
 static int start_cells_data(struct cells_write *w, struct lemon_collective *runs)
 {
     int code = lemon_collective_gather(w->in, runs, &w->stream);
@@ -155,8 +152,6 @@ static int write_records(struct cells_write *w, bool wait)
     lemon_collective_close(&runs);
     return code;
 }
-
-/* ---- the calls ---- */
 
 static int write_cells(LemonWriter *writer, int mb, int me, LemonDomain const *domain,
                        LemonParticle const *particle, void const *particles, MPI_Offset count,

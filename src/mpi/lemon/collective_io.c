@@ -1,10 +1,10 @@
 /*
  * collective_io.c - read or write arbitrary ranges of a file through aggregators
  *
- * In each round there is at most one message between two ranks: a range of the stream of the
- * rank that holds the data. If it is a single range of the window too, the message goes
- * directly into the window or out of it; otherwise it goes through the aggregator's staging
- * buffer. In a round all ranks first post their receives, so no two ranks wait for each other.
+ * In each round, a rank that holds data exchanges at most one message with each aggregator: a
+ * range of its stream. If the message is also one range of the aggregator's window, it goes
+ * directly into the window or out of it; otherwise it goes through a buffer of the aggregator.
+ * In a round all ranks first post their receives, so no two ranks wait for each other.
  */
 #include "collective_io.h"
 
@@ -12,13 +12,13 @@
 
 enum {
     TAG_RUNS = 5,
-    STAGING = 32 << 20, /* bytes of a rank's buffer for sends; one message may need more */
+    STAGING = 32 << 20, /* bytes of a rank's buffer for sends; longer if a round is longer */
 };
 
 /* ---- pattern of the exchange ---- */
 
-/* Returns the number of this rank's runs in an aggregator's range; stores them as pairs of
- * words in `words` unless it is NULL. */
+/* Returns the number of this rank's runs in an aggregator's range. Unless `words` is NULL,
+ * stores there offset and length of each run's part in that range. */
 static int64_t clip_runs(const struct lemon_collective *io, int64_t aggregator, int64_t *words)
 {
     int64_t from, to, n = 0;
@@ -34,7 +34,7 @@ static int64_t clip_runs(const struct lemon_collective *io, int64_t aggregator, 
     return n;
 }
 
-/* Returns the next aggregator of this rank's runs, or -1. */
+/* Returns the next aggregator after `after` (-1: the first) of this rank's runs, or -1. */
 static int64_t next_aggregator(const struct lemon_collective *io, int64_t after)
 {
     int64_t from, to, i;
@@ -47,9 +47,11 @@ static int64_t next_aggregator(const struct lemon_collective *io, int64_t after)
     if (i >= io->count)
         return -1;
     int64_t owner = lemon_runs_find_aggregator(&io->plan, io->run[i].offset);
-    return owner > after ? owner : after + 1; /* the run began before `to` */
+    return owner > after ? owner : after + 1; /* after + 1 if the run began before `to` */
 }
 
+/* Adds the other aggregators of this rank's runs to the pattern. Returns the words of
+ * clip_runs() for all of them, which the caller frees. Sets *ok to false if out of memory. */
 static int64_t *clip_own_runs(struct lemon_collective *io, bool *ok)
 {
     int64_t *words, at = 0;
@@ -82,8 +84,7 @@ static int64_t window_bytes(const struct lemon_collective *io)
     return io->aggregator < 0 ? 0 : io->plan.round_bytes + 2 * LIMEFILE_DIRECT_ALIGN;
 }
 
-/* Returns the bytes of all windows that a move needs. */
-static int64_t windows_bytes(const struct lemon_collective *io)
+static int64_t all_windows_bytes(const struct lemon_collective *io)
 {
     return io->mode == LEMON_COLLECTIVE_GATHER
                ? 0
@@ -93,7 +94,7 @@ static int64_t windows_bytes(const struct lemon_collective *io)
 static bool allocate_buffers(struct lemon_collective *io, int64_t **words)
 {
     const struct lemon_sparse *p = &io->pattern;
-    free(io->staging); /* allocated if this rank's own runs are long */
+    free(io->staging); /* agree_on_direct() may have allocated it */
     io->staging_bytes = io->plan.round_bytes > STAGING ? io->plan.round_bytes : STAGING;
     *words = malloc((size_t)p->from_items * 2 * sizeof **words + 1);
     io->peer_runs = malloc((size_t)p->from_items * sizeof *io->peer_runs + 1);
@@ -101,7 +102,7 @@ static bool allocate_buffers(struct lemon_collective *io, int64_t **words)
     io->requests = malloc((size_t)(p->from_count + p->to_count + 1) * sizeof *io->requests);
     io->staging = malloc((size_t)io->staging_bytes);
     io->received = malloc(p->from_count ? (size_t)io->plan.round_bytes : 1);
-    io->windows = lemon_window_new(windows_bytes(io) + 1);
+    io->windows = lemon_window_new(all_windows_bytes(io) + 1);
     return *words && io->peer_runs && io->receive_offset && io->requests && io->staging &&
            io->received && io->windows;
 }
@@ -122,7 +123,7 @@ static int open_exchange(struct lemon_internal *in, struct lemon_collective *io,
     return code;
 }
 
-/* Determines whether all ranks write their own runs. LEMON_ERR_PARAM if out of memory. */
+/* Sets io->direct: whether all ranks write their own runs. Collective, agreed. */
 static int agree_on_direct(struct lemon_internal *in, struct lemon_collective *io, bool ok)
 {
     bool direct = lemon_runs_are_long(&io->plan, io->run, io->count, &in->hints);
@@ -165,8 +166,8 @@ void lemon_collective_close(struct lemon_collective *io)
 
 /* ---- a round ---- */
 
-/* The part of some runs in [from, to): the range of their stream, and, if it is also a single
- * range in [from, to), its offset there, otherwise -1. */
+/* The bytes of some runs in a window [from, to): n bytes from byte `at` of the runs' stream on.
+ * window_at: their offset in the window if they are contiguous there, otherwise -1. */
 struct runs_part {
     int64_t at, n, window_at;
 };
@@ -185,7 +186,7 @@ static struct runs_part find_part(const struct lemon_run *run, int64_t count, in
     return part;
 }
 
-/* Copies between a window of [from, to) and the bytes that runs have of it, contiguous. */
+/* Copies the runs' bytes in [from, to) between that range's window and contiguous `bytes`. */
 static void copy_runs(const struct lemon_run *run, int64_t count, int64_t from, int64_t to,
                       char *window, char *bytes, bool into_window)
 {
@@ -200,8 +201,7 @@ static void copy_runs(const struct lemon_run *run, int64_t count, int64_t from, 
     }
 }
 
-/* Computes the bytes of an aggregator's round, relative to the first byte of the plan. The
- * range is empty for aggregator -1: the rank is not one. */
+/* Computes a round's range, relative to the plan's first byte; empty for aggregator -1. */
 static void round_range(const struct lemon_collective *io, int64_t aggregator, int64_t round,
                         int64_t *from, int64_t *to)
 {
@@ -229,6 +229,7 @@ static const struct lemon_run *get_peer_runs(const struct lemon_collective *io, 
 
 /* ---- into the windows ---- */
 
+/* Posts receives of this aggregator's round. Returns the number of requests. */
 static int post_receives(const struct lemon_internal *in, struct lemon_collective *io,
                          int64_t from, int64_t to, char *window)
 {
@@ -251,7 +252,7 @@ static int post_receives(const struct lemon_internal *in, struct lemon_collectiv
     return n;
 }
 
-/* Sends as many messages at once as the buffer can hold. */
+/* Sends this rank's bytes of a round: as many messages at once as the buffer can hold. */
 static void send_parts(const struct lemon_internal *in, struct lemon_collective *io,
                        int64_t round, const struct lemon_stream *stream, MPI_Request *requests)
 {
@@ -273,7 +274,6 @@ static void send_parts(const struct lemon_internal *in, struct lemon_collective 
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
 }
 
-/* Copies this aggregator's own runs from the stream into the window. */
 static void copy_own_runs(const struct lemon_collective *io, int64_t from, int64_t to,
                           char *window, const struct lemon_stream *stream)
 {
@@ -286,7 +286,7 @@ static void copy_own_runs(const struct lemon_collective *io, int64_t from, int64
     }
 }
 
-/* Collects a round of all aggregators in their windows. */
+/* Exchanges a round of a write: all ranks' bytes go into the aggregators' windows. */
 static void collect_round(struct lemon_internal *in, struct lemon_collective *io, int64_t round,
                           char *window, const struct lemon_stream *stream)
 {
@@ -332,6 +332,7 @@ static void find_requested_range(const struct lemon_collective *io, int64_t roun
         *from = *to = begin;
 }
 
+/* Sends the bytes in the window to the other ranks that request them. */
 static void send_window(const struct lemon_internal *in, struct lemon_collective *io,
                         int64_t from, int64_t to, const char *window, MPI_Request *requests)
 {
@@ -358,6 +359,7 @@ static void send_window(const struct lemon_internal *in, struct lemon_collective
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
 }
 
+/* Exchanges a round of a read: from the aggregators' windows into all ranks' data. */
 static void distribute_round(struct lemon_internal *in, struct lemon_collective *io,
                              int64_t round, const char *window, char *data)
 {
@@ -377,9 +379,8 @@ static void distribute_round(struct lemon_internal *in, struct lemon_collective 
     MPI_Waitall(n, io->requests, MPI_STATUSES_IGNORE);
 }
 
-/* ---- I/O of the windows ---- */
-
-/* Returns the start of a round's window, so that pages of memory match pages of the file. */
+/* Returns the start of a round's data in `windows`, such that pages of memory match pages of
+ * the file, and sets the round's range. */
 static char *round_window(const struct lemon_collective *io, char *windows, int64_t round,
                           int64_t *from, int64_t *to)
 {
@@ -390,8 +391,8 @@ static char *round_window(const struct lemon_collective *io, char *windows, int6
     return windows + (io->plan.domains.file_offset + *from) % LIMEFILE_DIRECT_ALIGN;
 }
 
-/* Writes n bytes of the stream in pieces that stay in the cache. buffer: for one piece. After
- * an error it still reads the stream, because each byte must be requested once. */
+/* Writes n bytes of the stream in pieces that stay in the cache. `buffer` holds one piece.
+ * Reads the stream also after an error, because a write must request each byte once. */
 static int write_stream(struct lemon_internal *in, const struct lemon_stream *stream,
                         int64_t at, int64_t n, int64_t offset, char *buffer)
 {
@@ -407,7 +408,6 @@ static int write_stream(struct lemon_internal *in, const struct lemon_stream *st
     return code;
 }
 
-/* Writes this rank's own runs. */
 static int write_own_runs(struct lemon_internal *in, const struct lemon_collective *io,
                           const struct lemon_stream *stream)
 {
@@ -431,8 +431,8 @@ static void write_round(struct lemon_internal *in, struct lemon_collective *io, 
         lemon_post_range(in, window, to - from, io->plan.domains.file_offset + from);
 }
 
-/* While one round is written, by MPI or by write-back, the next one is collected. After an
- * error the ranks still exchange, so that no rank waits forever. */
+/* While MPI, or the kernel's write-back, writes one round, the ranks exchange the next one.
+ * They do so also after an error, so that no rank waits forever. */
 int lemon_collective_write(struct lemon_internal *in, struct lemon_collective *io,
                            const struct lemon_stream *stream)
 {
@@ -445,7 +445,7 @@ int lemon_collective_write(struct lemon_internal *in, struct lemon_collective *i
     return lemon_post_wait(in);
 }
 
-/* While one round is distributed, the next one is read. */
+/* While MPI reads one round, the ranks exchange the previous one. */
 int lemon_collective_read(struct lemon_internal *in, struct lemon_collective *io, char *data)
 {
     lemon_post_begin(in, LEMON_READ);
@@ -467,8 +467,6 @@ int lemon_collective_read(struct lemon_internal *in, struct lemon_collective *io
     }
     return in->pending.code;
 }
-
-/* ---- rounds kept in memory ---- */
 
 int lemon_collective_gather(struct lemon_internal *in, struct lemon_collective *io,
                             const struct lemon_stream *stream)

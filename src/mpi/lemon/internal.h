@@ -1,4 +1,9 @@
-/* internal.h - the state of readers and writers behind their public structs */
+/*
+ * internal.h - internal state of readers and writers, and functions of the library's modules
+ *
+ * Local: a rank calls the function alone. Collective: all ranks call it. Agreed: it returns the
+ * same code on all ranks; otherwise the caller must agree on the code (lemon_agree()).
+ */
 #ifndef LEMON_INTERNAL_H
 #define LEMON_INTERNAL_H
 
@@ -13,12 +18,12 @@
 /* The lattice of the current or the last call. */
 struct lemon_geometry {
     int mapping[LEMON_MAX_DIMS];
-    int memory[LEMON_MAX_DIMS]; /* as mapping, for the user's memory; not for grid, box */
+    int memory[LEMON_MAX_DIMS]; /* as mapping, for the user's memory; grid and box ignore it */
     struct lemon_grid grid;     /* division among the ranks */
     struct lemon_box box;       /* this rank's part */
 };
 
-/* Expected result of a request: number of bytes, and their end in the file. */
+/* Expected result of an I/O request: number of bytes, and offset of their end in the file. */
 struct lemon_expected {
     int64_t bytes, end;
 };
@@ -29,25 +34,25 @@ struct lemon_pending {
     MPI_Request *requests;
     struct lemon_expected *expected; /* for each request */
     int count, capacity;
-    struct lemon_internal *next; /* in the list of readers and writers with requests */
+    struct lemon_internal *next; /* in transfer.c's list of readers and writers with requests */
     char *buffer;                /* of an aggregator; NULL: requests use the user's memory */
     struct lemon_plan plan;
     struct lemon_schedule schedule;
     bool is_blocking;     /* each write blocks; only write-back is asynchronous */
     bool needs_exchange;  /* `schedule` still has to distribute the buffer */
-    bool direct_runs;     /* requests are runs of this rank's part, in memory order */
+    bool direct_runs;     /* the requests are the runs of this rank's part, in memory order */
     bool needs_broadcast; /* rank 0 has read `bytes` at `data` for all ranks */
     char *data;
     int64_t bytes;
-    int code; /* the error when it was started */
+    int code; /* this rank's error, or LEMON_SUCCESS */
 };
 
-/* One lattice of the open record, and the checksum of this rank's sites in it. */
+/* A lattice in the open record, and the checksum of this rank's sites in it. */
 struct lemon_lattice_sum {
     int64_t from, bytes; /* in the record's data */
     int64_t site_bytes;
-    uint64_t first;   /* rank of its first site */
-    bool in_checksum; /* of the record; otherwise it is only read back */
+    uint64_t first;   /* index of its first site: see lemonWriterSetChecksum() */
+    bool in_checksum; /* it is in the record's checksum; otherwise it is only read back */
     struct limefile_checksum sum;
 };
 
@@ -55,7 +60,7 @@ struct lemon_lattice_sum {
 struct lemon_record_sum {
     bool requested; /* by the program */
     bool verify;    /* writer: read lattices back when the record is closed */
-    int64_t origin; /* position in the record's data of the site with rank 0 */
+    int64_t origin; /* position in the record's data of the site with index 0 */
     struct lemon_lattice_sum *lattices;
     int count;
     size_t capacity;
@@ -64,7 +69,7 @@ struct lemon_record_sum {
     int64_t summed; /* number of bytes of this rank's part that are in `current` */
 };
 
-/* Descriptors for reading back. */
+/* Descriptors of the file for lemon_verify_record(). */
 struct lemon_read_back {
     int fd, direct_fd; /* -1: none; without fd MPI-IO is used */
 };
@@ -85,7 +90,7 @@ struct lemon_internal {
     struct {
         int64_t pos, filled, written;
     } undo;                /* writer: values to restore if the current call fails */
-    int64_t alignment;     /* writer: of data; 0: none */
+    int64_t alignment;     /* writer: of records' data in the file; 0: none */
     int64_t align_from;    /* writer: smallest data length that is aligned */
     bool is_multithreaded; /* other threads may call MPI: see transfer.c */
     bool allows_overfull;  /* a record may hold more than its header states */
@@ -99,25 +104,26 @@ struct lemon_internal {
     int at_message_start;  /* reader: 1 if the previous record had ME, or this is the first */
 };
 
-/* Returns NULL if any rank is out of memory. Collective. */
+/* Returns NULL on all ranks if any rank is out of memory or passes NULL. Collective. */
 struct lemon_internal *lemon_internal_new(MPI_File *fp, MPI_Comm comm);
 void lemon_internal_free(struct lemon_internal *);
 
 /* ---- writer.c ---- */
 
-/* Closes a complete record: lemonWriterCloseRecord(). code: this rank's. Collective, agreed. */
+/* Closes a complete record, unless any rank passes an error as `code`. Collective, agreed. */
 int lemon_writer_close_record(LemonWriter *, int code);
 
-/* lemonWriteRecordHeader() and lemonWriterCloseRecord() for a record that is known to be the
- * same on all ranks, without a sync. Local: an error of rank 0 is stored in *fault, unless that
- * holds one, for the caller to agree on; the return value is the same on all ranks. */
+/* As lemonWriteRecordHeader() and lemonWriterCloseRecord(), for the same header on all ranks,
+ * without a sync. Local: rank 0 stores its I/O error in *fault, unless that is an error
+ * already, for the caller to agree on. The return value is the same on all ranks. */
 int lemon_writer_begin_record(LemonWriter *, LemonRecordHeader const *, int *fault);
 void lemon_writer_end_record(LemonWriter *, int *fault);
 
 /* Advances the position by n bytes that are, or will be, written. Local. */
 void lemon_writer_advance(LemonWriter *, int64_t n);
 
-/* Marks a call as in progress; finishing it returns its error. Local. */
+/* Marks a call as in progress, and saves the position for undo: call it before
+ * lemon_writer_advance(). Local. */
 void lemon_writer_set_busy(LemonWriter *);
 
 /* ---- agree.c ---- */
@@ -131,16 +137,16 @@ int lemon_agree_on(const struct lemon_internal *, int code, const int64_t *value
 /* LEMON_ERR_READ or LEMON_ERR_WRITE. */
 int lemon_io_error(enum lemon_direction);
 
-/* Passes a message to the message handler, if there is one. Without an object (NULL) its rank
- * is -1. Returns `code`, so that a function can return the result. Local. */
+/* Passes a message to the message handler, if there is one; NULL: without a rank. Returns
+ * `code`, so that a function can return the result. Local. */
 int lemon_log(const struct lemon_internal *, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* If any rank has another code than LEMON_SUCCESS, each rank passes the text of the first such
- * rank to the handler. Returns the lowest code. Collective. */
+/* Returns the lowest code. Unless it is LEMON_SUCCESS, each rank passes the text of the first
+ * rank with that code to the handler. Collective. */
 int lemon_agree_and_log(const struct lemon_internal *, int code, const char *text);
 
-/* As lemon_log(), but only on rank 0, and on stderr without a handler. */
+/* As lemon_log(), but only rank 0 does it, and without a handler it prints on stderr. */
 void lemon_log_warning(const struct lemon_internal *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
@@ -155,7 +161,7 @@ int lemon_compute_seek(const struct lemon_internal *, MPI_Offset pos, MPI_Offset
                        MPI_Offset offset, int whence, MPI_Offset *to);
 
 /* Sets this rank's individual file pointer to `offset`, because programs may continue to read
- * by `fp` after a seek. LEMON_ERR_SEEK. */
+ * by `fp` after a seek. Returns LEMON_ERR_SEEK after an error. Local. */
 int lemon_set_file_pointer(const struct lemon_internal *, MPI_Offset offset);
 
 /* Set the hints in `info`, or the stripe; after an error none is set. Collective, agreed. */
@@ -164,16 +170,19 @@ int lemon_set_stripe(struct lemon_internal *, MPI_Offset bytes);
 
 /* ---- transfer.c ---- */
 
-/* Moves a range of any length by this rank alone. LEMON_ERR_READ or LEMON_ERR_WRITE. */
+/* Reads or writes a range of any length; LEMON_ERR_READ or LEMON_ERR_WRITE. Local. */
 int lemon_move_bytes(struct lemon_internal *, enum lemon_direction, void *data, int64_t n,
                      int64_t offset);
 
-/* Moves the lattice in `geometry` at offset `base` of the file, with data in the memory order
- * of `geometry`. Collective; not agreed. */
+/* Reads or writes the lattice in `geometry` at offset `base` of the file; `data` is this rank's
+ * part in the memory order of `geometry`. Collective, not agreed. */
 int lemon_move_lattice(struct lemon_internal *, enum lemon_direction, char *data, int64_t base);
 
 /* ---- transfer.c: non-blocking ---- */
 
+/* Start to move bytes by rank 0 (lemon_finish_pending() broadcasts a read), or the lattice in
+ * `geometry` in disk order. `data` must exist, and errors are kept, until the finish.
+ * Collective. */
 int lemon_start_bytes(struct lemon_internal *, enum lemon_direction, void *data, int64_t n,
                       int64_t offset);
 int lemon_start_lattice(struct lemon_internal *, enum lemon_direction, char *data,
@@ -185,8 +194,8 @@ int lemon_finish_pending(struct lemon_internal *);
 /* Broadcasts rank 0's bytes. */
 void lemon_broadcast(const struct lemon_internal *, char *data, int64_t n);
 
-/* Post any number of contiguous ranges of this rank alone, then wait for all. The first error
- * is kept, and the wait returns it again. */
+/* Post any number of contiguous ranges, then wait for all of them. After an error post no more:
+ * the wait returns the error again. Local. */
 void lemon_post_begin(struct lemon_internal *, enum lemon_direction);
 int lemon_post_range(struct lemon_internal *, char *data, int64_t n, int64_t offset);
 int lemon_post_wait(struct lemon_internal *);
@@ -196,16 +205,16 @@ int lemon_post_wait(struct lemon_internal *);
 /* Returns page-aligned memory for windows of `bytes` bytes, or NULL; free it by free(). */
 char *lemon_window_new(int64_t bytes);
 
-/* The pieces of an aggregator's round; their bytes are contiguous in a window. */
+/* The pieces (lattice_plan.h) of an aggregator's round; they are contiguous in a window. */
 struct lemon_round {
     int count;
     struct lemon_piece pieces[LEMON_ROUND_PIECES_MAX];
     char *window;
 };
 
-/* Sets this rank's round, without pieces if it is not an aggregator. The window starts in
- * `window` less than a page after its beginning: pages of memory then match pages of the file,
- * so that no layer below has to split or copy them. Returns the bytes that are used. Local. */
+/* Sets this rank's round, without pieces if it is not an aggregator. own->window is less than a
+ * page after `window`, so that pages of memory match pages of the file, and no layer below has
+ * to split or copy them. Returns the bytes used from `window` on. Local. */
 int64_t lemon_round_init(struct lemon_round *, const struct lemon_plan *,
                          const struct lemon_schedule *, int64_t round, char *window);
 
@@ -213,13 +222,14 @@ struct lemon_exchange {
     const struct lemon_plan *plan;
     const struct lemon_schedule *schedule;
     enum lemon_direction direction;
-    char *data;                            /* this rank's part of the lattice */
-    int64_t next_part, next_source;        /* in the schedule: first of the next rounds */
-    char *staging;                         /* data of other ranks in a round, contiguous */
-    int64_t *offsets;                      /* in `staging`, of each source */
-    MPI_Request *requests, *send_requests; /* with sources; with aggregators */
-    int *lengths, *completed;              /* of a message's ranges; of requests */
-    MPI_Aint *displs;                      /* of a message's ranges */
+    char *data;                     /* this rank's part of the lattice */
+    int64_t next_part, next_source; /* indices in the schedule of the first in the next round */
+    char *staging;    /* an aggregator's buffer for other ranks' data in a round */
+    int64_t *offsets; /* of each source's data in `staging` */
+    MPI_Request *requests, *send_requests; /* of an aggregator; of the rank that holds data */
+    int *completed;                        /* indices of completed `requests` */
+    int *lengths;                          /* of the ranges in a message */
+    MPI_Aint *displs;                      /* of the ranges in a message */
 };
 
 /* ok: false if this rank has failed. Collective, agreed; do not close after an error. */
@@ -228,28 +238,29 @@ int lemon_exchange_open(const struct lemon_internal *, struct lemon_exchange *,
                         enum lemon_direction, char *data, bool ok);
 void lemon_exchange_close(struct lemon_exchange *);
 
-/* Exchanges a round of all aggregators, in increasing order of rounds, between the ranks' data
- * and the aggregators' windows. `own`: this rank's round. Collective; cannot fail. */
+/* Exchanges a round between the ranks' data and all aggregators' windows. The caller passes
+ * each round once, in increasing order. `own`: this rank's round. Collective; cannot fail. */
 void lemon_exchange_round(struct lemon_internal *, struct lemon_exchange *, int64_t round,
                           const struct lemon_round *own);
 
-/* Adds the sites to the checksum that no round contains because two parts share them. Local. */
+/* Adds to the checksum the sites that no round contains completely. Call it last. Local. */
 void lemon_exchange_sum_split_sites(struct lemon_internal *, const struct lemon_exchange *);
 
 /* ---- the SciDAC checksum, while data move ---- */
 
-/* Reserves memory for one more lattice; LEMON_ERR_PARAM. Local. */
+/* Reserves memory for one more lattice; LEMON_ERR_PARAM if out of memory. Local. */
 int lemon_sum_reserve(struct lemon_internal *);
 
 /* Starts the checksum of the lattice in `geometry`, at `pos` of the record's data.
- * LEMON_ERR_PARAM if its sites have no place in the checksum. Local, same code on all ranks. */
+ * LEMON_ERR_PARAM under the conditions of lemonWriterSetChecksum(). Local, but agreed. */
 int lemon_sum_begin(struct lemon_internal *, int64_t pos);
 
-/* Add this rank's sites: all before byte `to`, or those in [from, to). Local. */
+/* Add complete sites of `data`, this rank's part, if a checksum is active: those before byte
+ * `to` that are not yet added, or those in [from, to). Local. */
 void lemon_sum_until(struct lemon_internal *, const char *data, int64_t to);
 void lemon_sum_range(struct lemon_internal *, const char *data, int64_t from, int64_t to);
 
-/* Add all of this rank's part, `data`, in a thread if it is long, until the join. Local. */
+/* Add all of `data`, this rank's part, in a thread if it is long; the join waits. Local. */
 struct lemon_sum_thread {
     struct lemon_internal *in;
     const char *data;
@@ -278,8 +289,11 @@ void lemon_sum_reset(struct lemon_internal *);
  * LEMON_ERR_CHECKSUM if the data differ, LEMON_ERR_READ. Collective, agreed. */
 int lemon_verify_record(struct lemon_internal *, int64_t base);
 
-/* path NULL: by MPI-IO. LEMON_ERR_PARAM. Collective, agreed. */
+/* Switches verification on, from `path` or, if NULL, by MPI-IO. LEMON_ERR_PARAM, and off, if
+ * any rank cannot read the file. Collective, agreed. */
 int lemon_verify_open(struct lemon_internal *, const char *path);
+
+/* Switches verification off. Local. */
 void lemon_verify_close(struct lemon_internal *);
 
 /* ---- geometry.c ---- */
@@ -287,13 +301,14 @@ void lemon_verify_close(struct lemon_internal *);
 /* The order of the communicator's dimensions. */
 extern const int lemon_identity_mapping[LEMON_MAX_DIMS];
 
-/* Gets the communicator's grid and this rank's coordinates. Returns the number of dimensions,
- * or 0 without a grid or with too many dimensions. Ranks are numbered in row-major order of the
- * grid (MPI 3.1, section 7.5.1), so each rank can compute the parts of the others. Local. */
+/* Gets the communicator's grid and this rank's coordinates `at`. Returns the number of
+ * dimensions, or 0 without a grid or if it has more than LEMON_MAX_DIMS. MPI numbers ranks in
+ * row-major order of the grid, so each rank can compute the parts of the others. Local. */
 int lemon_get_cartesian(MPI_Comm, int grid[LEMON_MAX_DIMS], int at[LEMON_MAX_DIMS]);
 
-/* Checks that the arguments of a lattice call are valid and equal on all ranks; sets
- * `geometry`. mapping NULL: the communicator's order. memory NULL: the disk order. */
+/* Checks that the arguments of a lattice call are valid and equal on all ranks, and sets
+ * `geometry`. mapping NULL: the communicator's order; memory NULL: the disk order.
+ * Collective, agreed. */
 int lemon_check_lattice(struct lemon_internal *, int code, const void *data, int64_t site_bytes,
                         const int *lattice, const int *mapping, const int *memory);
 

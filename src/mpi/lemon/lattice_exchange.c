@@ -1,9 +1,10 @@
 /*
  * lattice_exchange.c - exchange a lattice between the ranks that hold it and the aggregators
  *
- * An aggregator has a window, which contains the pieces of its round. A rank's bytes of a piece
- * are one range of the rank's memory (box.h), so it sends or receives its ranges in place, in
- * one message per round. The aggregator has a staging buffer for other ranks' bytes.
+ * An aggregator, a rank that does file I/O (lattice_plan.h), has a window, which contains the
+ * pieces of its round. A rank's bytes of a piece are one range of its memory (box.h). So in
+ * each round a rank sends to an aggregator, or receives from it, one message of such ranges, in
+ * place. The aggregator has a staging buffer for other ranks' bytes.
  */
 #include "internal.h"
 
@@ -78,7 +79,7 @@ void lemon_exchange_close(struct lemon_exchange *exchange)
 
 /* ---- a rank's side ---- */
 
-/* Posts a message of `count` ranges from `part` on, to or from one aggregator. */
+/* Posts a message of `count` ranges, `part` and the following, to or from one aggregator. */
 static void post_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
                        const struct lemon_part *part, int count, MPI_Request *request)
 {
@@ -124,8 +125,8 @@ static int post_own_parts(const struct lemon_internal *in, struct lemon_exchange
 
 /* ---- an aggregator's side ---- */
 
-/* Copies between the window and a rank's bytes of it: `part`, where they are contiguous, or, if
- * part is NULL, this rank's own data at their offsets. */
+/* Copies the bytes that a rank has of the window between the window and `part`, where they are
+ * contiguous, or, if part is NULL, this rank's own data. */
 static void copy_rank_part(const struct lemon_exchange *exchange, const struct lemon_round *own,
                            int64_t rank, char *part)
 {
@@ -146,7 +147,7 @@ static void copy_rank_part(const struct lemon_exchange *exchange, const struct l
     }
 }
 
-/* Assigns staging space to the round's sources. Returns the number of sources. */
+/* Assigns staging space to the round's sources, *sources. Returns the number of sources. */
 static int assign_staging(const struct lemon_internal *in, struct lemon_exchange *exchange,
                           int64_t round, const struct lemon_source **sources)
 {
@@ -210,8 +211,6 @@ static void distribute_parts(const struct lemon_internal *in, struct lemon_excha
     MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
-/* ---- the checksum ---- */
-
 /* Adds the sites that are completely in one of the parts [first, end). */
 static void sum_parts(struct lemon_internal *in, const struct lemon_exchange *exchange,
                       int64_t first, int64_t end)
@@ -222,7 +221,7 @@ static void sum_parts(struct lemon_internal *in, const struct lemon_exchange *ex
     }
 }
 
-/* A divided site begins in one part, which ends inside the site. */
+/* The part in which a divided site begins adds all of it, from this rank's data. */
 void lemon_exchange_sum_split_sites(struct lemon_internal *in,
                                     const struct lemon_exchange *exchange)
 {

@@ -7,8 +7,7 @@ enum {
     TILE = 32, /* blocks in each direction: whole cache lines on both sides */
 };
 
-/* ---- construction ---- */
-
+/* Adds a dimension and its strides in bytes; merges it with the last one if possible. */
 static void add_axis(struct lemon_permute *permute, int64_t sites, int64_t disk, int64_t memory)
 {
     int last = permute->dims - 1;
@@ -48,8 +47,6 @@ void lemon_permute_init(struct lemon_permute *permute, int dims, const int64_t *
     }
 }
 
-/* ---- copy ---- */
-
 /* One side of a copy: the strides of all dimensions, and the fastest dimension. */
 struct copy_side {
     const int64_t *stride;
@@ -65,7 +62,7 @@ static struct copy_side make_side(const struct lemon_permute *permute, const int
     return side;
 }
 
-/* `block` is a compile-time constant for the common sizes. */
+/* Inlined, so that `block` is a compile-time constant for the common sizes. */
 __attribute__((always_inline)) static inline void copy_tile(char *to, const char *from,
                                                             int64_t rows, int64_t columns,
                                                             int64_t to_stride,
@@ -77,7 +74,8 @@ __attribute__((always_inline)) static inline void copy_tile(char *to, const char
                    from + row * block + column * from_stride, (size_t)block);
 }
 
-/* Copies a plane: columns are contiguous in `to`, rows in `from`. */
+/* Copies a plane of blocks: adjacent columns are contiguous in `to`, adjacent rows in `from`.
+ */
 static void copy_plane(char *to, const char *from, int64_t rows, int64_t columns,
                        int64_t to_stride, int64_t from_stride, int64_t block)
 {
@@ -98,7 +96,7 @@ static void copy_plane(char *to, const char *from, int64_t rows, int64_t columns
         }
 }
 
-/* Copies all planes, with a counter for each other dimension. */
+/* Copies the plane of both sides' fastest dimensions for all coordinates of the others. */
 static void copy_planes(const struct lemon_permute *permute, struct copy_side to_side, char *to,
                         struct copy_side from_side, const char *from)
 {

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-/* How to copy. Dimensions that are adjacent in both orders are merged into one. A block is
- * contiguous in both orders. The dimensions are in disk order. */
+/* How to copy. The dimensions are in disk order; those that are adjacent in both orders are
+ * merged into one. A block is a range of bytes that is contiguous in both orders. */
 struct lemon_permute {
     int dims; /* 0: both orders are equal; otherwise 2 or more */
     int64_t block_bytes;

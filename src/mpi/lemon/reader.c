@@ -57,7 +57,7 @@ static int check_reader_open(LemonReader *reader, const char *call, int otherwis
 
 /* ---- next record ---- */
 
-/* Reads a header by rank 0. */
+/* Called on rank 0: reads the header at reader->off. Sets *damaged if none can be there. */
 static int read_raw_header(const LemonReader *reader, unsigned char *raw, int *damaged)
 {
     struct lemon_internal *in = reader->internal;
@@ -77,7 +77,7 @@ static int read_raw_header(const LemonReader *reader, unsigned char *raw, int *d
     return lemon_move_bytes(in, LEMON_READ, raw, LIMEFILE_HEADER_BYTES, reader->off);
 }
 
-/* Reads a header by rank 0, for all ranks. */
+/* Rank 0 reads the header, and broadcasts it. Collective, agreed. */
 static int broadcast_header(LemonReader *reader, struct limefile_header *header)
 {
     struct lemon_internal *in = reader->internal;
@@ -126,8 +126,8 @@ static int read_record_header(LemonReader *reader, struct limefile_header *heade
     return code;
 }
 
-/* Programs continue until LEMON_EOF, whatever the earlier codes. They may retry once after a
- * header that could not be read. */
+/* Returns `code`, or LEMON_EOF if the previous call has failed too: programs call
+ * lemonReaderNextRecord() until LEMON_EOF, whatever it returns before. */
 static int fail_next_record(LemonReader *reader, int code)
 {
     struct lemon_internal *in = reader->internal;
@@ -234,8 +234,6 @@ int lemonReaderDeviation(LemonReader *reader)
     return reader ? reader->internal->deviation : LEMON_ERR_PARAM;
 }
 
-/* ---- position ---- */
-
 MPI_Offset lemonGetReaderPointer(LemonReader *reader)
 {
     return reader ? reader->pos : LEMON_ERR_PARAM;
@@ -310,9 +308,7 @@ int lemonReaderSetInfo(LemonReader *reader, MPI_Info info)
     return code == LEMON_SUCCESS ? lemon_set_hints(reader->internal, info) : code;
 }
 
-/* ---- data ---- */
-
-/* Checks the arguments on all ranks; sets *n to the number of bytes available. */
+/* Checks that the arguments are the same on all ranks. Sets *n to the bytes to be read. */
 static int check_read_data(LemonReader *reader, const char *call, const void *dest,
                            const MPI_Offset *nbytes, MPI_Offset *n)
 {
@@ -369,11 +365,8 @@ int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonRe
     return LEMON_SUCCESS;
 }
 
-/* ---- lattices ---- */
-
-/* Checks the arguments and reads this rank's sites; wait false: only starts to, and `data` must
- * exist until lemonFinishReading(), which returns the errors. Collective. Advances the position
- * at once. Returns a code of lemon.h. */
+/* memory NULL: the disk order. wait false: only starts to read, and `data` must exist until
+ * lemonFinishReading(), which returns the errors. Collective, agreed. */
 static int read_lattice(LemonReader *reader, void *data, MPI_Offset site_bytes,
                         int const *lattice, int const *mapping, int const *memory, bool wait)
 {
@@ -438,8 +431,6 @@ int lemonReadLatticeParallelNonBlockingMapped(LemonReader *reader, void *data,
 {
     return read_lattice(reader, data, siteSize, latticeDims, mapping, NULL, false);
 }
-
-/* ---- checksums ---- */
 
 int lemonReaderSetChecksum(LemonReader *reader, int on)
 {

@@ -1,5 +1,5 @@
 /*
- * record_checksum.c - compute the SciDAC checksum of the open record while its lattices move
+ * record_checksum.c - compute, and verify, the SciDAC checksum of the open record
  *
  * Each rank stores the sums of its own sites, one for each lattice call. The ranks combine them
  * only on request, so no call that moves data waits for another rank because of a checksum.
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Adds the box's sites that are completely in [from, to) of memory. first: rank of site 0. */
+/* Adds the box's sites that are completely in [from, to) of memory. first: index of site 0. */
 static void sum_box_sites(struct limefile_checksum *sum, const struct lemon_box *box,
                           uint64_t first, const char *memory, int64_t from, int64_t to)
 {
@@ -44,16 +44,16 @@ static uint32_t rotate_left(uint32_t value, unsigned by)
 struct sites_stream {
     struct limefile_checksum sum;
     int64_t site_bytes; /* more than 0 */
-    uint64_t rank;      /* of the current site */
-    int64_t inside;     /* bytes of it that are added */
-    uint32_t crc;       /* of these bytes */
+    uint64_t index;     /* of the current site */
+    int64_t inside;     /* bytes of the current site that are in `crc` */
+    uint32_t crc;
 };
 
 static void end_site(struct sites_stream *stream)
 {
-    stream->sum.suma ^= rotate_left(stream->crc, (unsigned)(stream->rank % 29));
-    stream->sum.sumb ^= rotate_left(stream->crc, (unsigned)(stream->rank % 31));
-    stream->rank++;
+    stream->sum.suma ^= rotate_left(stream->crc, (unsigned)(stream->index % 29));
+    stream->sum.sumb ^= rotate_left(stream->crc, (unsigned)(stream->index % 31));
+    stream->index++;
     stream->inside = 0;
     stream->crc = 0;
 }
@@ -72,8 +72,8 @@ static void sum_stream_bytes(struct sites_stream *stream, const char *data, int6
                 end_site(stream);
         } else {
             limefile_checksum_add(&stream->sum, data, (uint64_t)sites, (size_t)site,
-                                  stream->rank);
-            stream->rank += (uint64_t)sites;
+                                  stream->index);
+            stream->index += (uint64_t)sites;
         }
         data += bytes;
         n -= bytes;
@@ -133,7 +133,7 @@ static bool is_part_of(const struct lemon_lattice_sum *a, const struct lemon_lat
     return a->from >= b->from && a->from + a->bytes <= b->from + b->bytes;
 }
 
-/* A lattice that is moved again replaces its earlier sum; part of one cannot be replaced. */
+/* Returns whether `added` overlaps an earlier lattice, but does not contain all of it. */
 static bool splits_any(const struct lemon_record_sum *sum,
                        const struct lemon_lattice_sum *added)
 {
@@ -143,7 +143,7 @@ static bool splits_any(const struct lemon_record_sum *sum,
     return false;
 }
 
-/* Sets the first site's rank as a serial reader counts it; any rank if only read back. */
+/* Sets the index of the first site; any index will do if the lattice is only read back. */
 static int set_first_site(const struct lemon_internal *in, struct lemon_lattice_sum *added)
 {
     int64_t site = added->site_bytes, distance = added->from - in->sum.origin;
@@ -259,18 +259,17 @@ int lemon_sum_get(struct lemon_internal *in, LemonChecksum *out)
     return LEMON_SUCCESS;
 }
 
-/* ---- read back by another method and by other ranks ---- */
+/* ---- read back ---- */
 
 /*
  * Each lattice of the record is divided into one range of sites per rank, and each rank reads
- * its neighbour's range, without the page cache if the file system supports that. The XOR of
- * the checksums of all data written and all data read back must be 0.
+ * the next rank's range, usually data that others have written, without the page cache if the
+ * file system supports that. The XOR of the checksums of all data written and all data read
+ * back must be 0.
  */
 enum {
     READ_BACK_CHUNK = 4 << 20, /* bytes per read */
 };
-
-/* ---- source ---- */
 
 void lemon_verify_close(struct lemon_internal *in)
 {
@@ -307,8 +306,6 @@ int lemon_verify_open(struct lemon_internal *in, const char *path)
     return code;
 }
 
-/* ---- one chunk ---- */
-
 static int64_t read_back_mpi(struct lemon_internal *in, char *buffer, int64_t n, int64_t offset)
 {
     MPI_Status status;
@@ -338,8 +335,8 @@ static int64_t read_back_fd(struct lemon_read_back *back, char *buf, int64_t n, 
     return got;
 }
 
-/* Reads bytes [at, to) of the file, or the first of them, in whole blocks. *data is set to
- * their address. Returns their number, 0 at the end of the file, or -1. */
+/* Reads bytes [at, to) of the file, or the first of them, into `buffer`, and sets *data to the
+ * address of byte `at`. Returns their number, 0 at the end of the file, or -1. */
 static int64_t read_back_blocks(struct lemon_internal *in, char *buffer, int64_t at, int64_t to,
                                 const char **data)
 {
@@ -355,8 +352,6 @@ static int64_t read_back_blocks(struct lemon_internal *in, char *buffer, int64_t
         got = to - from;
     return from + got > at ? from + got - at : 0;
 }
-
-/* ---- all chunks ---- */
 
 static int read_back_range(struct lemon_internal *in, char *buffer, int64_t at, int64_t to,
                            struct sites_stream *stream)
@@ -377,7 +372,7 @@ static int read_back_range(struct lemon_internal *in, char *buffer, int64_t at, 
     return LEMON_SUCCESS;
 }
 
-/* Reads the neighbour's share of the sites of a lattice. */
+/* Reads the next rank's share of a lattice's sites, and adds them to *sum. */
 static int read_back_share(struct lemon_internal *in, char *buffer, int64_t base,
                            const struct lemon_lattice_sum *lattice,
                            struct limefile_checksum *sum)
@@ -389,7 +384,7 @@ static int read_back_share(struct lemon_internal *in, char *buffer, int64_t base
                     &sites);
     struct sites_stream stream = {
         .site_bytes = site,
-        .rank = lattice->first + (uint64_t)first,
+        .index = lattice->first + (uint64_t)first,
     };
     int64_t from = base + lattice->from + first * site;
     int code = read_back_range(in, buffer, from, from + sites * site, &stream);

@@ -26,7 +26,8 @@ int lemon_sparse_add(struct lemon_sparse *p, int rank, int64_t items)
     return add_peer(&p->to, &p->to_count, &p->to_items, rank, items);
 }
 
-/* Each rank sends every other rank the number of items it has for it. */
+/* Each rank sends to every other rank the number of items for that rank. Returns false after a
+ * failure of any rank, or of this rank alone. */
 static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse *p, bool ok)
 {
     int64_t *sent = calloc(2 * (size_t)in->ranks, sizeof *sent), *received;
@@ -43,7 +44,8 @@ static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse
     return ok;
 }
 
-/* Allocates a request for each peer and each further chunk, for up to 8 words per item. */
+/* Allocates requests for all messages of up to 8 words per item, of CHUNK words at most each.
+ */
 static bool allocate_requests(struct lemon_sparse *p)
 {
     int64_t chunks = p->to_count + p->from_count + 1;
@@ -68,8 +70,6 @@ void lemon_sparse_close(struct lemon_sparse *p)
     *p = (struct lemon_sparse){0};
 }
 
-/* ---- messages ---- */
-
 typedef int post_fn(void *data, int words, int rank, MPI_Comm, MPI_Request *);
 
 static int post_send(void *data, int words, int rank, MPI_Comm comm, MPI_Request *request)
@@ -82,6 +82,7 @@ static int post_receive(void *data, int words, int rank, MPI_Comm comm, MPI_Requ
     return MPI_Irecv(data, words, MPI_INT64_T, rank, TAG_WORDS, comm, request);
 }
 
+/* Posts all messages to or from `peer`. Returns the number of requests. */
 static int post_all(const struct lemon_internal *in, post_fn *call,
                     const struct lemon_peer *peer, int64_t peers, int words, int64_t *data,
                     MPI_Request *requests)

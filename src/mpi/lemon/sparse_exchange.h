@@ -1,10 +1,10 @@
 /*
- * sparse_exchange.h - exchange words between ranks when at first only the senders know the
+ * sparse_exchange.h - exchange words between ranks if at first only the senders know the
  * receivers
  *
  * Each rank has items for some other ranks; a pattern is the set of these pairs with their
- * numbers of items. Messages over a pattern carry any number of 64-bit words per item, in
- * either direction, in the order of the items.
+ * numbers of items. Messages over a pattern carry 1 to 8 64-bit words per item, in either
+ * direction, in the order of the items. A pattern starts as {0}.
  */
 #ifndef LEMON_SPARSE_H
 #define LEMON_SPARSE_H
@@ -23,8 +23,7 @@ struct lemon_sparse {
     MPI_Request *requests;
 };
 
-/* Adds a receiver of items; call it in the order of the items. 0, or -1 without memory. Local.
- */
+/* Adds a receiver, in the order of the items. Returns 0, or -1 if out of memory. Local. */
 int lemon_sparse_add(struct lemon_sparse *, int rank, int64_t items);
 
 /* Completes the pattern after all ranks have called lemon_sparse_add(); ok: false if this
@@ -33,7 +32,8 @@ int lemon_sparse_add(struct lemon_sparse *, int rank, int64_t items);
 bool lemon_sparse_build(const struct lemon_internal *, struct lemon_sparse *, bool ok);
 void lemon_sparse_close(struct lemon_sparse *);
 
-/* Send `out` (to_items) and receive `into` (from_items), or in reverse. Collective. */
+/* Send `words` words per item: forward from `out` (to_items) into `into` (from_items), reverse
+ * from `out` (from_items) into `into` (to_items). Collective. */
 void lemon_sparse_forward(struct lemon_internal *, struct lemon_sparse *, int words,
                           const int64_t *out, int64_t *into);
 void lemon_sparse_reverse(struct lemon_internal *, struct lemon_sparse *, int words,

@@ -6,8 +6,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- record headers of programs ---- */
-
 LemonRecordHeader *lemonCreateHeader(int MB_flag, int ME_flag, char const *type,
                                      MPI_Offset reclen)
 {
@@ -37,8 +35,6 @@ void lemonDestroyHeader(LemonRecordHeader *h)
     free(h);
 }
 
-/* ---- state of readers and writers ---- */
-
 /* Returns whether the environment contains LEMON_COMPAT=overfull. */
 static bool env_allows_overfull(void)
 {
@@ -46,14 +42,15 @@ static bool env_allows_overfull(void)
     return compat && strcmp(compat, "overfull") == 0;
 }
 
-/* Returns true if no rank has failed, and then selects the file's stripe. */
+/* Returns true if no rank passes bad, and then sets allows_overfull and the stripe. Collective.
+ */
 static bool agree_on_creation(struct lemon_internal *in, bool bad, MPI_Comm comm)
 {
     int any[2] = {bad, env_allows_overfull()};
     MPI_Allreduce(MPI_IN_PLACE, any, 2, MPI_INT, MPI_MAX, comm);
     if (any[0])
         return false;
-    in->allows_overfull = any[1]; /* mpirun may have passed it to rank 0 only */
+    in->allows_overfull = any[1]; /* mpirun may have passed the variable to rank 0 only */
     int64_t stripe = lemon_hints_file_stripe(*in->file.mpi, comm);
     in->hints.striped = stripe > 0;
     in->hints.stripe = stripe ? stripe : LEMON_STRIPE_DEFAULT;
@@ -110,8 +107,8 @@ bool lemon_data_fits(struct lemon_internal *in, int64_t bytes, int64_t left)
     return true;
 }
 
-/* MPI_SEEK_END counts backwards, as always in Lemon. No position is after the end, so a
- * negative offset, as for lseek(), is not ambiguous. */
+/* For MPI_SEEK_END, Lemon has always counted a positive offset backwards. Because no position
+ * is after the end, a negative offset can mean the same, as in lseek(). */
 int lemon_compute_seek(const struct lemon_internal *in, MPI_Offset pos, MPI_Offset bytes,
                        MPI_Offset offset, int whence, MPI_Offset *to)
 {
@@ -137,8 +134,6 @@ int lemon_set_file_pointer(const struct lemon_internal *in, MPI_Offset offset)
     return err == MPI_SUCCESS ? LEMON_SUCCESS
                               : lemon_log(in, LEMON_ERR_SEEK, "seek: MPI error %d", err);
 }
-
-/* ---- hints: set on all ranks or on none ---- */
 
 int lemon_set_hints(struct lemon_internal *in, MPI_Info info)
 {

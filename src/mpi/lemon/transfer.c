@@ -1,13 +1,13 @@
 /*
  * transfer.c - move data between memory and file by a plan, blocking or not
  *
- * I/O uses MPI's non-blocking calls for contiguous ranges. A write through aggregators first
- * exchanges the data in memory, and then the aggregators write; for a read the aggregators
- * read, and the exchange follows when the read is finished.
+ * I/O uses MPI's non-blocking calls for contiguous ranges. To write through aggregators, the
+ * ranks first exchange the data in memory, and then the aggregators write; to read, the
+ * aggregators read first, and then the ranks exchange the data.
  *
- * In Open MPI's OMPIO, MPI_File_sync() returns an error, without the other ranks, while this
- * process has a request of any file. So a list contains all readers and writers with requests,
- * and they are waited for before a sync.
+ * In OMPIO (of Open MPI), MPI_File_sync() returns an error at once, without the other ranks,
+ * while this process has a request of any file. So lemon_inside_sync() first waits for the
+ * requests of all readers and writers, which are in pending_list.
  */
 #include "internal.h"
 #include "lemon_inside.h"
@@ -19,10 +19,10 @@
 enum {
     CHUNK = 256 << 20,          /* bytes of one request: counts are int */
     WRITE_CHUNK = 8 << 20,      /* longer writes may stall */
-    RUNS_MAX = 64,              /* more requests at once do not help */
-    TESTS_PER_SIZE_CHECK = 256, /* tests of a request, about 0.25 s */
+    RUNS_MAX = 64,              /* with more runs, a non-blocking call uses aggregators */
+    TESTS_PER_SIZE_CHECK = 256, /* tests of a request between checks, about 0.25 s */
     SHORT_CHECKS_MAX = 8, /* consecutive checks that find the file too short: the read fails */
-    QUIESCE_US = 100000,  /* time for a read in progress to end */
+    QUIESCE_US = 100000,  /* time for a read in progress to end before its request is freed */
 };
 
 static int reserve_request(struct lemon_pending *pending)
@@ -63,7 +63,7 @@ static int check_size(struct lemon_internal *in, int64_t n, int64_t offset)
 }
 
 /* OMPIO keeps the requests of all files in one list, which every waiting thread traverses
- * without a lock: programs with several threads crash. */
+ * without a lock. Programs with several threads would crash, so their I/O blocks. */
 static bool must_block(const struct lemon_internal *in)
 {
     return in->pending.is_blocking || in->is_multithreaded;
@@ -88,7 +88,7 @@ static void remove_from_list(struct lemon_internal *in)
     *at = in->pending.next;
 }
 
-/* The call that started a request returns its error later. */
+/* Each error is kept in `pending`, for the next call with that reader or writer. */
 static void wait_for_all_pending(void)
 {
     while (pending_list)
@@ -170,7 +170,7 @@ static int post_direct_runs(struct lemon_internal *in, char *data, int64_t base)
     return code;
 }
 
-/* Exchanges all rounds between ranks' data and aggregators' buffers (ok: see open). */
+/* Exchanges all rounds. ok: false if this rank has failed before. Collective, agreed. */
 static int exchange_rounds(struct lemon_internal *in, bool ok)
 {
     struct lemon_pending *pending = &in->pending;
@@ -192,6 +192,7 @@ static int exchange_rounds(struct lemon_internal *in, bool ok)
     return LEMON_SUCCESS;
 }
 
+/* Posts I/O between the pieces of this rank's round and their window. */
 static int post_round(struct lemon_internal *in, const struct lemon_round *own, int64_t base)
 {
     char *window = own->window;
@@ -248,14 +249,14 @@ int lemon_start_lattice(struct lemon_internal *in, enum lemon_direction directio
     if (!pending->direct_runs)
         return start_aggregators(in);
     int code = post_direct_runs(in, data, base);
-    if (direction == LEMON_WRITE) /* while it is written */
+    if (direction == LEMON_WRITE) /* compute the checksum while MPI writes */
         lemon_sum_until(in, data, lemon_geometry_local_bytes(in));
     return code;
 }
 
 /* ---- completion ---- */
 
-/* Counts tests of requests without progress. */
+/* Counts tests of incomplete requests. */
 struct polls {
     int tests, too_short; /* too_short: consecutive checks that found the file too short */
 };
@@ -273,8 +274,8 @@ static bool is_truncated(const struct lemon_internal *in, int64_t end, struct po
     return polls->too_short >= SHORT_CHECKS_MAX;
 }
 
-/* MPI_Wait() on a failed request crashes Open MPI 4.1, so this first queries how much the
- * request has moved. The query also drives MPI's progress. (In MPICH it never completes.) */
+/* Returns how many bytes the request has moved. MPI_Wait() on a failed request crashes Open MPI
+ * 4.1, so this first queries the status, which also drives MPI's progress (but not MPICH's). */
 static int64_t wait_request(const struct lemon_internal *in, MPI_Request *request,
                             const struct lemon_expected *expected, struct polls *polls)
 {
@@ -299,7 +300,8 @@ static int64_t wait_request(const struct lemon_internal *in, MPI_Request *reques
     return MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? moved : 0;
 }
 
-/* Returns whether the request is complete; wait_request() returns the number of bytes. */
+/* Returns whether the request is complete. *moved is not the real number: see wait_request().
+ */
 static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 {
     int done = 0;
@@ -322,7 +324,7 @@ static int64_t wait_request(const struct lemon_internal *in, MPI_Request *reques
     return moved;
 }
 
-/* Returns whether the request is complete, and its bytes (known only when MPICH frees it). */
+/* Returns whether the request is complete, and sets *moved: MPICH then frees the request. */
 static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 {
     MPI_Status status;
@@ -383,7 +385,8 @@ int lemon_post_wait(struct lemon_internal *in)
         int64_t moved = wait_request(in, &pending->requests[i], &pending->expected[i], &polls);
         check_moved(in, moved, pending->expected[i].bytes);
         done += moved;
-        if (pending->direct_runs && pending->code == LEMON_SUCCESS) /* while others are read */
+        /* Add this run to the checksum while MPI reads the next ones. */
+        if (pending->direct_runs && pending->code == LEMON_SUCCESS)
             lemon_sum_until(in, pending->data, done);
     }
     if (pending->count == 0)
@@ -422,12 +425,12 @@ int lemon_finish_pending(struct lemon_internal *in)
 /* ---- blocking ---- */
 
 enum {
-    READ_SUM_CHUNK = 8 << 20, /* bytes that are read, then summed while in the cache */
+    READ_SUM_CHUNK = 8 << 20, /* bytes of a read, small enough to be summed in the cache */
 };
 
 /* ---- direct: each rank moves its own runs ---- */
 
-/* Reads n bytes from byte `at` of the part on, and adds them to an active checksum. */
+/* Reads n bytes, from byte `at` of this rank's part on, and adds them to an active checksum. */
 static int read_direct_run(struct lemon_internal *in, char *data, int64_t at, int64_t n,
                            int64_t offset)
 {
@@ -467,8 +470,8 @@ static int move_direct_runs(struct lemon_internal *in, enum lemon_direction dire
 struct aggregator {
     const struct lemon_plan *plan;
     struct lemon_schedule schedule;
-    char *windows;  /* two if there is more than one round */
-    int64_t window; /* bytes of one */
+    char *windows;  /* memory for two windows, or for one if there is one round */
+    int64_t window; /* bytes of a window */
 };
 
 static void set_round(const struct aggregator *self, struct lemon_round *own, int64_t round)
@@ -477,8 +480,8 @@ static void set_round(const struct aggregator *self, struct lemon_round *own, in
                      self->windows + round % 2 * self->window);
 }
 
-/* While one round is written, by MPI or by write-back, the next one is collected. After an
- * error the ranks still exchange, so that no rank waits forever. */
+/* While MPI, or the kernel's write-back, writes one round, the ranks exchange the next one.
+ * They do so also after an error, so that no rank waits forever. */
 static int write_rounds(struct lemon_internal *in, const struct aggregator *self,
                         struct lemon_exchange *exchange)
 {
@@ -494,7 +497,7 @@ static int write_rounds(struct lemon_internal *in, const struct aggregator *self
     return lemon_post_wait(in);
 }
 
-/* While one round is distributed, the next one is read. */
+/* While MPI reads one round, the ranks exchange the previous one. */
 static int read_rounds(struct lemon_internal *in, const struct aggregator *self,
                        struct lemon_exchange *exchange)
 {

@@ -16,7 +16,7 @@ enum {
 };
 
 /* Returns the size, with header, of the filler at `offset` that aligns the data of the record
- * after it to `alignment`; 0: none is necessary. All these values are multiples of 8. */
+ * after it to `alignment`; 0: no filler is necessary. All values are multiples of 8. */
 static int64_t filler_bytes(int64_t offset, int64_t alignment)
 {
     int64_t excess = (offset + LIMEFILE_HEADER_BYTES) % alignment;
@@ -27,7 +27,7 @@ static int64_t filler_bytes(int64_t offset, int64_t alignment)
     return gap + (missing + alignment - 1) / alignment * alignment;
 }
 
-/* A filler between messages is its own message; inside one it is neither first nor last. */
+/* Sets both MB and ME if the filler is before a message, and neither if it is inside one. */
 static int encode_filler(int64_t bytes, bool begins_message, unsigned char *raw)
 {
     struct limefile_header header;
@@ -57,8 +57,6 @@ static int write_filler(struct lemon_internal *in, int64_t offset, int64_t bytes
     return code;
 }
 
-/* ---- the writer ---- */
-
 enum {
     ALIGNMENT_MAX = 1 << 30,
 };
@@ -71,7 +69,7 @@ LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian)
     if (!in)
         return NULL;
     if (MPI_File_get_position(*fp, &begin) != MPI_SUCCESS)
-        begin = 0; /* if other ranks have a position, the values differ: LEMON_ERR_PARAM */
+        begin = 0; /* lemon_agree_on() fails if other ranks have another position */
     int64_t values[1] = {begin};
     if (lemon_agree_on(in, writer ? LEMON_SUCCESS : LEMON_ERR_PARAM, values, 1) !=
         LEMON_SUCCESS) {
@@ -85,7 +83,7 @@ LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian)
     writer->is_awaiting_header = 1;
     writer->is_first_record = 1;
     writer->internal = in;
-    /* The container may lack its last padding: this becomes a hole with zeros. */
+    /* If the last record lacks its padding, this leaves a hole there, which reads as zeros. */
     writer->off = begin + limefile_padding((uint64_t)begin);
     return writer;
 }
@@ -116,7 +114,7 @@ void lemon_writer_set_busy(LemonWriter *writer)
     writer->internal->undo.written = writer->internal->written;
 }
 
-/* Start of each call: waits for a pending call and checks that a record is open. */
+/* Start of each call: waits for a pending call; returns `otherwise` if no record is open. */
 static int check_writer_open(LemonWriter *writer, const char *call, int otherwise)
 {
     int code = lemonFinishWriting(writer);
@@ -139,8 +137,6 @@ int lemonDestroyWriter(LemonWriter *writer)
     free(writer);
     return code;
 }
-
-/* ---- position ---- */
 
 static void set_position(LemonWriter *writer, int64_t pos)
 {
@@ -254,9 +250,7 @@ int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offse
     return LEMON_SUCCESS;
 }
 
-/* ---- data ---- */
-
-/* Checks the arguments on all ranks, and that the record has room for n bytes. */
+/* Checks that the arguments are the same on all ranks, and that n = *nbytes bytes fit. */
 static int check_write_data(LemonWriter *writer, const char *call, const void *source,
                             const MPI_Offset *nbytes, MPI_Offset *n)
 {
@@ -309,8 +303,8 @@ int lemonWriteRecordDataNonBlocking(void *source, MPI_Offset const *nbytes, Lemo
     return LEMON_SUCCESS;
 }
 
-/* ---- lattices ---- */
-
+/* memory NULL: the disk order. wait false: only starts to write, and `data` must exist until
+ * lemonFinishWriting(), which returns the errors. Collective, agreed. */
 static int write_lattice(LemonWriter *writer, void *data, MPI_Offset site_bytes,
                          int const *lattice, int const *mapping, int const *memory, bool wait)
 {
@@ -379,6 +373,7 @@ int lemonWriteLatticeParallelNonBlockingMapped(LemonWriter *writer, void *data,
 
 /* ---- begin and end of records ---- */
 
+/* Encodes the header into raw, and into values, for lemon_agree_on(). Local. */
 static int encode_record_header(LemonWriter *writer, LemonRecordHeader const *props,
                                 unsigned char *raw, int64_t *values)
 {
@@ -395,7 +390,7 @@ static int encode_record_header(LemonWriter *writer, LemonRecordHeader const *pr
     return LEMON_SUCCESS;
 }
 
-/* Computes the length of the filler before the record. LEMON_ERR_PARAM: ends after 2^63. */
+/* Computes the length of the filler. LEMON_ERR_PARAM if the record would end after 2^63. */
 static int compute_filler(const LemonWriter *writer, LemonRecordHeader const *props,
                           int64_t *filler)
 {
@@ -410,7 +405,7 @@ static int compute_filler(const LemonWriter *writer, LemonRecordHeader const *pr
     return err ? lemon_log(in, LEMON_ERR_PARAM, "record ends after 2^63") : LEMON_SUCCESS;
 }
 
-/* Checks the MB flag against the previous record, and the length. */
+/* Checks the MB flag against the previous record, and computes the filler. */
 static int check_header(const LemonWriter *writer, LemonRecordHeader const *props,
                         int64_t *filler)
 {
@@ -421,7 +416,7 @@ static int check_header(const LemonWriter *writer, LemonRecordHeader const *prop
     return compute_filler(writer, props, filler);
 }
 
-/* Writes filler and header by rank 0. */
+/* On rank 0, writes filler and header. */
 static int write_header(LemonWriter *writer, LemonRecordHeader const *props, int64_t filler,
                         unsigned char *raw)
 {
@@ -486,9 +481,9 @@ int lemon_writer_begin_record(LemonWriter *writer, LemonRecordHeader const *prop
     return LEMON_SUCCESS;
 }
 
-/* Writes the padding at `end` by rank 0. The file then reaches the end of the record even if
- * its last bytes were skipped by a seek. This does not read the file size if all bytes were
- * written: before a sync, a host may not see what others have written (NFS). */
+/* Called on rank 0. Writes the padding at `end`; without padding, extends the file to `end`
+ * if a seek has skipped the last bytes. Gets the file's size only after such a seek, because
+ * a host may not see what others have written before a sync (NFS). */
 static int pad_record(struct lemon_internal *in, MPI_Offset end, int padding)
 {
     static unsigned char zeros[LIMEFILE_ALIGN];
@@ -512,7 +507,7 @@ static void leave_record(LemonWriter *writer)
     writer->data_length = 0;
 }
 
-/* Ends the record after its data, which may be longer than its header states. */
+/* On rank 0, ends the record after its data, which may be longer than its header states. */
 static int end_record(LemonWriter *writer)
 {
     struct lemon_internal *in = writer->internal;
@@ -566,8 +561,6 @@ int lemonWriterCloseRecord(LemonWriter *writer)
                          (long long)in->filled, (long long)writer->data_length);
     return lemon_writer_close_record(writer, LEMON_SUCCESS);
 }
-
-/* ---- checksums ---- */
 
 int lemonWriterSetChecksum(LemonWriter *writer, int on)
 {

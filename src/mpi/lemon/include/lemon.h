@@ -10,9 +10,9 @@
  * (a short read, a full disk, an invalid argument), all ranks return the same negative code,
  * and no rank waits forever. A rank returns alone only if the reader or writer is NULL.
  *
- * Sizes and offsets are in bytes. Different threads may use different readers and writers at
- * the same time if MPI was initialised with MPI_THREAD_MULTIPLE; only one thread at a time may
- * use the same one. The library prints nothing: see lemonSetMessageHandler().
+ * Sizes and offsets are in bytes. If MPI was initialised with MPI_THREAD_MULTIPLE, different
+ * threads may use different readers and writers at the same time. Only one thread at a time may
+ * use a reader or writer. The library prints nothing: see lemonSetMessageHandler().
  */
 #ifndef LEMON_H
 #define LEMON_H
@@ -29,23 +29,23 @@ extern "C" {
 #define LEMON_MAGIC_NO 0x456789ab
 #define LEMON_VERSION  1
 
-/* Limit of a lattice's dimensions. */
+/* Largest number of dimensions of a lattice. */
 #define LEMON_MAX_DIMS 16
 
 enum LEMON_Error_codes {
     LEMON_SUCCESS = 0,
     LEMON_ERR_LAST_NOT_WRITTEN = -1, /* writer destroyed with an open, incomplete record */
     LEMON_ERR_PARAM = -2,            /* an argument is invalid or differs between ranks */
-    LEMON_ERR_HEADER_NEXT = -3,      /* a header is expected, or none is written yet */
-    LEMON_LAST_REC_WRITTEN = -4,     /* from C-LIME; never returned */
-    LEMON_ERR_WRITE = -5,    /* a failed or short write, or more than the record holds */
+    LEMON_ERR_HEADER_NEXT = -3,  /* a record is still open, or none is, or a damaged header */
+    LEMON_LAST_REC_WRITTEN = -4, /* from C-LIME; never returned */
+    LEMON_ERR_WRITE = -5,    /* a failed or short write, or data that do not fit the record */
     LEMON_EOR = -6,          /* the position is at the end of the record */
     LEMON_EOF = -7,          /* no further record */
     LEMON_ERR_READ = -8,     /* a failed or short read */
     LEMON_ERR_SEEK = -9,     /* a position outside the record */
     LEMON_ERR_MBME = -10,    /* MB and ME flags in the wrong order */
     LEMON_ERR_CLOSE = -11,   /* no record is open, or it is incomplete */
-    LEMON_ERR_CHECKSUM = -12 /* data read back differ from those written */
+    LEMON_ERR_CHECKSUM = -12 /* data that were read do not match their checksum */
 };
 
 typedef struct {
@@ -63,14 +63,14 @@ typedef struct {
 
 struct lemon_internal;
 
-/* Programs may use the member `fp`; the other members show the state. */
+/* Programs may use the member `fp`, and read the others, which Lemon changes. */
 typedef struct {
     MPI_File *fp;                   /* as passed; the caller opens and closes it */
     LemonRecordHeader *curr_header; /* of the open record, or NULL */
     MPI_Comm cartesian;             /* a duplicate of the caller's communicator */
     int my_rank;
-    MPI_Offset off; /* of the open record's data, or of the next header */
-    MPI_Offset pos; /* in the record's data */
+    MPI_Offset off; /* offset in the file of the open record's data, or of the next header */
+    MPI_Offset pos; /* the current position, in the record's data */
     int is_last;
     int is_awaiting_header;
     int is_busy; /* a non-blocking call is in progress */
@@ -115,8 +115,8 @@ void lemonDestroyReader(LemonReader *reader); /* waits for a pending call */
 int lemonReaderNextRecord(LemonReader *reader);
 int lemonReaderCloseRecord(LemonReader *reader); /* LEMON_ERR_CLOSE if none is open */
 
-/* Data of the open record, or of the last one after it is closed; local. LEMON_ERR_PARAM if
- * there is neither; the type is then NULL, or "" after a failed lemonReaderNextRecord(). */
+/* Return header data of the open or the last record; local. Without a record they return
+ * LEMON_ERR_PARAM, but lemonReaderType() NULL, or "" after a failed lemonReaderNextRecord(). */
 int lemonReaderMBFlag(LemonReader *reader);
 int lemonReaderMEFlag(LemonReader *reader);
 int lemonEOM(LemonReader *reader);                /* 1 if the record ends its message, else 0 */
@@ -124,15 +124,15 @@ char const *lemonReaderType(LemonReader *reader); /* valid until the next record
 MPI_Offset lemonReaderBytes(LemonReader *reader);
 MPI_Offset lemonReaderPadBytes(LemonReader *reader);
 
-/* The position in the record's data; the individual file pointer follows it. For MPI_SEEK_END,
- * both +n and -n are n bytes before the end. LEMON_ERR_SEEK if the position is not in
- * [0, bytes], LEMON_ERR_PARAM if no record is open. */
+/* Get or set the position in the record's data and the individual file pointer. With
+ * MPI_SEEK_END, +n and -n both mean n bytes before the end. LEMON_ERR_SEEK if the position is
+ * not in [0, bytes], LEMON_ERR_PARAM if no record is open. */
 MPI_Offset lemonGetReaderPointer(LemonReader *reader); /* local */
 int lemonSetReaderPointer(LemonReader *reader, MPI_Offset offset);
 int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence);
 
-/* Copies the state of rsrc to rdest, which must have the same communicator and file. Settings
- * made by the calls "beyond the paper" are not copied. The same holds for writers. */
+/* Copies the state of rsrc to rdest, which must have the same communicator and file, without
+ * the settings of the calls "beyond the paper". lemonWriterSetState() does the same. */
 int lemonReaderSetState(LemonReader *rdest, LemonReader const *rsrc);
 
 /* Reads up to *nbytes bytes at the position, the same data on each rank, and sets *nbytes to
@@ -141,20 +141,20 @@ int lemonReaderReadData(void *dest, MPI_Offset *nbytes, LemonReader *reader);
 int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonReader *reader);
 
 /*
- * A lattice distributed over the Cartesian communicator. latticeDims: the extents of the whole
- * lattice, in the order of the communicator's dimensions. On disk the first dimension is the
- * slowest; mapping[i], if given, is the i-th dimension on disk, slowest first. Each rank gets
- * (or gives) its part in disk order: the calls do not reorder data within a rank. Existing
- * Lemon programs expect that, although the paper says otherwise;
- * lemonReadLatticeParallelPermuted() reorders.
+ * The lattice calls move a lattice that is distributed over the Cartesian communicator.
+ * latticeDims: the extents of the whole lattice, in the order of the communicator's dimensions.
+ * On disk the first dimension is the slowest, unless mapping[i] states the i-th dimension on
+ * disk, slowest first. Each rank reads (or writes) its part in disk order, without reordering:
+ * existing Lemon programs expect that, although the paper says otherwise. See
+ * lemonReadLatticeParallelPermuted() for other orders.
  *
  * Dimension d with extent L over n ranks: rank coordinate c holds L / n sites, plus one if c <
  * L % n; see lemonLocalLattice(). The block starts at the position in the record, and the
  * position advances to its end, so a record may hold several consecutive lattices.
  *
  * The non-blocking calls return while data are moving. `data` belongs to the library until
- * lemonFinishReading() or lemonFinishWriting(), or until the next call with the same reader or
- * writer, which waits first. That call also returns the error, if there is one.
+ * lemonFinishReading(), lemonFinishWriting(), or any other call with the same reader or writer
+ * has waited for the transfer. The call that waits returns the transfer's error.
  */
 int lemonReadLatticeParallel(LemonReader *reader, void *data, MPI_Offset siteSize,
                              int const *latticeDims);
@@ -169,16 +169,16 @@ int lemonFinishReading(LemonReader *reader);
 
 /* ---- writing ---- */
 
-/* Starts at the individual file pointer: offset 0 of a newly opened file, the end of a file
- * that is opened with MPI_MODE_APPEND. */
+/* The writer starts at the individual file pointer: offset 0 of a newly opened file, the end of
+ * a file that is opened with MPI_MODE_APPEND. */
 LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian);
 
-/* Closes a complete record. LEMON_ERR_LAST_NOT_WRITTEN if the open record is incomplete,
- * LEMON_SUCCESS if writer is NULL. */
+/* Closes the open record if it is complete; otherwise returns LEMON_ERR_LAST_NOT_WRITTEN. Frees
+ * the writer in any case. LEMON_SUCCESS if writer is NULL. */
 int lemonDestroyWriter(LemonWriter *writer);
 
-/* LEMON_ERR_HEADER_NEXT if a record is open. LEMON_ERR_MBME if MB does not match ME of the
- * previous record; the first record of a writer may have any MB, to allow appending. */
+/* Opens a record. LEMON_ERR_HEADER_NEXT if one is open. LEMON_ERR_MBME if MB does not match ME
+ * of the previous record; a writer's first record may have any MB, to allow appending. */
 int lemonWriteRecordHeader(LemonRecordHeader const *props, LemonWriter *writer);
 
 /* Rank 0 writes *nbytes bytes and sets *nbytes to the number written. If the record cannot hold
@@ -207,7 +207,7 @@ int lemonFinishWriting(LemonWriter *writer);
 
 /* ---- beyond the paper ---- */
 
-/* Returns the errors in the flags of the open record, or 0; local. Such files are readable. */
+/* Returns deviations of the open record's flags, or 0; local. The record is readable anyway. */
 enum LEMON_Deviations {
     LEMON_DEVIATION_MB_MISSING = 1, /* the previous record had ME, or this is the first */
     LEMON_DEVIATION_MB_INSIDE = 2,  /* the previous record had no ME */
@@ -229,17 +229,18 @@ int lemonReaderSetStripe(LemonReader *reader, MPI_Offset bytes);
 int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes);
 
 /*
- * Sets hints, with MPI's names, for lattices that ranks exchange among themselves:
+ * Sets hints, with MPI's names, for data that the ranks exchange among themselves:
  *
  *   striping_unit   1 .. 1 GiB   as lemon*SetStripe()
- *   cb_nodes        1 .. 2^31-1  limit of the number of ranks that do file I/O (default: all)
+ *   cb_nodes        1 .. 2^31-1  limit of the number of ranks that do file I/O (default: none)
  *   cb_buffer_size  1 .. 1 GiB   bytes that each of them moves at once, rounded down to a
  *                                multiple of the stripe, at least one (default: 8 to 64 MiB;
  *                                non-blocking calls move all at once)
  *
  *   lemon_overfull  1            a record may hold more than its header states, as in files of
  *                                some old programs; LEMON_COMPAT=overfull in the environment
- *                                sets it for all readers and writers. Rank 0 reports it once
+ *                                sets this for all readers and writers. Each of them reports
+ *                                it once, on rank 0
  *
  * Ignores other keys. A hint that `info` does not contain stays unchanged, so MPI_INFO_NULL
  * changes nothing. LEMON_ERR_PARAM, and no change, if a value is not such a number or differs
@@ -251,13 +252,12 @@ int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info);
 
 /*
  * From now on the data of each record of at least from_bytes bytes begin at a multiple of
- * `alignment` in the file: a multiple of 8, at most 1 GiB; 0 (the default): no alignment, and
- * the file is byte for byte what Lemon has always written.
+ * `alignment` in the file: a multiple of 8, at most 1 GiB; 0 (the default): no alignment.
  *
  * If necessary, lemonWriteRecordHeader() writes a filler before the header: a record of type
  * LEMON_FILLER_TYPE with zeros, at most `alignment` + 136 bytes in total, written by rank 0.
- * Before a record with MB it is a message of its own (MB and ME), otherwise a record inside the
- * message (neither). Readers see it as a normal record.
+ * Before a record with MB the filler is a message of its own (it has MB and ME), otherwise a
+ * record inside the message (it has neither). Readers see it as a normal record.
  *
  * LEMON_ERR_PARAM, and no change, if an argument is out of range or differs between ranks.
  */
@@ -266,10 +266,10 @@ int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offse
 
 /*
  * As the Mapped calls, for a buffer in a different order: memory[i] is the dimension of the
- * communicator that is i-th, slowest first, in `data`; NULL: 0, 1, 2, ... mapping is as above,
- * with the same default. `data` holds this rank's sites (lemonLocalLattice()) in row-major
- * order of the dimensions memory[0], memory[1], ..., siteSize bytes each, without gaps. The
- * bytes of a site are not reordered.
+ * communicator that is i-th, slowest first, in `data` (NULL: the order 0, 1, 2, ...). `mapping`
+ * is as above, with the same default. `data` holds this rank's sites (lemonLocalLattice()) in
+ * row-major order of the dimensions memory[0], memory[1], ..., siteSize bytes each, without
+ * gaps. The bytes of a site are not reordered.
  *
  * If the two orders differ, the call allocates a copy of this rank's part, and returns
  * LEMON_ERR_READ or LEMON_ERR_WRITE if any rank is out of memory; otherwise nothing is copied.
@@ -283,23 +283,23 @@ int lemonWriteLatticeParallelPermuted(LemonWriter *writer, void *data, MPI_Offse
                                       int const *memory);
 
 /*
- * Computes the SciDAC checksum of the lattices in a record while they are read or written; on:
- * not 0. It is the checksum of the QIO library, as in scidac-checksum records: with c the
- * CRC-32 (zlib's) of a site's siteSize bytes as in the file, and r the site's rank,
+ * Computes, unless `on` is 0, the SciDAC checksum of the lattices in a record while they move.
+ * It is the checksum of the QIO library, as in scidac-checksum records: with c the CRC-32
+ * (zlib's) of a site's siteSize bytes in the file, and r the site's index in the record,
  *
  *   suma ^= c rotated left by r mod 29,    sumb ^= c rotated left by r mod 31.
  *
- * The rank is the site's index in the record: site r begins at byte r * siteSize of the data.
- * So consecutive lattices in one record have one checksum, equal to that of a serial reader of
- * the record, for any mapping, memory order, grid and number of ranks.
+ * Site r begins at byte r * siteSize of the record's data. So consecutive lattices in one
+ * record have one checksum, equal to that of a serial reader of the record, for any mapping,
+ * memory order, grid and number of ranks.
  *
  * From this call until the next one, all lattice calls are included. The checksum restarts with
- * each record and with this call. If a record is open, the site at the position then has rank
- * 0, so a lattice after a header of its own can be summed. A lattice that is moved again
- * replaces its earlier sum; one that failed is not included. A lattice call returns
- * LEMON_ERR_PARAM and moves nothing if no site begins at the position, or if the lattice
- * overlaps one that is included without containing it. Data of lemonWriteRecordData() are not
- * included.
+ * each record and with this call. If a record is open at this call, the site at the current
+ * position gets index 0, so a program can exclude a header in front of the lattice. A lattice
+ * that is moved again replaces its earlier sum; a lattice call that failed is not included. A
+ * lattice call returns LEMON_ERR_PARAM and moves nothing if no site begins at the position, or
+ * if its lattice overlaps an included lattice but does not contain all of it. Data of
+ * lemonWriteRecordData() are not included.
  */
 int lemonReaderSetChecksum(LemonReader *reader, int on);
 int lemonWriterSetChecksum(LemonWriter *writer, int on);
@@ -325,7 +325,7 @@ int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum);
 /*
  * on: lemonWriterCloseRecord() reads back, after the sync, what lattice calls have written
  * since this call, and compares its checksum with that of the program's data. If there are
- * several ranks, each one reads data that another one has written.
+ * several ranks, each one usually reads data that another rank has written.
  *
  * path is the file's name on this rank's system. The file is then read without MPI, and without
  * the page cache (O_DIRECT) if the file system supports it; otherwise cached pages are dropped
@@ -340,9 +340,9 @@ int lemonWriterSetVerify(LemonWriter *writer, int on, char const *path);
 
 /*
  * Starts write-back to the disk while this writer writes, so that closing a record waits less;
- * MPI-IO has no such call. path is the file's name on this rank's system; NULL ends it. It does
- * not change what is written, when it is on the disk, or which errors are reported, so a path
- * of another file has no effect. Non-blocking calls gain nothing.
+ * MPI-IO has no such call. path is the file's name on this rank's system; NULL ends this. It
+ * changes neither the data, nor what is on the disk after a close, nor errors, so a path of
+ * another file has no effect. Non-blocking calls gain nothing.
  *
  * LEMON_ERR_PARAM, and no change, if any rank cannot open its path for writing.
  */

@@ -3,7 +3,7 @@
  *
  * The domain, a cuboid, is divided into equal cells. The particles of each cell are one range
  * of a record, and an index contains the ranges. So a reader needs only the cells that touch
- * its part of the domain, independent of the ranks that wrote them: the scheme of A. Stephan,
+ * its part of the domain, whichever ranks wrote them. This is the scheme of A. Stephan,
  * "Entwicklung eines skalierbaren Checkpoint-Restart Schemas mit parallelem File-I/O" (2014),
  * chapter 4, in LIME records. docs/format.md specifies the bytes, docs/cells.md shows the use.
  *
@@ -84,9 +84,9 @@ typedef struct {
  * them. Each rank passes `count` arbitrary particles; the other arguments are the same on each
  * rank. It is best, but not required, that one rank holds all particles of a cell. The blocking
  * call exchanges particles between ranks only as far as this makes writes long and aligned to
- * the file's stripe. It exchanges none, only counts, if the stripe is not known and each rank
- * has at least 4 MiB of cells that no other rank has.
- * lemonWriterSetPath() makes both calls faster.
+ * the file's stripe. It exchanges no particles, only counts, if the stripe is not known,
+ * cb_nodes does not exclude ranks, and each contiguous range of the data record that one rank
+ * holds has at least 4 MiB. lemonWriterSetPath() makes the blocking call faster.
  *
  * LEMON_ERR_PARAM, and nothing is written, if a position is NaN or outside the domain; the
  * message contains the particle and the position.
@@ -128,7 +128,7 @@ typedef struct {
 /*
  * Finds the next checkpoint: searches from the open record on, or, if none is open, from the
  * next record on. Rank 0 reads the index and broadcasts it. Opens the data record. LEMON_EOF
- * without a checkpoint, LEMON_ERR_READ if the index is damaged or does not match the data. The
+ * after the last one, LEMON_ERR_READ if the index is damaged or does not match the data. The
  * caller frees *cells by lemonFreeCells(), a local call.
  */
 int lemonNextCells(LemonReader *reader, LemonCells **cells);

@@ -6,7 +6,8 @@
 
 #include <stdbool.h>
 
-/* Collective. Return the lowest code; LEMON_ERR_PARAM if ranks' values differ (n <= 64). */
+/* Collective. Return the lowest code of all ranks. If all codes are LEMON_SUCCESS, the second
+ * returns LEMON_ERR_PARAM if any of the n values (at most 64) differs between ranks. */
 int lemon_inside_agree(MPI_Comm, int code);
 int lemon_inside_agree_on(MPI_Comm, int code, const int64_t *values, int n);
 
@@ -17,8 +18,8 @@ int lemon_inside_log(MPI_Comm, int code, const char *format, ...)
 /* From now on closing a record does not sync, unless the record is to be verified. */
 void lemon_inside_defer_sync(LemonWriter *);
 
-/* Waits for the non-blocking calls of all readers and writers of this process, because Open MPI
- * does not sync before that, and calls MPI_File_sync(). */
+/* Waits for the non-blocking calls of all readers and writers of this process, because Open
+ * MPI's sync fails before, then returns the code of MPI_File_sync(). Collective. */
 int lemon_inside_sync(MPI_File);
 
 /* Returns whether the data of a non-blocking call have moved, or the call has failed; local. */
