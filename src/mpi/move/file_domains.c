@@ -15,7 +15,8 @@ void lemon_file_domains_init(struct lemon_file_domains *domains, int64_t bytes, 
         domains->bytes_each = stripe;
 }
 
-/* Converts a boundary from an offset in the first stripe to one in the range. */
+/* Converts a boundary, relative to the start of the first stripe, to an offset in the
+ * range. */
 static int64_t domain_boundary(const struct lemon_file_domains *domains,
                                int64_t from_first_stripe)
 {

@@ -45,8 +45,8 @@ static int64_t step_bytes(const struct lemon_grid *grid, int d)
     return bytes;
 }
 
-/* Sets the cut to the fastest dimension whose parts have at least min_bytes, otherwise to the
- * slowest dimension; also sets what follows from it. */
+/* Sets the cut to the fastest dimension whose parts have at least min_bytes, otherwise to
+ * the slowest dimension, and sets the members that depend on the cut. */
 static void cut_extents(struct lemon_plan *plan, int64_t min_bytes)
 {
     const struct lemon_grid *grid = &plan->grid;
@@ -177,8 +177,7 @@ void lemon_plan_init(struct lemon_plan *plan, const struct lemon_grid *grid, int
 
 /* ---- offsets in the file ---- */
 
-/* Rounds to the nearest offset at a stripe boundary of the file, or to an end of the lattice.
- */
+/* Rounds to the nearest stripe boundary in the file, or to an end of the lattice. */
 static int64_t nearest_stripe(const struct lemon_plan *plan, int64_t at)
 {
     int64_t over = (plan->base % plan->stripe + at % plan->stripe) % plan->stripe;

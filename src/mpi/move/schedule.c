@@ -76,7 +76,8 @@ static int find_piece_parts(struct finder *finder, int64_t piece, int64_t begin,
     return 0;
 }
 
-/* The box has a part of one extent for each of its coordinates in dimensions before the cut. */
+/* Lists the rank's parts. Its box has a part of one extent for each of the box's
+ * coordinates in the dimensions before the cut. Returns 0, or -1 if out of memory. */
 static int find_parts(struct lemon_schedule *schedule, const struct lemon_plan *plan,
                       int64_t rank)
 {
@@ -134,7 +135,8 @@ static void merge_sources(struct lemon_schedule *schedule, int64_t first)
         schedule->max_sources = merged - first;
 }
 
-/* Adds each rank that holds bytes of a piece. Returns 0, or -1 if out of memory. */
+/* Adds a source for each rank that holds bytes of a piece. Returns 0, or -1 if out of
+ * memory. */
 static int add_sources(struct lemon_schedule *schedule, const struct lemon_plan *plan,
                        int64_t round, const struct lemon_piece *piece, size_t *capacity)
 {

@@ -15,8 +15,8 @@ struct lemon_file_domains {
     int64_t stripe;
 };
 
-/* hints->stripe must be positive. hints->aggregators 0: all ranks, or one per stripe if fewer.
- */
+/* hints->stripe must be positive. hints->aggregators 0: a rank per stripe, if there are
+ * enough. */
 void lemon_file_domains_init(struct lemon_file_domains *, int64_t bytes, int ranks,
                              int64_t file_offset, const struct lemon_plan_hints *hints);
 

@@ -8,14 +8,14 @@
  * aggregators, read or write long ranges ("pieces"), and all ranks exchange data with them. No
  * plan requires read-modify-write.
  *
- * Pieces follow the grid. A row is a set of ranks that differ only in the fastest dimensions of
- * the grid. A row holds extents, contiguous ranges of the file, one for each coordinate that it
- * has in the slower dimensions.
- * The plan selects the shortest extents of at least 4 MiB: few ranks then exchange data with
- * each other, and the number of rows grows with the number of ranks. An extent is one piece, or
- * several if it is long or if more ranks should move data. The pieces of a row are assigned in
- * file order to aggregators of that row. Boundaries between pieces are shifted to the nearest
- * multiple of the stripe, so a piece may contain a little of the neighbouring row.
+ * Pieces follow the grid. A row is a set of ranks that differ only in the fastest dimensions
+ * of the grid. A row holds extents, contiguous ranges of the file, one for each coordinate
+ * that it has in the slower dimensions. The plan selects the shortest extents of at least 4
+ * MiB: few ranks then exchange data with each other, and the number of rows grows with the
+ * number of ranks. An extent is one piece, or several if it is long or if more ranks should
+ * move data. The pieces of a row are assigned in file order to aggregators of that row.
+ * Boundaries between pieces are shifted to the nearest multiple of the stripe, so a piece
+ * may contain a little of the neighbouring row.
  *
  * An aggregator moves its pieces in rounds, so it needs memory for two rounds only. It
  * exchanges the data of one round while the file system processes the other.
@@ -71,7 +71,7 @@ struct lemon_piece {
     int64_t from, to;
 };
 
-/* Returns the number of a rank as an aggregator, or -1. */
+/* Returns the number of a rank as an aggregator, or -1 if it is not one. */
 int64_t lemon_plan_aggregator(const struct lemon_plan *, int64_t rank);
 
 /* Sets the pieces of an aggregator's round and returns their number. They are in file order;

@@ -2,11 +2,11 @@
  * runs_plan.h - plan I/O of arbitrary ranges by aggregators; no MPI, the same result on every
  * rank
  *
- * Each rank has runs, ranges of the file, in file order; its stream is the concatenation of its
- * runs. Aggregators, the ranks that do I/O, get one contiguous range of the file each, divided
- * at multiples of the stripe and at least 4 MiB long if possible. So few aggregators
- * move a short file, which are spread over all ranks. An aggregator moves its range in rounds.
- * The bytes of a round are one range of each rank's stream.
+ * Each rank has runs, ranges of the file, in file order; its stream is the concatenation of
+ * its runs. Aggregators, the ranks that do I/O, get one contiguous range of the file each,
+ * divided at multiples of the stripe and at least 4 MiB long if possible. A short file
+ * therefore has few aggregators; they are spread over all ranks. An aggregator moves its
+ * range in rounds. The bytes of a round are one range of each rank's stream.
  *
  * Offsets are relative to the first byte of all data, byte `base` of the file. Memory does not
  * grow with the number of ranks.
