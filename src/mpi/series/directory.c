@@ -42,7 +42,8 @@ bool lemon_series_part_name(const char *base, int64_t number, uint64_t random,
                     DIGITS, number, RANDOM_DIGITS, random) < LEMON_SERIES_NAME_MAX;
 }
 
-/* Returns the number in a checkpoint's name, or -1 if the name is not canonical. */
+/* Returns the number in a checkpoint's name, or -1 if the series would name the file
+ * otherwise. */
 static int64_t parse_number_in_name(const char *base, const char *name)
 {
     size_t n = strlen(base);
@@ -95,7 +96,8 @@ static struct lemon_dir_error remove_part_files(const struct lemon_series_dir *d
     return result;
 }
 
-/* A killed process holds the lock until its last thread has ended, possibly after a sync. */
+/* Returns 0 or an errno; EBUSY after 10 s. A killed process holds the lock until its last
+ * thread has ended, possibly after a sync. */
 static int wait_for_lock(int fd)
 {
     const struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};
@@ -180,9 +182,9 @@ struct lemon_dir_error lemon_series_dir_list(const struct lemon_series_dir *dir,
         struct stat st;
         if (number < 0)
             continue;
+        /* Report an error, because the file may be the newest checkpoint. */
         if (fstatat(dir->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-            result =
-                errno == ENOENT ? success : make_error("list"); /* do not skip the newest */
+            result = errno == ENOENT ? success : make_error("list");
         else if (S_ISREG(st.st_mode) && !append_number(numbers, count, number))
             result = (struct lemon_dir_error){ENOMEM, "list"};
     }

@@ -22,7 +22,8 @@ static char *format_path(const struct lemon_series *s, const char *name)
     return path;
 }
 
-/* Returns the lowest code of all ranks, after a message if `result` is an error. */
+/* Returns the lowest code of all ranks, after a message if `result` is an error.
+ * Collective. */
 static int agree_on_error(const struct lemon_series *s, int code, struct lemon_dir_error result,
                           const char *name)
 {

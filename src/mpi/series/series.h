@@ -29,8 +29,8 @@ void lemon_writeback_start(struct lemon_writeback *, const char *path);
 /* Notifies the thread that all data have been passed to the file system. */
 void lemon_writeback_data_complete(struct lemon_writeback *);
 
-/* Returns true if a sync that began after that call has ended or failed, or if no thread
- * runs. */
+/* Returns true if a sync that began after lemon_writeback_data_complete() has ended or
+ * failed, or if no thread runs. */
 bool lemon_writeback_is_done(struct lemon_writeback *);
 
 /* Ends the thread, and waits for it. Returns 0, or the errno of a sync that failed. */
@@ -49,9 +49,9 @@ struct lemon_dir_error {
     const char *action;
 };
 
-/* Opens the directory `path`, locks the series and removes unfinished checkpoints. The caller
- * has set dir->base, and closes also after an error. EBUSY: another process holds the lock.
- * *locks: whether the file system supports locks. */
+/* Opens the directory `path`, locks the series and removes unfinished checkpoints. The
+ * caller sets dir->base first, and calls lemon_series_dir_close() also after an error.
+ * EBUSY: another process holds the lock. *locks: whether the file system supports locks. */
 struct lemon_dir_error lemon_series_dir_open(struct lemon_series_dir *, const char *path,
                                              bool *locks);
 void lemon_series_dir_close(struct lemon_series_dir *);
