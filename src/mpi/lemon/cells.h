@@ -1,4 +1,4 @@
-/* cells.h - internal interfaces of the modules that write particles into cells */
+/* cells.h - internal interfaces of the modules that read and write particles */
 #ifndef LEMON_CELLS_INTERNAL_H
 #define LEMON_CELLS_INTERNAL_H
 
@@ -17,7 +17,7 @@ enum {
 bool lemon_cells_convert_arguments(const LemonDomain *, const LemonParticle *,
                                    struct limecells *, const char **why);
 
-/* The reverse. *cells then refers to `field`, and its names to the struct limecells. */
+/* The reverse. *cells refers to `field`, whose names are in the struct limecells. */
 void lemon_cells_convert_result(const struct limecells *, LemonCells *,
                                 LemonField field[LIMECELLS_FIELDS_MAX]);
 
@@ -95,7 +95,8 @@ struct cells_homes {
     unsigned char *index; /* entries of this rank's cells; on rank 0 the whole index */
 };
 
-/* Sets the place of each segment. Call homes_release() in any case. Collective, agreed. */
+/* Sets the place of each segment. Call lemon_cells_homes_release() also after an error.
+ * Collective, agreed. */
 int lemon_cells_assign_places(struct lemon_internal *, struct cells_homes *,
                               const struct limecells *, struct cells_sorted *);
 

@@ -53,9 +53,10 @@ int lemon_collective_write(struct lemon_internal *, struct lemon_collective *,
                            const struct lemon_stream *);
 int lemon_collective_read(struct lemon_internal *, struct lemon_collective *, char *data);
 
-/* Collect all data in pending.buffer: agreed; then start to write them: local. */
+/* Collects all data in memory, in pending.buffer. Agreed. */
 int lemon_collective_gather(struct lemon_internal *, struct lemon_collective *,
                             const struct lemon_stream *);
+/* Starts to write what lemon_collective_gather() has collected. Local. */
 int lemon_collective_start_write(struct lemon_internal *, const struct lemon_collective *);
 
 #endif

@@ -17,7 +17,7 @@ static bool is_permutation(const int *mapping, int n)
     return true;
 }
 
-/* Returns the same code on every rank if the arguments are the same. */
+/* Sets `geometry`. Returns the same code on every rank if the arguments are the same. */
 static int set_geometry(struct lemon_internal *in, int64_t site_bytes, const int *lattice,
                         const int *mapping, const int *memory)
 {

@@ -2,7 +2,7 @@
  * internal.h - internal state of readers and writers, and functions of the library's modules
  *
  * Local: a rank calls the function alone. Collective: all ranks call it. Agreed: it returns the
- * same code on all ranks; otherwise the caller must agree on the code (lemon_agree()).
+ * same code on all ranks. Not agreed: the caller passes the code to lemon_agree().
  */
 #ifndef LEMON_INTERNAL_H
 #define LEMON_INTERNAL_H
@@ -286,7 +286,8 @@ int lemon_sum_get(struct lemon_internal *, LemonChecksum *);
 void lemon_sum_reset(struct lemon_internal *);
 
 /* Reads back, after a sync, the lattices of the record whose data begin at `base`.
- * LEMON_ERR_CHECKSUM if the data differ, LEMON_ERR_READ. Collective, agreed. */
+ * LEMON_ERR_CHECKSUM if the data differ, LEMON_ERR_READ if they cannot be read. Collective,
+ * agreed. */
 int lemon_verify_record(struct lemon_internal *, int64_t base);
 
 /* Switches verification on, from `path` or, if NULL, by MPI-IO. LEMON_ERR_PARAM, and off, if

@@ -125,8 +125,8 @@ static int post_own_parts(const struct lemon_internal *in, struct lemon_exchange
 
 /* ---- an aggregator's side ---- */
 
-/* Copies the bytes that a rank has of the window between the window and `part`, where they are
- * contiguous, or, if part is NULL, this rank's own data. */
+/* Copies a rank's bytes between the window and `part`, where they are contiguous. part
+ * NULL: copies this rank's bytes between the window and its own data. */
 static void copy_rank_part(const struct lemon_exchange *exchange, const struct lemon_round *own,
                            int64_t rank, char *part)
 {
@@ -221,7 +221,7 @@ static void sum_parts(struct lemon_internal *in, const struct lemon_exchange *ex
     }
 }
 
-/* The part in which a divided site begins adds all of it, from this rank's data. */
+/* A site that is divided between parts is added with the part in which it begins. */
 void lemon_exchange_sum_split_sites(struct lemon_internal *in,
                                     const struct lemon_exchange *exchange)
 {

@@ -14,7 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Adds the box's sites that are completely in [from, to) of memory. first: index of site 0. */
+/* Adds the box's sites that are completely in [from, to) of `memory`. first: the index, in
+ * the checksum, of the lattice's first site. */
 static void sum_box_sites(struct limefile_checksum *sum, const struct lemon_box *box,
                           uint64_t first, const char *memory, int64_t from, int64_t to)
 {

@@ -26,8 +26,8 @@ int lemon_sparse_add(struct lemon_sparse *p, int rank, int64_t items)
     return add_peer(&p->to, &p->to_count, &p->to_items, rank, items);
 }
 
-/* Each rank sends to every other rank the number of items for that rank. Returns false after a
- * failure of any rank, or of this rank alone. */
+/* Each rank sends to every other rank the number of items for it. Returns false if any rank
+ * has failed before, or if this rank is out of memory. */
 static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse *p, bool ok)
 {
     int64_t *sent = calloc(2 * (size_t)in->ranks, sizeof *sent), *received;
@@ -44,8 +44,7 @@ static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse
     return ok;
 }
 
-/* Allocates requests for all messages of up to 8 words per item, of CHUNK words at most each.
- */
+/* Allocates requests for messages of up to 8 words per item, at most CHUNK words each. */
 static bool allocate_requests(struct lemon_sparse *p)
 {
     int64_t chunks = p->to_count + p->from_count + 1;

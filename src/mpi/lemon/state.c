@@ -35,15 +35,13 @@ void lemonDestroyHeader(LemonRecordHeader *h)
     free(h);
 }
 
-/* Returns whether the environment contains LEMON_COMPAT=overfull. */
 static bool env_allows_overfull(void)
 {
     const char *compat = getenv("LEMON_COMPAT");
     return compat && strcmp(compat, "overfull") == 0;
 }
 
-/* Returns true if no rank passes bad, and then sets allows_overfull and the stripe. Collective.
- */
+/* Returns true if no rank is bad; then sets allows_overfull and the stripe. Collective. */
 static bool agree_on_creation(struct lemon_internal *in, bool bad, MPI_Comm comm)
 {
     int any[2] = {bad, env_allows_overfull()};

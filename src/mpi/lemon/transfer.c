@@ -52,7 +52,8 @@ int lemon_move_bytes(struct lemon_internal *in, enum lemon_direction direction, 
                : lemon_log(in, lemon_io_error(direction), "%s", text);
 }
 
-/* Open MPI's OMPIO never completes a non-blocking read beyond the end of the file. */
+/* Checks that the file has the bytes of a read, because Open MPI's OMPIO never completes a
+ * non-blocking read beyond the end of the file. */
 static int check_size(struct lemon_internal *in, int64_t n, int64_t offset)
 {
     MPI_Offset size = 0;
@@ -300,8 +301,7 @@ static int64_t wait_request(const struct lemon_internal *in, MPI_Request *reques
     return MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? moved : 0;
 }
 
-/* Returns whether the request is complete. *moved is not the real number: see wait_request().
- */
+/* Returns whether the request is complete. Only wait_request() returns the real number. */
 static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 {
     int done = 0;

@@ -124,9 +124,9 @@ char const *lemonReaderType(LemonReader *reader); /* valid until the next record
 MPI_Offset lemonReaderBytes(LemonReader *reader);
 MPI_Offset lemonReaderPadBytes(LemonReader *reader);
 
-/* Get or set the position in the record's data and the individual file pointer. With
- * MPI_SEEK_END, +n and -n both mean n bytes before the end. LEMON_ERR_SEEK if the position is
- * not in [0, bytes], LEMON_ERR_PARAM if no record is open. */
+/* Get or set the position in the record's data; setting also moves the individual file
+ * pointer. With MPI_SEEK_END, +n and -n both mean n bytes before the end. LEMON_ERR_SEEK if
+ * the position is not in [0, bytes], LEMON_ERR_PARAM if no record is open. */
 MPI_Offset lemonGetReaderPointer(LemonReader *reader); /* local */
 int lemonSetReaderPointer(LemonReader *reader, MPI_Offset offset);
 int lemonReaderSeek(LemonReader *reader, MPI_Offset offset, int whence);
@@ -143,14 +143,15 @@ int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonRe
 /*
  * The lattice calls move a lattice that is distributed over the Cartesian communicator.
  * latticeDims: the extents of the whole lattice, in the order of the communicator's dimensions.
- * On disk the first dimension is the slowest, unless mapping[i] states the i-th dimension on
- * disk, slowest first. Each rank reads (or writes) its part in disk order, without reordering:
- * existing Lemon programs expect that, although the paper says otherwise. See
- * lemonReadLatticeParallelPermuted() for other orders.
+ * On disk the first dimension is the slowest; with `mapping`, dimension mapping[i] is the
+ * i-th on disk, slowest first. `data` is this rank's part in disk order: the calls do not
+ * reorder it. Existing Lemon programs expect that, although the paper says otherwise;
+ * lemonReadLatticeParallelPermuted() reorders.
  *
- * Dimension d with extent L over n ranks: rank coordinate c holds L / n sites, plus one if c <
- * L % n; see lemonLocalLattice(). The block starts at the position in the record, and the
- * position advances to its end, so a record may hold several consecutive lattices.
+ * If n ranks divide a dimension of extent L, those with coordinate c hold L / n sites of it,
+ * plus one if c < L % n; see lemonLocalLattice(). The lattice starts at the position in the
+ * record, and the position advances to its end, so a record may hold several consecutive
+ * lattices.
  *
  * The non-blocking calls return while data are moving. `data` belongs to the library until
  * lemonFinishReading(), lemonFinishWriting(), or any other call with the same reader or writer
@@ -207,7 +208,8 @@ int lemonFinishWriting(LemonWriter *writer);
 
 /* ---- beyond the paper ---- */
 
-/* Returns deviations of the open record's flags, or 0; local. The record is readable anyway. */
+/* lemonReaderDeviation() returns how the open record's flags deviate from the format, a sum of
+ * these values, or 0; local. The record is readable anyway. */
 enum LEMON_Deviations {
     LEMON_DEVIATION_MB_MISSING = 1, /* the previous record had ME, or this is the first */
     LEMON_DEVIATION_MB_INSIDE = 2,  /* the previous record had no ME */
@@ -232,10 +234,10 @@ int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes);
  * Sets hints, with MPI's names, for data that the ranks exchange among themselves:
  *
  *   striping_unit   1 .. 1 GiB   as lemon*SetStripe()
- *   cb_nodes        1 .. 2^31-1  limit of the number of ranks that do file I/O (default: none)
- *   cb_buffer_size  1 .. 1 GiB   bytes that each of them moves at once, rounded down to a
- *                                multiple of the stripe, at least one (default: 8 to 64 MiB;
- *                                non-blocking calls move all at once)
+ *   cb_nodes        1 .. 2^31-1  limit of the number of ranks that do file I/O (none: no limit)
+ *   cb_buffer_size  1 .. 1 GiB   bytes that each of them moves at once, rounded down to one or
+ *                                more whole stripes (default: 8 to 64 MiB; non-blocking calls
+ *                                move all at once)
  *
  *   lemon_overfull  1            a record may hold more than its header states, as in files of
  *                                some old programs; LEMON_COMPAT=overfull in the environment
@@ -323,9 +325,9 @@ int lemonWriteChecksum(LemonWriter *writer, int MB_flag, int ME_flag, LemonCheck
 int lemonReadChecksum(LemonReader *reader, LemonChecksum *sum);
 
 /*
- * on: lemonWriterCloseRecord() reads back, after the sync, what lattice calls have written
- * since this call, and compares its checksum with that of the program's data. If there are
- * several ranks, each one usually reads data that another rank has written.
+ * If `on` is not 0, lemonWriterCloseRecord() reads back, after the sync, what lattice calls
+ * have written since this call, and compares its checksum with that of the program's data. If
+ * there are several ranks, each one usually reads data that another rank has written.
  *
  * path is the file's name on this rank's system. The file is then read without MPI, and without
  * the page cache (O_DIRECT) if the file system supports it; otherwise cached pages are dropped
@@ -341,8 +343,8 @@ int lemonWriterSetVerify(LemonWriter *writer, int on, char const *path);
 /*
  * Starts write-back to the disk while this writer writes, so that closing a record waits less;
  * MPI-IO has no such call. path is the file's name on this rank's system; NULL ends this. It
- * changes neither the data, nor what is on the disk after a close, nor errors, so a path of
- * another file has no effect. Non-blocking calls gain nothing.
+ * changes neither the data, nor what is on the disk after a close, nor the reported errors, so
+ * a path of another file has no effect. Non-blocking calls gain nothing.
  *
  * LEMON_ERR_PARAM, and no change, if any rank cannot open its path for writing.
  */

@@ -18,8 +18,8 @@ int lemon_inside_log(MPI_Comm, int code, const char *format, ...)
 /* From now on closing a record does not sync, unless the record is to be verified. */
 void lemon_inside_defer_sync(LemonWriter *);
 
-/* Waits for the non-blocking calls of all readers and writers of this process, because Open
- * MPI's sync fails before, then returns the code of MPI_File_sync(). Collective. */
+/* Waits for the non-blocking calls of all readers and writers of this process (before that
+ * Open MPI's sync fails), then calls MPI_File_sync() and returns its code. Collective. */
 int lemon_inside_sync(MPI_File);
 
 /* Returns whether the data of a non-blocking call have moved, or the call has failed; local. */
