@@ -227,9 +227,8 @@ struct lemon_exchange {
     char *staging;    /* an aggregator's buffer for other ranks' data in a round */
     int64_t *offsets; /* of each source's data in `staging` */
     MPI_Request *requests, *send_requests; /* of an aggregator; of the rank that holds data */
-    int *completed;                        /* indices of completed `requests` */
-    int *lengths;                          /* of the ranges in a message */
-    MPI_Aint *displs;                      /* of the ranges in a message */
+    int *lengths, *completed; /* of a message's ranges; indices of completed `requests` */
+    MPI_Aint *displs;         /* of the ranges in a message */
 };
 
 /* ok: false if this rank has failed. Collective, agreed; do not close after an error. */
