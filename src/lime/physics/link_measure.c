@@ -10,6 +10,7 @@ struct complex {
     double re, im;
 };
 
+/* Returns the entry in row `a` and column `b`. */
 static struct complex matrix_entry(const double *u, int a, int b)
 {
     return (struct complex){u[6 * a + 2 * b], u[6 * a + 2 * b + 1]};
@@ -20,7 +21,7 @@ static struct complex multiply_complex(struct complex x, struct complex y)
     return (struct complex){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
 }
 
-/* Returns at most DBL_MAX: the sum of products of finite entries may be infinite. */
+/* Returns DBL_MAX if the square overflows, as products of large finite entries can do. */
 static double bounded_modulus(double re, double im)
 {
     double square = re * re + im * im;
@@ -28,6 +29,7 @@ static double bounded_modulus(double re, double im)
     return result;
 }
 
+/* Returns the largest modulus of an entry of u u^+ - 1. */
 static double measure_unitarity(const double *u)
 {
     double largest = 0;
@@ -45,6 +47,7 @@ static double measure_unitarity(const double *u)
     return largest;
 }
 
+/* Returns the modulus of det u - 1. */
 static double measure_determinant(const double *u)
 {
     double re = -1, im = 0;

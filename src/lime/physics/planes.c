@@ -1,8 +1,9 @@
-/* planes.c - check planes of a time slice that are in memory, as during a conversion
+/* planes.c - measure plaquettes, link traces and deviations from SU(3) on planes in memory
  *
- * Some planes are processed together, row by row in y. Each of their rows, the next one in y,
- * those of the plane above in z and the rows of the next time are unpacked once; they fit into
- * a core's L2 cache. Sums are in fixed point, so their order does not matter. */
+ * A group of up to LIMEFILE_PHYSICS_PLANES planes is processed row by row in y. The rows y and
+ * y + 1 of these planes and of the plane above them in z, and one row of the next time slice,
+ * are unpacked into tiles that fit into a core's L2 cache. Sums are in fixed point, so their
+ * order does not matter. */
 #include "limephysics.h"
 #include "tile.h"
 
@@ -16,8 +17,7 @@ enum {
     CACHE_LINE = 64,
 };
 
-/* The largest deviations and the bad links of some sites. They do not depend on the order in
- * which tiles are measured. */
+/* The largest deviations and the bad links of the sites measured so far, in any order. */
 struct tally {
     double unitarity, determinant;
     uint64_t nonfinite, bad_links, bad_sites;
@@ -33,8 +33,8 @@ struct limefile_physics_planes {
     unsigned precision;
     double bound;
     uint64_t planes_at_once; /* number of planes processed together */
-    size_t row_tiles;
-    double *rows; /* y and y + 1 of the planes and of the one above; one row of the next time */
+    size_t row_tiles;        /* number of tiles for one row */
+    double *rows; /* row_tiles tiles for each unpacked row; the header comment lists the rows */
     tile_measure_fn *measure;
     struct tally tally;
     fixed_sum space, time, trace;
@@ -43,6 +43,7 @@ struct limefile_physics_planes {
 
 /* ---- bad links ---- */
 
+/* Returns true if x is a bad link, and y is a good one or comes later in the file. */
 static bool is_before(const struct limefile_physics_bad_link *x,
                       const struct limefile_physics_bad_link *y)
 {
@@ -67,7 +68,8 @@ static void merge_tally(struct tally *t, const struct tally *other)
         t->first = other->first;
 }
 
-/* Measures a link. Returns true if it is bad and fills in the reason. */
+/* Measures a link and updates the tally, except for the numbers of bad links and sites. Returns
+ * true if the link is bad, and fills in the reason. */
 static bool check_link(struct tally *t, double bound, const double *u,
                        struct limefile_physics_bad_link *bad)
 {
@@ -93,7 +95,7 @@ static bool check_link(struct tally *t, double bound, const double *u,
     return bad->defect != LIMEFILE_PHYSICS_GOOD;
 }
 
-/* Measures each link of a tile whose sum of deviations is too large or not finite. */
+/* Measures each link of a tile, to find the bad ones. at: the coordinates of the first site. */
 static void check_tile(struct limefile_physics_planes *p, const double *tile, unsigned count,
                        const uint64_t at[4])
 {
@@ -121,6 +123,7 @@ static void check_tile(struct limefile_physics_planes *p, const double *tile, un
     }
 }
 
+/* Adds the deviations of a tile. If largest_square is at most bound^2, no link is bad. */
 static void tally_deviations(struct limefile_physics_planes *p, const double *tile,
                              unsigned count, const uint64_t at[4], const struct tile_sums *sums)
 {
@@ -195,7 +198,7 @@ void limefile_physics_planes_free(struct limefile_physics_planes *p)
 
 /* ---- sums ---- */
 
-/* If links are far from SU(3), the sum may be too large for `fixed_sum`. */
+/* Adds the value, or sets has_overflowed: links far from SU(3) can make the sum too large. */
 static void add_fixed(struct limefile_physics_planes *p, fixed_sum *sum, double value)
 {
     if (!(fabs(value) < 0x1p64))
@@ -250,8 +253,8 @@ void limefile_physics_planes_result(const struct limefile_physics_planes *p,
 struct plane_group {
     struct limefile_physics_planes *p;
     const struct limefile_physics_slab *slab;
-    uint64_t first, planes; /* in the slab */
-    double *here, *next, *next_time;
+    uint64_t first, planes;          /* in the slab */
+    double *here, *next, *next_time; /* unpacked: row y, y + 1, and y of the next time slice */
 };
 
 static size_t plane_bytes(const struct limefile_physics_planes *p)
@@ -259,6 +262,7 @@ static size_t plane_bytes(const struct limefile_physics_planes *p)
     return (size_t)(p->extent[0] * p->extent[1]) * LIMEFILE_SITE_REALS * (p->precision / 8);
 }
 
+/* Returns the unpacked row of plane k of the group. */
 static double *row_at(const struct limefile_physics_planes *p, double *rows, uint64_t k)
 {
     return rows + (size_t)k * p->row_tiles * TILE_REALS;
@@ -276,7 +280,7 @@ static void load_row(const struct limefile_physics_planes *p, const unsigned cha
     tile_unpack(tile, at, (unsigned)left, row, p->precision);
 }
 
-/* Unpacks the row y of all planes and, if `above`, of the plane above them. */
+/* Unpacks the row y of the group's planes and, if `above`, of the plane above them in z. */
 static void load_rows(const struct plane_group *s, uint64_t y, double *rows, bool above)
 {
     const struct limefile_physics_planes *p = s->p;
@@ -292,6 +296,7 @@ static void load_rows(const struct plane_group *s, uint64_t y, double *rows, boo
     load_row(p, plane, y, row_at(p, rows, s->planes));
 }
 
+/* Measures the row y of plane k; s->here, s->next and s->next_time hold the unpacked rows. */
 static void measure_row(const struct plane_group *s, uint64_t k, uint64_t y)
 {
     struct limefile_physics_planes *p = s->p;
@@ -313,7 +318,6 @@ static void measure_row(const struct plane_group *s, uint64_t k, uint64_t y)
     }
 }
 
-/* Prefetches a row into the cache. */
 static void prefetch_row(const struct limefile_physics_planes *p, const unsigned char *plane,
                          uint64_t y)
 {

@@ -23,8 +23,8 @@ static size_t count_digits(const char *text, size_t len)
     return n;
 }
 
-/* Parses a text such as "-1.25e-03", for which *digit is 1e-5. It must contain nothing else,
- * and inf, nan and hexadecimal digits are not allowed. */
+/* Parses a decimal number such as "-1.25e-03", for which *digit, one unit of the last written
+ * digit, is 1e-5. Returns false for any other text, also for inf, nan and hexadecimal. */
 static bool parse_decimal(const char *text, size_t len, double *value, double *digit)
 {
     char copy[NUMBER_MAX + 1];
@@ -53,7 +53,7 @@ static bool parse_decimal(const char *text, size_t len, double *value, double *d
     return at == len && isfinite(*value) && isfinite(*digit);
 }
 
-/* Copies a text, cut to the buffer; '?' replaces characters that a terminal cannot show. */
+/* Copies a text, truncated to the buffer, with '?' instead of bytes outside printable ASCII. */
 static void copy_printable(char *out, size_t cap, const char *text, size_t len)
 {
     size_t n = len < cap - 1 ? len : cap - 1;
@@ -106,7 +106,7 @@ bool limefile_physics_agrees(const struct limefile_physics *p,
 
 /* ---- the records of a container ---- */
 
-/* The names that are searched for; only the first one of a name counts in a record. */
+/* The names of known values. If a record has a name twice, the first one counts. */
 static const struct {
     const char *name;
     enum limefile_physics_quantity quantity;
@@ -125,11 +125,12 @@ static const struct {
 struct value_list {
     struct limefile_physics_stated *out;
     int count;
-    const struct limefile_record *record;
-    const char *source;
-    double scale; /* of all values: 3 in openQCD's header */
+    const struct limefile_record *record; /* the record that is being read */
+    const char *source;                   /* its type */
+    double scale; /* factor for `largest` of the names: 3 in openQCD's header, else 1 */
 };
 
+/* Adds a value unless its name is unknown, or the record has had it, or the list is full. */
 static void put_value(struct value_list *list, const char *name, size_t name_len,
                       const char *text, size_t len)
 {
@@ -153,7 +154,7 @@ static void put_value(struct value_list *list, const char *name, size_t name_len
     }
 }
 
-/* Reads "name = value" from lines, or from parts of a line between commas. */
+/* Adds each "name = value" of a text in which newlines or commas separate them. */
 static void parse_lines(struct value_list *list, const char *text, size_t n)
 {
     while (n) {
@@ -170,6 +171,7 @@ static void parse_lines(struct value_list *list, const char *text, size_t n)
     }
 }
 
+/* A leaf's text may be the value of the element or, in <info>, lines of "name = value". */
 static void parse_xml_fact(void *context, const char *name, size_t depth, const char *text)
 {
     (void)depth;
@@ -184,7 +186,7 @@ static int parse_values(struct value_list *list, struct limefile_source *source,
     char *text;
     int err = limefile_record_text(source, record, n, &text);
     if (!err) {
-        /* Programs in C may count the NUL. */
+        /* Records that C programs write may contain the terminating NUL. */
         n = strlen(text);
         if (xml)
             err = xmlread_facts(text, n, parse_xml_fact, list);
@@ -195,12 +197,12 @@ static int parse_values(struct value_list *list, struct limefile_source *source,
     return err == LIMEFILE_E_XML ? 0 : err;
 }
 
-/* Types of records, compared without regard to case because writers differ. */
+/* Types of metadata records; their case is ignored, because writers differ in it. */
 static const struct {
     const char *type;
-    bool xml, same_message;
-    double scale;     /* of all values */
-    double tolerance; /* for data in double precision; 0: the usual one */
+    bool xml, same_message; /* same_message: the record must be in the field's message */
+    double scale;           /* as in struct value_list */
+    double tolerance;       /* for data in double precision; 0: the usual one */
 } types[] = {
     {"xlf-info", false, false, 1, 0},
     {"scidac-record-xml", true, true, 1, 0},
@@ -211,7 +213,7 @@ static const struct {
     {"openqcd-header", false, false, 3, LIMEFILE_PHYSICS_TOLERANCE_OPENQCD},
 };
 
-/* Returns true if the record follows other data in its own message. */
+/* Returns true if the record is in another message than `data` and follows data there. */
 static bool follows_other_data(const struct limefile_index *index,
                                const struct limefile_record *record,
                                const struct limefile_record *data)
@@ -226,8 +228,8 @@ static bool follows_other_data(const struct limefile_index *index,
     return false;
 }
 
-/* Finds the last record of a type before the data, but after the data before them, or one after
- * them in their message. */
+/* Finds the last record of a type between the previous data record and `data`, or else the
+ * first one after `data` in its message. same_message: only in its message. False: none. */
 static bool find_last(const struct limefile_index *index, const struct limefile_record *data,
                       const char *type, bool same_message, struct limefile_record *out)
 {

@@ -7,12 +7,13 @@
 #define EACH_SITE(i, n) for (size_t i = 0; i < (n); i++)
 
 enum {
-    LANES = 8, /* loops process a multiple of it; the vectors of all machines divide it */
-    ROW = 6,   /* real numbers in a row of a matrix */
+    LANES = 8, /* loops process groups of LANES sites, a multiple of every vector's length */
+    ROW = 6,   /* real numbers in a row of a 3x3 matrix */
 };
 
 /* ---- unpacking ---- */
 
+/* Loads the bits of a big-endian number. */
 static inline uint64_t load64(const unsigned char *at)
 {
     uint64_t bits;
@@ -33,6 +34,7 @@ static inline uint32_t load32(const unsigned char *at)
     return bits;
 }
 
+/* Writes a site to one column of a tile, which `tile` points to. */
 static void spread64(double *restrict tile, const unsigned char *restrict site)
 {
     for (size_t c = 0; c < LIMEFILE_SITE_REALS; c++) {
@@ -49,7 +51,7 @@ static void spread32(float *restrict tile, const unsigned char *restrict site)
     }
 }
 
-/* Spreads the bits first, then converts them to double, because that can be vectorized. */
+/* Writes a tile of floats, then converts it to double in a loop that can be vectorized. */
 static void unpack32(double *tile, const unsigned char *sites, unsigned count,
                      const unsigned char *next)
 {
@@ -76,7 +78,7 @@ static void unpack_plain(double *tile, const unsigned char *at, unsigned count,
 
 #if defined(__x86_64__)
 
-/* The AVX2 code transposes squares of four numbers of four sites in registers. */
+/* The AVX2 code transposes blocks of four real numbers of four sites in registers. */
 enum { FOUR = 4 };
 
 typedef double four __attribute__((vector_size(FOUR * 8)));
@@ -132,7 +134,7 @@ AVX2_INLINE void unpack_four_sites(double *tile, const unsigned char *sites, uns
     }
 }
 
-/* The sites after the last square are unpacked one by one. */
+/* Unpacks groups of four sites, then the remaining sites one by one. */
 AVX2_INLINE void unpack_by_fours(double *tile, const unsigned char *at, unsigned count,
                                  const unsigned char *next, unsigned precision)
 {
@@ -170,18 +172,18 @@ void tile_unpack(double *tile, const void *sites, unsigned count, const void *ne
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* The entry in row `a` and column `b` of a matrix. */
+/* The entry in row `a` and column `b` of the matrix m of site i. */
 #define RE(m, a, b) (m)[(size_t)(ROW * (a) + 2 * (b)) * TILE_PITCH + i]
 #define IM(m, a, b) (m)[(size_t)(ROW * (a) + 2 * (b) + 1) * TILE_PITCH + i]
 
 #define LINK(tile, mu) ((tile) + (mu)*LIMEFILE_LINK_REALS * TILE_PITCH)
 
-/* Adds Re tr(u v (w x)^+) to out. */
+/* Adds Re tr(u v (w x)^+) of each site i to out[i], for `groups` groups of LANES sites. */
 INLINE void add_loop(const double *restrict u, const double *restrict v,
-                     const double *restrict w, const double *restrict x, unsigned lanes,
+                     const double *restrict w, const double *restrict x, unsigned groups,
                      double *restrict out)
 {
-    EACH_SITE(i, (size_t)lanes * LANES)
+    EACH_SITE(i, (size_t)groups * LANES)
     {
         double sum = 0;
 #pragma GCC unroll 3
@@ -204,11 +206,12 @@ INLINE void add_loop(const double *restrict u, const double *restrict v,
 
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
-/* Computes the largest square of an entry of u u^+ - 1, and the square of det u - 1. */
-INLINE void add_deviation(const double *restrict u, unsigned lanes, double *restrict unitarity,
+/* Updates the maxima, over the links of each site, of |entry of u u^+ - 1|^2 (unitarity) and of
+ * |det u - 1|^2 (determinant), and adds all these squares to `square`. */
+INLINE void add_deviation(const double *restrict u, unsigned groups, double *restrict unitarity,
                           double *restrict determinant, double *restrict square)
 {
-    EACH_SITE(i, (size_t)lanes * LANES)
+    EACH_SITE(i, (size_t)groups * LANES)
     {
         double largest = 0;
 #pragma GCC unroll 3
@@ -228,7 +231,7 @@ INLINE void add_deviation(const double *restrict u, unsigned lanes, double *rest
             }
         unitarity[i] = LARGER(largest, unitarity[i]);
     }
-    EACH_SITE(i, (size_t)lanes * LANES)
+    EACH_SITE(i, (size_t)groups * LANES)
     {
         double re = -1, im = 0;
 #pragma GCC unroll 3
@@ -247,19 +250,20 @@ INLINE void add_deviation(const double *restrict u, unsigned lanes, double *rest
     }
 }
 
-INLINE void add_trace(const double *restrict u, unsigned lanes, double *restrict out)
+INLINE void add_trace(const double *restrict u, unsigned groups, double *restrict out)
 {
-    EACH_SITE(i, (size_t)lanes * LANES)
+    EACH_SITE(i, (size_t)groups * LANES)
     out[i] += RE(u, 0, 0) + RE(u, 1, 1) + RE(u, 2, 2);
 }
 
-/* The results for each site of a tile. */
+/* The results for each site of a tile, as in struct tile_sums. */
 struct lanes {
     double space[TILE_SITES], time[TILE_SITES], trace[TILE_SITES];
     double unitarity[TILE_SITES], determinant[TILE_SITES], square[TILE_SITES];
 };
 
-/* Adds halves, so that the order is the same for vectors of any length. */
+/* Returns the sum of the first `count` sites' values, and overwrites them. It adds the upper
+ * half to the lower half again and again: the same order for vectors of any length. */
 INLINE double add_halves(double *lane, unsigned count)
 {
     for (unsigned i = count; i < TILE_SITES; i++)
@@ -295,22 +299,22 @@ INLINE void measure_tile(const double *tile, const double *const next[3], unsign
                          struct tile_sums *out)
 {
     struct lanes l;
-    unsigned lanes = (count + LANES - 1) / LANES;
+    unsigned groups = (count + LANES - 1) / LANES;
     memset(&l, 0, sizeof l);
     for (unsigned nu = 1; next && nu < 4; nu++)
         for (unsigned mu = 0; mu < nu; mu++) {
             const double *at_mu = mu ? next[mu - 1] : tile + 1;
             add_loop(LINK(tile, mu), LINK(at_mu, nu), LINK(tile, nu), LINK(next[nu - 1], mu),
-                     lanes, nu == 3 ? l.time : l.space);
+                     groups, nu == 3 ? l.time : l.space);
         }
     for (unsigned mu = 0; mu < 4; mu++) {
-        add_trace(LINK(tile, mu), lanes, l.trace);
-        add_deviation(LINK(tile, mu), lanes, l.unitarity, l.determinant, l.square);
+        add_trace(LINK(tile, mu), groups, l.trace);
+        add_deviation(LINK(tile, mu), groups, l.unitarity, l.determinant, l.square);
     }
     sum_lanes(&l, count, out);
 }
 
-/* ---- selecting the processor ---- */
+/* ---- code for each processor ---- */
 
 void tile_measure_plain(const double *tile, const double *const next[3], unsigned count,
                         struct tile_sums *out)

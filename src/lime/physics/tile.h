@@ -1,9 +1,9 @@
-/* tile.h - internal: the arithmetic of the physics check, for many sites at once
+/* tile.h - internal: compute plaquettes, traces and deviations from SU(3) of many sites at once
  *
- * A tile has up to TILE_SITES sites that are neighbours along x, and the next site in x. Each
- * of the 72 real numbers of a site has a row with the values of all these sites, in this
- * machine's byte order. Therefore compilers can vectorize loops over sites, and the value of
- * the neighbour in x is the next number in the row.
+ * A tile holds up to TILE_SITES sites that are neighbours along x, and the next site in x. It
+ * has 72 rows, one for each real number of a site, of TILE_PITCH doubles each: element i of a
+ * row belongs to site i. Compilers can therefore vectorize loops over sites, and the value of
+ * the neighbour in x is the next element of the row.
  *
  * Results have the same bits on every machine, because each number comes from the same
  * operations in the same order: this directory is compiled without fused multiply-add. */
@@ -14,11 +14,12 @@
 
 enum {
     TILE_SITES = 32,
-    TILE_PITCH = 40, /* an odd number of cache lines, so that rows use all sets of the cache */
+    TILE_PITCH = 40, /* doubles: an odd number of cache lines, so rows use all cache sets */
     TILE_REALS = LIMEFILE_SITE_REALS * TILE_PITCH,
 };
 
-/* Fills a tile from `count` stored sites and the next site in x. The rest is unchanged. */
+/* Fills a tile from `count` consecutive sites in ILDG's layout (limesites.h) of `precision` (32
+ * or 64) bits and from `next`, the next site in x. Other elements of the tile are unchanged. */
 void tile_unpack(double *tile, const void *sites, unsigned count, const void *next,
                  unsigned precision);
 
@@ -26,17 +27,17 @@ void tile_unpack(double *tile, const void *sites, unsigned count, const void *ne
 struct tile_sums {
     double space_plaquettes, time_plaquettes; /* sums over sites and planes of Re tr U_p */
     double trace;                             /* sum over sites and directions of Re tr U */
-    double unitarity, determinant;            /* the largest squares of deviations */
-    double largest_square; /* of all sites: the largest sum of the squares of a site's links */
+    double unitarity, determinant;            /* squares of the largest deviations */
+    double largest_square; /* largest sum, over a site's links, of all squared deviations */
     bool finite;           /* that sum is finite at each site, so largest_square is valid */
 };
 
-/* Measures a tile. next: the tiles next to it in y, z and t, or NULL: no plaquettes (sums 0).
- */
+/* Measures the first `count` sites of a tile. It may read all elements, so all must be set.
+ * next: the next tiles in y, z and t; NULL: the sums of plaquettes are 0. */
 typedef void tile_measure_fn(const double *tile, const double *const next[3], unsigned count,
                              struct tile_sums *out);
 
-/* For any processor, and the fastest for this one; both give the same bits. */
+/* The function for any processor, and the fastest one for this processor. */
 tile_measure_fn tile_measure_plain;
 tile_measure_fn *tile_measure_best(void);
 
