@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SPACE "http://www.lqcd.org/ildg/QCDml/config2.0"
+#define NAMESPACE "http://www.lqcd.org/ildg/QCDml/config2.0"
 
-/* The elements that lead to a record, from the root on. */
+/* The path of a record element, from the root. */
 static const char *const record_path[] = {"gaugeConfiguration", "markovSequence", "markovStep",
                                           "record"};
 enum { RECORD_DEPTH = 4 };
@@ -23,11 +23,11 @@ struct parser {
     struct limefile_qcdml *out;
     size_t capacity;  /* capacity of out->record */
     unsigned on_path; /* number of open elements that are on record_path */
-    int code;         /* LIMEFILE_E_XML_VALUE or -ENOMEM if that is why parsing stopped */
+    int code; /* LIMEFILE_E_XML_VALUE or -ENOMEM if a handler stopped the parser with it */
 
     struct limefile_qcdml_value *current; /* the value whose text is being read, or NULL */
-    unsigned current_depth;
-    char text[LIMEFILE_QCDML_TEXT_MAX];
+    unsigned current_depth;               /* depth of its element; the root has 1 */
+    char text[LIMEFILE_QCDML_TEXT_MAX];   /* its text so far, without leading white space */
     size_t text_bytes;
 };
 
@@ -43,11 +43,11 @@ static void fail_memory(struct parser *r)
     safe_xml_stop(&r->xml, "out of memory");
 }
 
-/* Returns the local name of a QCDml element; NULL for others. */
+/* Returns the local name of an element in QCDml's namespace; NULL for others. */
 static const char *local_name(const char *qualified)
 {
-    size_t n = strlen(SPACE);
-    return strncmp(qualified, SPACE "|", n + 1) == 0 ? qualified + n + 1 : NULL;
+    size_t n = strlen(NAMESPACE);
+    return strncmp(qualified, NAMESPACE "|", n + 1) == 0 ? qualified + n + 1 : NULL;
 }
 
 /* ---- finding values ---- */
@@ -63,7 +63,7 @@ static void add_record_element(struct parser *r)
         (struct limefile_qcdml_record){.line = XML_GetCurrentLineNumber64(r->xml.parser)};
 }
 
-/* Returns the value of the element that begins here, or NULL if it is not needed. */
+/* Returns the value that the element at the current depth fills in, or NULL. */
 static struct limefile_qcdml_value *find_value(const struct parser *r, const char *name)
 {
     struct limefile_qcdml *out = r->out;
@@ -83,6 +83,7 @@ static struct limefile_qcdml_value *find_value(const struct parser *r, const cha
                                                : NULL;
 }
 
+/* Handles the start tag, which expat has just parsed, of a value's element. */
 static void begin_value(struct parser *r, struct limefile_qcdml_value *value, const char *name)
 {
     if (value->found) {
@@ -96,7 +97,7 @@ static void begin_value(struct parser *r, struct limefile_qcdml_value *value, co
     value->line = XML_GetCurrentLineNumber64(parser);
     value->empty = end >= 2 && r->out->xml[end - 2] == '/';
     value->begin = value->empty ? end - 2 : end;
-    value->end = end; /* final only if it is empty */
+    value->end = end; /* end_value() changes it unless the element is empty */
     r->current = value;
     r->current_depth = r->xml.depth;
     r->text_bytes = 0;
@@ -113,7 +114,7 @@ static void XMLCALL start_element(void *context, const char *qualified, const ch
         return;
     if (r->xml.depth == 1 && (!name || strcmp(name, record_path[0]) != 0)) {
         r->code = LIMEFILE_E_XML_VALUE;
-        safe_xml_stop(&r->xml, "the root element is not gaugeConfiguration of " SPACE);
+        safe_xml_stop(&r->xml, "the root element is not gaugeConfiguration of " NAMESPACE);
         return;
     }
     if (r->current) {

@@ -1,9 +1,9 @@
 /* qcdml_validate.c - validate a document with an XML schema
  *
- * libxml2 is loaded only here, because it would double the start time of all other `lime`
- * commands. safe_xml.c parses both documents within limits before libxml2 does, so neither has
- * entities. libxml2 would load what a schema includes, or a document names as its schema;
- * load_nothing() prevents that. */
+ * libxml2 is loaded by dlopen(3), because linking it would double the start time of all other
+ * `lime` commands. safe_xml.c parses both documents within limits before libxml2 does, so
+ * neither has entities. load_nothing() keeps libxml2 from loading the files that a schema
+ * includes, or that a document names as its schema. */
 #define _GNU_SOURCE
 #include "limeqcdml.h"
 #include "safe_xml.h"
@@ -17,14 +17,14 @@
 #include <string.h>
 
 #if LIBXML_VERSION >= 21200
-typedef const xmlError *error_t_of_libxml;
+typedef const xmlError *libxml_error_ptr;
 #else
-typedef xmlErrorPtr error_t_of_libxml;
+typedef xmlErrorPtr libxml_error_ptr;
 #endif
 
 enum { TEXT_MAX = 512 };
 
-/* The functions that are used. */
+/* The functions of libxml2 that this file calls. */
 #define FUNCTIONS(f)                                                                           \
     f(xmlReadMemory) f(xmlFreeDoc) f(xmlSetExternalEntityLoader) f(xmlGetExternalEntityLoader) \
         f(xmlSetStructuredErrorFunc) f(xmlSchemaNewDocParserCtxt) f(xmlSchemaFreeParserCtxt)   \
@@ -54,6 +54,7 @@ static void report_fault(const struct reporter *t, size_t line, const char *text
 
 /* ---- the library ---- */
 
+/* Returns 0, or -ENOSYS after reporting it. The library remains loaded. */
 static int load_libxml2(struct libxml *x, const struct reporter *t)
 {
     char text[TEXT_MAX];
@@ -79,8 +80,8 @@ static xmlParserInputPtr load_nothing(const char *url, const char *id, xmlParser
     return NULL;
 }
 
-/* Warnings count: to libxml2 an import that load_nothing() has stopped is only a warning. */
-static void report_schema_error(void *context, error_t_of_libxml error)
+/* Reports warnings, too: for libxml2, an import that load_nothing() prevents is a warning. */
+static void report_schema_error(void *context, libxml_error_ptr error)
 {
     struct reporter *t = context;
     if (!error || !error->message)
@@ -89,13 +90,13 @@ static void report_schema_error(void *context, error_t_of_libxml error)
     report_fault(t, error->line > 0 ? (size_t)error->line : 0, error->message);
 }
 
-static void report_error(void *context, error_t_of_libxml error)
+static void report_error(void *context, libxml_error_ptr error)
 {
     if (error && error->level >= XML_ERR_ERROR)
         report_schema_error(context, error);
 }
 
-static void ignore_error(void *context, error_t_of_libxml error)
+static void ignore_error(void *context, libxml_error_ptr error)
 {
     (void)context, (void)error;
 }
@@ -114,7 +115,7 @@ static void XMLCALL leave_element(void *context, const char *name)
     safe_xml_leave(context);
 }
 
-/* Returns the document, or NULL after reporting its fault. */
+/* Returns the document, or NULL and the error in *err; reports LIMEFILE_E_XML. */
 static xmlDocPtr read_safely(const struct libxml *x, const void *xml, size_t n,
                              const struct reporter *t, int *err)
 {
@@ -137,6 +138,7 @@ static xmlDocPtr read_safely(const struct libxml *x, const void *xml, size_t n,
     return doc;
 }
 
+/* Returns 1 if the document is valid, 0 after reporting its faults, or -ENOMEM. */
 static int validate_document(const struct libxml *x, xmlDocPtr document, xmlSchemaPtr schema,
                              struct reporter *t)
 {
@@ -151,7 +153,7 @@ static int validate_document(const struct libxml *x, xmlDocPtr document, xmlSche
     return result == 0 ? 1 : 0;
 }
 
-/* Returns the schema, or NULL after reporting its faults. */
+/* Returns the schema, or NULL after reporting its faults (except a lack of memory). */
 static xmlSchemaPtr parse_schema(const struct libxml *x, xmlDocPtr source, struct reporter *t)
 {
     xmlSchemaParserCtxtPtr parser = x->xmlSchemaNewDocParserCtxt(source);
@@ -191,7 +193,7 @@ int limefile_qcdml_validate(const void *xml, size_t n, const void *schema, size_
         return err;
     xmlExternalEntityLoader old_loader = x.xmlGetExternalEntityLoader();
     x.xmlSetExternalEntityLoader(load_nothing);
-    /* Without this handler libxml2 prints errors that no other handler receives. */
+    /* Without this handler libxml2 would print the errors that no other handler receives. */
     x.xmlSetStructuredErrorFunc(NULL, ignore_error);
     xmlDocPtr document = read_safely(&x, xml, n, &t, &err);
     int result = !document && err == LIMEFILE_E_XML ? 0 : err;

@@ -1,4 +1,4 @@
-/* qcdml_write.c - write a document with new values, and parse its checksums */
+/* qcdml_write.c - write a document with new values, and parse the checksum in a document */
 #define _GNU_SOURCE
 #include "limeqcdml.h"
 
@@ -43,6 +43,7 @@ static void write_end_tag(FILE *to, const char *xml, size_t slash)
     fprintf(to, "</%.*s>", (int)strcspn(xml + tag, " \t\r\n/"), xml + tag);
 }
 
+/* Writes the new text. An empty element "<name/>" becomes "<name>text</name>". */
 static void write_value(FILE *to, const char *xml, const struct limefile_qcdml_value *value)
 {
     if (value->empty)
@@ -72,7 +73,8 @@ static void write_with_values(FILE *to, const struct limefile_qcdml *d,
     fwrite(d->xml + at, 1, d->bytes - at, to);
 }
 
-/* Collects the values that change, in the order of the document. */
+/* Collects the values with a new text in the order of the document; returns their number.
+ * `values` has space for all values of the document. */
 static size_t collect_new_values(const struct limefile_qcdml *d,
                                  const struct limefile_qcdml_value **values)
 {
@@ -112,6 +114,7 @@ int limefile_qcdml_write(const struct limefile_qcdml *d, char **out, size_t *n)
 
 /* ---- checksums ---- */
 
+/* Parses a text that consists of up to 10 digits of the base, 10 or 16. */
 static bool parse_uint32(const char *text, int base, uint32_t *out)
 {
     static const char digits[] = "0123456789abcdefABCDEF";

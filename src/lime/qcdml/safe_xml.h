@@ -19,25 +19,29 @@ enum {
     SAFE_WHY_MAX = 160,
 };
 
-/* A parser with its limits; the first member of the handlers' context. */
+/* A parser. The context that handlers receive points to this struct, which can be the first
+ * member of a larger one. */
 struct safe_xml {
     XML_Parser parser;
-    unsigned depth, seen;
+    unsigned depth, seen; /* numbers of open elements, and of all elements so far */
     bool stopped;
-    size_t line;
-    char why[SAFE_WHY_MAX]; /* reason of a failure; "": none */
+    size_t line;            /* line of the failure */
+    char why[SAFE_WHY_MAX]; /* its reason; "": none */
 };
 
-/* Creates the parser. Names are "URI|local", or "local" without a namespace. -ENOMEM. */
+/* Creates the parser. Handlers get element names as "URI|local", or "local" for elements
+ * without a namespace. Returns 0 or -ENOMEM. Then safe_xml_parse() must be called. */
 int safe_xml_begin(struct safe_xml *);
 
-/* Parses a whole document and frees the parser. LIMEFILE_E_XML with line and why; -ENOMEM. */
+/* Parses a whole document and frees the parser. Returns 0, -ENOMEM, or LIMEFILE_E_XML and sets
+ * `line` and `why`. */
 int safe_xml_parse(struct safe_xml *, const void *xml, size_t n);
 
-/* Stops the parser; only the first reason is recorded. */
+/* Stops the parser, and records the current line and the formatted reason in the first call. */
 __attribute__((format(printf, 2, 3))) void safe_xml_stop(struct safe_xml *, const char *, ...);
 
-/* Must be called first at the start, and last at the end, of each element. False: stopped. */
+/* The start handler must call enter() first, and the end handler leave() last. enter() returns
+ * false if the parser has stopped, perhaps because of a limit. */
 bool safe_xml_enter(struct safe_xml *);
 void safe_xml_leave(struct safe_xml *);
 
