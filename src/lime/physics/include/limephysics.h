@@ -74,8 +74,8 @@ int limefile_physics_planes_new(const uint64_t extent[4], unsigned precision,
 void limefile_physics_planes_free(struct limefile_physics_planes *); /* does nothing for NULL */
 size_t limefile_physics_planes_bytes(const uint64_t extent[4]);
 
-/* Measures a slab. Each plane of the lattice must be added once, to any of the merged objects.
- */
+/* Measures a slab. Each plane of the lattice must be added once, to one of the objects that are
+ * merged. */
 void limefile_physics_planes_add(struct limefile_physics_planes *,
                                  const struct limefile_physics_slab *);
 
@@ -163,7 +163,7 @@ int limefile_physics_stated_read(
     struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
 
 /* Finds the field's record of a type, for example xlf-info, by the rule above, not only in its
- * message. Returns false if there is none. */
+ * message. Returns false without such a record. */
 bool limefile_physics_find_text(const struct limefile_index *, const struct limefile_field *,
                                 const char *type, struct limefile_record *out);
 
@@ -173,8 +173,8 @@ int limefile_physics_stated_parse(
     const char *text, size_t n, double scale, const char *source,
     struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
 
-/* Returns 1 and the first plaquette of limefile_physics_stated_read() that is a number, 0 if
- * there is none, or an error. */
+/* Returns 1 and the first plaquette of limefile_physics_stated_read() that is a number, 0
+ * without such a value, or an error. */
 int limefile_physics_read_plaquette(struct limefile_source *, const struct limefile_index *,
                                     const struct limefile_field *,
                                     struct limefile_physics_stated *out);
