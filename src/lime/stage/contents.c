@@ -128,7 +128,8 @@ static void add_unverified(struct examination *exam, uint64_t ordinal, const cha
         exam->err = fail_with_verdict(exam, LIMEFILE_D_CHECKSUM_MISSING, text);
 }
 
-/* ildg-binary-data without ildg-format is an error; other data without checksum: unverified. */
+/* For field i, which has no checksum: reports ildg-binary-data without ildg-format as a
+ * finding, and adds other data to the unverified ones. */
 static void check_required_records(const struct stage_contents *contents,
                                    struct examination *exam, size_t i, uint64_t ordinal)
 {
@@ -154,7 +155,7 @@ static void report_unverified(const struct stage_contents *contents, struct exam
     }
 }
 
-/* Particle data have sums in their index, which are not compared here. */
+/* Adds particle data to the unverified data: the sums in their index are not compared here. */
 static void report_particles(const struct stage_contents *contents, struct examination *exam)
 {
     struct limefile_record record;
@@ -192,7 +193,7 @@ static int detect_kind(const struct stage_contents *contents, struct limefile_so
         return 0;
     int kind = limefile_detect_container(source, &finding);
     if (kind == 1)
-        return 1; /* examine_records() reports an unknown version */
+        return 1; /* examine_records() reports its unknown version */
     if (finding.code) {
         report_finding(exam, &finding);
         return exam->err;

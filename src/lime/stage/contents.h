@@ -5,35 +5,35 @@
 #include "stage.h"
 
 struct stage_contents {
-    bool container;
+    bool container;               /* the file is a LIME container */
     struct limefile_index *index; /* NULL if the file is not a container */
     struct limefile_fields fields;
 };
 
-/* Examines the file. After a failure (negative) the result has the reason and, if the file
- * causes it, the verdict. Warnings and unverified data go to the result and replace those of an
- * earlier call. */
+/* Examines the file. Sets the result's container, records and lfn, and replaces its warnings
+ * and unverified data. Returns 0, or a negative code after setting the reason and, if the file
+ * is the cause, the verdict; the contents are released then. */
 int stage_contents_examine(struct stage_contents *, int fd, const struct stage_options *,
                            struct stage_result *);
 void stage_contents_release(struct stage_contents *);
 
-/* Returns 1 if the file has the same records at the same offsets, 0 if not, or -errno. */
+/* Returns 1 if the copy has the same records at the same offsets, 0 if not, or -errno. */
 int stage_contents_match(const struct stage_contents *, int fd);
 
-/* Adds a message. */
+/* Adds a formatted message, or counts it in `more` if the list is full. */
 __attribute__((format(printf, 2, 3))) void stage_messages_add(struct stage_messages *,
                                                               const char *format, ...);
 
 void stage_messages_release(struct stage_messages *);
 
-/* Sets the verdict on the source. */
 void stage_set_verdict(struct stage_result *, enum limefile_verdict verdict);
 
-/* Sets the verdict on a file that is staged or up to date. A file that is up to date and was
- * not read in this run gets no verdict, unless no earlier run can have verified it either. */
+/* Sets the verdict on a file that is staged or up to date: skipped if it is not a container,
+ * unverified if data have no comparable checksum, good if this run has read and compared them.
+ * Otherwise (it was up to date and not read) it gets no verdict. Removes an earlier reason. */
 void stage_set_copy_verdict(struct stage_result *);
 
-/* Sets the reason. Returns err, or -EIO if err is not negative. */
+/* Sets the result's reason. Returns err, or -EIO if err is not negative. */
 __attribute__((format(printf, 3, 4))) int stage_fail(struct stage_result *, int err,
                                                      const char *format, ...);
 

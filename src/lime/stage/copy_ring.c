@@ -1,10 +1,8 @@
-/*
- * copy_ring.c - copy a file through a ring of blocks that are read, passed on and written
+/* copy_ring.c - copy a file through a ring of blocks that are read, summed and written
  *
  * Direct I/O copies nothing through the page cache, which leaves the processors free for the
  * sums. Bytes that a direct write can't handle (an incomplete last page, file systems without
- * O_DIRECT) go through the page cache, and the kernel starts to write them at once.
- */
+ * O_DIRECT) go through the page cache, and the kernel starts to write them at once. */
 #define _GNU_SOURCE
 #include "copy_ring.h"
 #include "descriptor.h"
@@ -16,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-    ALL_BLOCKS = 32, /* of all files in progress */
-    BLOCKS_MIN = 3,  /* of one file: one each to read, sum and write */
+    ALL_BLOCKS = 32, /* blocks of all files in progress together */
+    BLOCKS_MIN = 3,  /* blocks of one file: one each to read, sum and write */
 };
 
 /* ---- one block ---- */
@@ -48,7 +46,8 @@ static int read_block_locally(const struct stage_port *port, const struct stage_
     return limefile_fd_read_exact(port->fd, b->data + done, b->n - done, b->offset + done);
 }
 
-/* Ranks of a failed job may still use its window, so the block then gets its own memory. */
+/* Reads a block through the job if possible. Ranks of a failed job may still write to the
+ * window; the block then gets memory of its own, of `bytes` bytes, and is read locally. */
 static int read_block(const struct stage_port *port, struct stage_block *b, size_t bytes)
 {
     if (b->job && port->remote &&
@@ -64,6 +63,7 @@ static int read_block(const struct stage_port *port, struct stage_block *b, size
     return read_block_locally(port, b);
 }
 
+/* Writes a block through the job if possible, otherwise locally. */
 static int write_block(const struct stage_port *port, const struct stage_block *b)
 {
     if (b->job && port->remote &&
@@ -97,7 +97,7 @@ static void stop_with_error(struct stage_ring *r, int err, bool writing, uint64_
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Waits until *reached exceeds `number`. False: an error has occurred. */
+/* Waits until *reached exceeds `number`. Returns false if an error has occurred before. */
 static bool wait_above(struct stage_ring *r, const uint64_t *reached, uint64_t number)
 {
     pthread_mutex_lock(&r->lock);
@@ -124,6 +124,7 @@ static bool has_failed(struct stage_ring *r)
     return failed;
 }
 
+/* The reader thread. It reads the kept bytes from the output, without the job. */
 static void *read_blocks(void *ring)
 {
     struct stage_ring *r = ring;

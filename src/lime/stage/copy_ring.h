@@ -1,11 +1,9 @@
-/*
- * copy_ring.h - copy a file through a ring of blocks: one thread reads them, the caller
+/* copy_ring.h - copy a file through a ring of blocks: one thread reads them, the caller
  * computes sums over them in order, and one thread writes them.
  *
  *     stage_ring_begin(ring, &transfer)
  *     while ((block = stage_ring_next(ring))) { ... stage_ring_submit(ring); }
- *     err = stage_ring_end(ring)
- */
+ *     err = stage_ring_end(ring) */
 #ifndef STAGE_COPY_RING_H
 #define STAGE_COPY_RING_H
 
@@ -15,22 +13,22 @@
 
 enum {
     STAGE_RING_MAX = 16,         /* blocks */
-    STAGE_BLOCK_BYTES = 2 << 20, /* bytes of a block without a job */
+    STAGE_BLOCK_BYTES = 2 << 20, /* bytes of a block, unless it is in a job's window */
 };
 
-/* How to read and write a file: a descriptor, and another one for O_DIRECT, or -1. */
+/* The ways to read and write a file. */
 struct stage_port {
-    int fd, direct_fd;
-    struct stage_remote_file *remote; /* or NULL */
+    int fd, direct_fd;                /* direct_fd: the file with O_DIRECT, or -1 */
+    struct stage_remote_file *remote; /* the file in a job (remote.h), or NULL; not owned */
 };
 
-/* Opens port->direct if the file system supports O_DIRECT. */
+/* Opens port->direct_fd, which becomes < 0 if the file system does not support O_DIRECT. */
 void stage_port_open_direct(struct stage_port *, int flags);
 void stage_port_close(struct stage_port *);
 
 struct stage_block {
     char *data;
-    struct stage_remote *job; /* the job whose window holds the data, or NULL */
+    struct stage_remote *job; /* the job whose window (remote.h) holds the data, or NULL */
     size_t n;
     uint64_t offset; /* in the file */
 };
@@ -39,11 +37,11 @@ struct stage_transfer {
     struct stage_port in;
     struct stage_port out; /* fd -1: nothing is written */
     uint64_t size;
-    uint64_t kept; /* so many bytes, whole blocks, are in `out` already and are read from it */
+    uint64_t kept; /* first bytes, whole blocks, that `out` has and that are read from it */
 
     /* The first failure. */
     int err;       /* 0, -errno or LIMEFILE_E_SHRUNK */
-    bool in_write; /* the write failed */
+    bool in_write; /* a write has failed, not a read */
     uint64_t err_offset;
 };
 
@@ -51,12 +49,12 @@ struct stage_ring {
     struct stage_block block[STAGE_RING_MAX];
     unsigned count;
     size_t block_bytes;
-    char *memory; /* of all blocks; NULL: they are in a job's window */
+    char *memory; /* holds all blocks; NULL: they are in a job's window */
 
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
     struct stage_transfer *transfer;
-    uint64_t blocks, read, submitted, written; /* blocks in all, and blocks done */
+    uint64_t blocks, read, submitted, written; /* blocks of the file, and how many are done */
     pthread_t reader, writer;
     bool has_reader, has_writer;
 };
@@ -64,13 +62,14 @@ struct stage_ring {
 /* Returns the number of blocks per ring if `files` files are copied at once. */
 unsigned stage_ring_blocks(unsigned files);
 
-/* Uses the blocks from number `first` on of the job's window or, if `remote` is NULL, memory of
- * its own. Returns -ENOMEM. */
+/* Creates `count` blocks, in the window of `remote` from block number `first` on or, if
+ * `remote` is NULL, in memory of its own. Returns 0 or -ENOMEM; release the ring also after an
+ * error. */
 int stage_ring_init(struct stage_ring *, unsigned count, struct stage_remote *remote,
                     unsigned first);
 void stage_ring_release(struct stage_ring *);
 
-/* Starts the threads. `transfer` must last until stage_ring_end(). -ENOMEM. */
+/* Starts the threads. `transfer` must live until stage_ring_end(). Returns 0 or -ENOMEM. */
 int stage_ring_begin(struct stage_ring *, struct stage_transfer *);
 
 /* Waits for the next block to be read. NULL: no block is left, or an error has occurred. */
@@ -79,10 +78,11 @@ const struct stage_block *stage_ring_next(struct stage_ring *);
 /* Passes the block that stage_ring_next() has returned to the writer. */
 void stage_ring_submit(struct stage_ring *);
 
-/* Waits until all passed blocks are written (not synced). Returns 0 or the error. */
+/* Waits until all submitted blocks are written (not synced). Returns 0 or the error. */
 int stage_ring_drain(struct stage_ring *);
 
-/* Stops after the blocks that were passed, waits for the threads, returns transfer->err. */
+/* Waits until the submitted blocks are written, and stops the threads. Returns transfer->err,
+ * which becomes -EINTR if not all blocks of the file were submitted. */
 int stage_ring_end(struct stage_ring *);
 
 #endif

@@ -1,11 +1,9 @@
-/*
- * remote.c - send requests of many threads over one connection to a job
+/* remote.c - send requests of many threads over one connection to a job
  *
- * One thread receives; a thread that has sent a request sleeps until its reply has arrived. The
- * first error of the connection ends it permanently: the gate cancels the writes in flight, and
- * the window is not changed any more. A rank that still writes from the window writes the same
- * bytes that this process writes locally.
- */
+ * One thread receives the replies; a thread that has sent a request sleeps until its reply has
+ * arrived. The first error ends the connection permanently: the fence, a number in the window,
+ * cancels writes that no rank has begun, and this process no longer changes the window. A rank
+ * that is still writing from it writes the same bytes that this process writes locally. */
 #define _GNU_SOURCE
 #include "remote.h"
 #include "descriptor.h"
@@ -23,9 +21,9 @@
 enum {
     BLOCK_MIN = 4 << 20,
     BLOCK_MAX = 16 << 20,
-    SYNC_TIMEOUTS = 20, /* a sync may take so many times the timeout */
-    SLOTS = 32,         /* requests in flight, more than the job's pump has threads */
-    POLL_MS = 200,
+    SYNC_TIMEOUTS = 20, /* the timeout of a sync, in multiples of timeout_ms */
+    SLOTS = 32,         /* maximum number of requests in flight */
+    POLL_MS = 200,      /* time between two checks of `stopping` by the receiver */
 };
 
 /* A request and its reply. */
@@ -42,7 +40,7 @@ struct stage_remote {
     struct limejob_window window;
     size_t block_bytes;
     uint64_t mapped; /* bytes mapped; window.bytes counts only the blocks */
-    uint64_t fence;  /* offset in the window; nonzero cancels all writes */
+    uint64_t fence;  /* its offset in the window; ranks begin no write if it is nonzero */
     int timeout_ms;
     pthread_t receiver, window_preparer;
     bool has_receiver, has_preparer;
@@ -58,6 +56,7 @@ struct stage_remote {
 
 /* ---- failure ---- */
 
+/* Ends the connection. Only the first reason is recorded. */
 static void fail_connection(struct stage_remote *r, const char *why)
 {
     pthread_mutex_lock(&r->lock);
@@ -81,7 +80,8 @@ bool stage_remote_has_failed(struct stage_remote *r, const char **why)
 
 /* ---- replies ---- */
 
-/* Returns false if the reply belongs to no request. */
+/* Stores a reply in its request's slot. The caller holds r->lock. Returns false if the reply is
+ * malformed or belongs to no request. */
 static bool store_reply(struct stage_remote *r, struct limejob_packet *reply)
 {
     char text[LIMEJOB_TEXT_MAX];
@@ -140,6 +140,7 @@ static void *prepare_window(void *remote)
 
 /* ---- requests ---- */
 
+/* Waits for an unused slot. NULL: the connection has failed. */
 static struct slot *acquire_slot(struct stage_remote *r, uint16_t opcode)
 {
     struct slot *slot = NULL;
@@ -157,7 +158,7 @@ static struct slot *acquire_slot(struct stage_remote *r, uint16_t opcode)
     return slot;
 }
 
-/* Returns false after `ms`, unless a reply or a failure has come. */
+/* Waits for the reply or a failure of the connection. False: neither has come within `ms`. */
 static bool wait_for_reply(struct stage_remote *r, struct slot *slot, int ms)
 {
     struct timespec until;
@@ -172,7 +173,8 @@ static bool wait_for_reply(struct stage_remote *r, struct slot *slot, int ms)
     return answered || stage_remote_has_failed(r, NULL);
 }
 
-/* Sends the request and waits for its reply. Returns the job's code, or -EPIPE. */
+/* Sends the request, waits for its reply and releases the slot. Returns the reply's code, or
+ * -EPIPE if the connection has failed. *value (unless NULL) is set from the reply. */
 static int send_and_wait(struct stage_remote *r, struct slot *slot,
                          const struct limejob_packet *request, uint64_t *value)
 {
@@ -194,7 +196,8 @@ static int send_and_wait(struct stage_remote *r, struct slot *slot,
     return err;
 }
 
-/* Creates a request. NULL: the job has gone, or out of memory. */
+/* Creates a request, which the caller frees, and acquires a slot for its reply. NULL: the
+ * connection has failed, or out of memory. */
 static struct limejob_packet *create_request(struct stage_remote *r, uint16_t opcode,
                                              struct slot **slot)
 {
@@ -217,7 +220,7 @@ static int get_identity(int fd, struct limefile_identity *identity)
     return 0;
 }
 
-/* Returns the file's present name, by which ranks on other hosts open it. */
+/* Gets the file's current path, by which ranks on other hosts open it. Returns 0 or -errno. */
 static int get_path(int fd, char path[LIMEJOB_PATH_MAX])
 {
     char link[LIMEFILE_FD_PATH_MAX];
@@ -229,7 +232,8 @@ static int get_path(int fd, char path[LIMEJOB_PATH_MAX])
     return 0;
 }
 
-/* Ranks on other hosts compare the identity that was sent, so the file must still have it. */
+/* Checks that the file still has the identity that was sent, with which ranks on other hosts
+ * compare the file that they open. Otherwise closes it in the job and returns -ESTALE. */
 static int check_opened(struct stage_remote_file *f, int fd,
                         const struct limefile_identity *expected, bool writing)
 {
@@ -242,7 +246,7 @@ static int check_opened(struct stage_remote_file *f, int fd,
     return err;
 }
 
-/* Opens the file in the job, which gets this descriptor. */
+/* Sends the descriptor `fd` to the job, which opens the file. */
 static int request_open(struct stage_remote *r, int fd, bool writing,
                         struct stage_remote_file *out)
 {
@@ -267,7 +271,7 @@ static int request_open(struct stage_remote *r, int fd, bool writing,
     return err ? err : check_opened(out, fd, &identity, writing);
 }
 
-/* A target is locked. The job gets a new open file description, without the lock. */
+/* A file to write is locked. The job gets a new open file description, without the lock. */
 int stage_remote_open(struct stage_remote *r, int fd, bool writing,
                       struct stage_remote_file *out)
 {
@@ -303,8 +307,8 @@ int stage_remote_sync(struct stage_remote_file *f)
     return request_file_operation(f, LIMEJOB_SYNC);
 }
 
-/* The time in ns after which no rank may start the write, even if the rank does not see the
- * gate or this client was killed. */
+/* Returns the time, in ns of CLOCK_REALTIME, after which no rank may begin the write, for ranks
+ * that do not see the fence, and in case this process is killed. */
 static uint64_t write_deadline(const struct stage_remote *r)
 {
     struct timespec now;
@@ -347,7 +351,7 @@ int stage_remote_write(struct stage_remote_file *f, const char *data, size_t n, 
 
 /* ---- the connection ---- */
 
-/* A block has a stripe for each rank. */
+/* Returns a block size that holds a stripe for each rank, up to BLOCK_MAX. */
 static size_t choose_block_bytes(const struct limejob_hello_reply *g)
 {
     uint64_t bytes = BLOCK_MIN;
@@ -402,7 +406,7 @@ int stage_remote_connect(const char *socket, unsigned blocks, unsigned timeout,
             stage_remote_free(r);
         return err;
     }
-    /* Only the blocks' part of the window shall become huge pages. */
+    /* Only the blocks, not the rest of the window, use huge pages. */
     r->mapped = r->window.bytes;
     r->window.bytes = r->block_bytes * blocks;
     r->has_preparer = pthread_create(&r->window_preparer, NULL, prepare_window, r) == 0;

@@ -11,7 +11,7 @@
 #include <time.h>
 
 enum {
-    RESULTS_MAX = 8192, /* of about 3 KB; no file begins while so many are not released */
+    RESULTS_MAX = 8192, /* no file begins while so many results, of 3 KB each, are unreleased */
 };
 
 struct result_node {
@@ -48,8 +48,8 @@ struct stage {
 
 /* ---- threads ---- */
 
-/* Creates the next item's node. NULL: no item is left, or out of memory; an item without a
- * result in the end has failed. */
+/* Creates the node of the next item. Waits while too many results are not released. The caller
+ * holds s->lock. NULL: no item is left, stage_stop() was called, or out of memory. */
 static struct result_node *create_next_node(struct stage *s)
 {
     while (s->unreleased >= RESULTS_MAX && !atomic_load(&s->stopped))

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    TRIES = 3,                   /* if the source changes or the kept bytes are damaged */
+    TRIES = 3,                   /* attempts: after -EAGAIN and -ESTALE the copy starts again */
     CHECKPOINT_UNIT = 64 << 20,  /* checkpoints are multiples of this many bytes */
     CHECKPOINT_STEP = 256 << 20, /* minimum of bytes between two checkpoints */
     CHECKPOINT_SECONDS = 1,      /* minimum of seconds between them */
@@ -48,20 +48,21 @@ static int fail_transfer(struct stage_file *f, const struct stage_transfer *t)
                       t->in_write ? "write" : "read", t->err_offset, limefile_strerror(t->err));
 }
 
-/* The next run can do without the journal, so its write errors are ignored; a failed sync is an
- * error. */
+/* Returns 0 or the error of a failed sync, for example -EAGAIN: the job has ended. A missing
+ * journal is not an error, and stage_ring_end() reports failed writes. */
 static int write_checkpoint(struct stage_file *f, struct file_pass *p)
 {
     int err = stage_ring_drain(f->ring);
     if (err)
-        return 0; /* stage_ring_end() reports it */
+        return 0;
     err = stage_target_checkpoint(p->target, p->sums.bytes, p->sums.crc);
     p->synced = p->sums.bytes;
     p->synced_at = get_seconds();
     return err ? stage_fail(f->result, err, "sync: %s", limefile_strerror(err)) : 0;
 }
 
-/* Runs after each block. -EAGAIN: the kept bytes are damaged. */
+/* Called after each block of a copy: checks the kept bytes, writes a checkpoint if it is due,
+ * and stops if requested. -EAGAIN: the kept bytes are damaged, or the job has ended. */
 static int check_progress(struct stage_file *f, struct file_pass *p)
 {
     uint64_t done = p->sums.bytes, step = f->options->checkpoint;
@@ -80,6 +81,7 @@ static int check_progress(struct stage_file *f, struct file_pass *p)
     return err ? err : is_stopped ? stage_fail(f->result, -EINTR, "interrupted") : 0;
 }
 
+/* Adds all blocks of the transfer to the sums, submits them, and ends the transfer. */
 static int add_blocks(struct stage_file *f, struct file_pass *p)
 {
     const struct stage_block *b;
@@ -125,7 +127,8 @@ static int compare_field_sums(struct stage_file *f, struct stage_fieldsums *sums
                       bad, found.suma, found.sumb, field.checksum.suma, field.checksum.sumb);
 }
 
-/* Computes the sums of a transfer and, unless contents is NULL, those of its fields. */
+/* Runs a transfer and computes the sums `kinds`. Unless `contents` is NULL, also computes the
+ * cksums of data records and compares the checksums of the fields. */
 static int run_transfer(struct stage_file *f, struct file_pass *p, unsigned kinds,
                         const struct stage_contents *contents, struct stage_digest *out)
 {
@@ -153,7 +156,7 @@ static int run_transfer(struct stage_file *f, struct file_pass *p, unsigned kind
     return err;
 }
 
-/* Reads a file and computes its sums. */
+/* Reads a file of the source's size and computes its sums as run_transfer() does. */
 static int sum_file(struct stage_file *f, const struct stage_port *port, unsigned kinds,
                     const struct stage_contents *contents, struct stage_digest *out)
 {
@@ -187,8 +190,8 @@ static int copy_and_sum(struct stage_file *f, struct stage_target *t)
 
 /* ---- an existing target ---- */
 
-/* --force: holds the lock until the rename, so that no record that another process appends in
- * the meantime is lost. */
+/* --force: locks the existing target until the rename, so that no process appends a record to
+ * it, which would be lost. */
 static int lock_existing(struct stage_file *f, const struct stat *st)
 {
     int err = stage_existing_lock(&f->existing, f->item->target, st);
@@ -200,8 +203,8 @@ static int lock_existing(struct stage_file *f, const struct stat *st)
                : 0;
 }
 
-/* Returns true if the target, or the mounted container in which it would become a record, is
- * the source. Follows links and looks through limefs mounts. */
+/* Returns true if the target is the source, perhaps by a link or in a limefs mount, or would
+ * become a record of it: the target's directory is the source as a limefs mount shows it. */
 static bool is_source(const struct stage_file *f)
 {
     const char *slash = strrchr(f->item->target, '/');
@@ -216,8 +219,8 @@ static bool is_source(const struct stage_file *f)
     return same;
 }
 
-/* Checks the target's metadata. Returns 1 if it may be an earlier copy; 0 if it may be replaced
- * or does not exist; < 0 after a failure. */
+/* Checks the target's metadata. Returns 1 if the target may be an earlier copy, 0 if it does
+ * not exist or may be replaced, or < 0 after a failure. */
 static int check_target_metadata(struct stage_file *f, struct stat *st)
 {
     struct stage_result *r = f->result;
@@ -250,27 +253,28 @@ static int check_target_metadata(struct stage_file *f, struct stat *st)
     return 1;
 }
 
-/* Compares with the record of the staged file; without a record it reads source and target. */
+/* Compares an existing target with its stored sums (target.h) or, without these, with the
+ * source. Returns 0 if it is up to date, or < 0 after a failure. Its sums go to the result. */
 static int compare_target(struct stage_file *f, struct stage_port *target,
                           const struct stat *st, const struct stage_contents *contents)
 {
-    struct stage_digest *digest = &f->result->digest, recorded, source;
-    bool has_record = stage_stored_sums_load(target->fd, st, &recorded);
-    bool is_sufficient = has_record && !(f->options->kinds & ~recorded.kinds);
+    struct stage_digest *digest = &f->result->digest, stored, source;
+    bool has_stored = stage_stored_sums_load(target->fd, st, &stored);
+    bool is_sufficient = has_stored && !(f->options->kinds & ~stored.kinds);
     if (is_sufficient && !f->options->check_existing) {
-        *digest = recorded;
+        *digest = stored;
         return 0;
     }
     int err = sum_file(f, target, f->options->kinds, contents, digest);
-    if (!err && !has_record)
+    if (!err && !has_stored)
         err = sum_file(f, &f->source, f->options->kinds, NULL, &source);
     if (err)
         return err;
-    if (has_record && !stage_digest_matches(digest, &recorded))
+    if (has_stored && !stage_digest_matches(digest, &stored))
         stage_set_verdict(f->result, LIMEFILE_BAD);
-    if (!stage_digest_matches(digest, has_record ? &recorded : &source))
+    if (!stage_digest_matches(digest, has_stored ? &stored : &source))
         return stage_fail(f->result, -EEXIST,
-                          has_record ? "the target has been damaged since it was staged"
+                          has_stored ? "the target has been damaged since it was staged"
                                      : "the target exists and has different contents; "
                                        "--force replaces it");
     if (!is_sufficient)
@@ -307,8 +311,8 @@ static int is_up_to_date(struct stage_file *f)
 
 /* ---- checks before the rename ---- */
 
-/* Checks that the open source is unchanged and still has its name: a program that renames a new
- * file to the name leaves the open file unchanged. */
+/* Returns -ESTALE if the open source has changed, or its name belongs to a new file: a program
+ * that renames a file to that name does not change the open file. */
 static int check_source_unchanged(struct stage_file *f)
 {
     struct stat st, named;
@@ -330,7 +334,7 @@ static int verify_target(struct stage_file *f, struct stage_target *t)
 {
     struct stage_digest digest;
     int fits = stage_contents_match(&f->contents, t->port.fd);
-    if (fits < 0) /* -ESTALE of the target must not look like one of the source */
+    if (fits < 0) /* not -ESTALE, which would mean that the source has changed */
         return stage_fail(f->result, -EIO, "read the copy: %s", limefile_strerror(fits));
     if (!fits)
         return stage_fail(f->result, -EIO, "the records of the copy differ from the source");
@@ -441,11 +445,12 @@ static void close_remote(struct stage_file *f, struct stage_target *t)
     f->source.remote = t->port.remote = NULL;
 }
 
+/* Copies, verifies and renames. -EAGAIN, -ESTALE: call restart_copy(), then this again. */
 static int write_target(struct stage_file *f, struct stage_target *t)
 {
     struct stage_remote_file files[2];
     int err = 0;
-    if (t->kept % f->ring->block_bytes) /* an earlier run had smaller blocks */
+    if (t->kept % f->ring->block_bytes) /* an earlier run had another block size */
         err = stage_target_restart(t, &t->source);
     if (!err)
         err = stage_target_allocate(t);
@@ -461,6 +466,7 @@ static int write_target(struct stage_file *f, struct stage_target *t)
     return err;
 }
 
+/* Prepares another attempt. why: the result of write_target(). */
 static int restart_copy(struct stage_file *f, struct stage_target *t, int why)
 {
     int err = 0;

@@ -13,18 +13,18 @@ struct stage_file {
     struct stage_result *result;
     struct stage_ring *ring;
     struct stage_remote *remote; /* or NULL */
-    atomic_uint_fast64_t *moved;
-    atomic_bool *stopped;
-    uint64_t progress; /* bytes of *moved that this file has added */
+    atomic_uint_fast64_t *moved; /* bytes that all threads have copied */
+    atomic_bool *stopped;        /* set by stage_stop() */
+    uint64_t progress;           /* bytes of *moved that this file has added */
 
     struct stage_port source;
     struct stat st;                 /* of the source */
-    struct stage_existing existing; /* the target that --force replaces */
+    struct stage_existing existing; /* the file that the copy replaces, with options->force */
     struct stage_contents contents;
 };
 
-/* Stages the file and fills in `result`. The caller sets the members up to `stopped` and zeros
- * the others and the result. */
+/* Stages the file and fills in `result`. The caller has set the members up to `stopped`, and
+ * zeroed the other members and the result. */
 void stage_file_run(struct stage_file *);
 
 #endif

@@ -1,15 +1,12 @@
-/*
- * stored_sums.c - store the sums of a staged file with it, so that the next run need not read
- * it
+/* stored_sums.c - store the sums of a staged file in an extended attribute of the file, so that
+ * the next run need not read it:
  *
  *     user.limefs.staged = "1 SIZE MTIME.NS CKSUM ADLER32 MD5 data ORDINAL:CKSUM ... +MORE"
  *
- * with "-" for a sum that was not computed. The cksums of ildg-binary-data follow "data"; the
- * format of earlier versions ends before it.
+ * A sum that was not computed is "-". After "data" come the cksums of ildg-binary-data records,
+ * and the number of further ones. Earlier versions wrote nothing from "data" on.
  *
- * The record is valid while the file has that size and that time (rounded down, if its file
- * system keeps less of it).
- */
+ * The attribute is valid while the file has that size and that time, perhaps rounded down. */
 #define _GNU_SOURCE
 #include "target.h"
 
@@ -58,7 +55,7 @@ int stage_stored_sums_save(int fd, const struct stat *source, const struct stage
     size_t all = n + (d->has_data ? print_data(text + n, sizeof text - n, d) : 0);
     if (fsetxattr(fd, xattr_name, text, all, 0) == 0)
         return 0;
-    /* Without the data sums: the file system may limit the size of an attribute. */
+    /* Try without the data's cksums: the file system may limit the size of an attribute. */
     return all > n && fsetxattr(fd, xattr_name, text, n, 0) == 0 ? 0 : -errno;
 }
 
@@ -73,7 +70,7 @@ static bool parse_md5(const char *text, unsigned char out[STAGE_MD5_BYTES])
     return true;
 }
 
-/* Parses digits and the character `end` behind them, and skips both. */
+/* Parses a number <= most and the character `end` after it, and moves *text behind both. */
 static bool parse_number_until(const char **text, char end, uint64_t most, uint64_t *out)
 {
     char *after;

@@ -1,4 +1,4 @@
-/* sums.c - compute cksum, Adler-32 and MD5, and SciDAC checksums of sites across two blocks */
+/* sums.c - compute the cksum, Adler-32 and MD5 of a file, and the checksums of its fields */
 #include "sums.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@ enum {
     CARRY_MAX = 4 << 20, /* the largest site that is carried from one block to the next */
 };
 
-/* ---- of the whole file ---- */
+/* ---- sums of the whole file ---- */
 
 bool stage_digest_matches(const struct stage_digest *a, const struct stage_digest *b)
 {
@@ -69,13 +69,14 @@ void stage_sums_result(struct stage_sums *s, struct stage_digest *out)
         out->kinds &= ~(unsigned)STAGE_MD5;
 }
 
-/* ---- of the records of ildg-binary-data ---- */
+/* ---- cksums of the ildg-binary-data records ---- */
 
 void stage_datasums_init(struct stage_datasums *s, const struct limefile_fields *fields)
 {
     *s = (struct stage_datasums){.fields = fields};
 }
 
+/* Sets s->record to the current or the next ildg-binary-data record. False: none is left. */
 static bool find_next_data(struct stage_datasums *s)
 {
     while (!s->has_record && s->fields && s->next < s->fields->count) {
@@ -91,6 +92,7 @@ static bool find_next_data(struct stage_datasums *s)
     return s->has_record;
 }
 
+/* Adds the record's cksum. all: the cksum of the file up to the end of the record's data. */
 static void finish_data(struct stage_datasums *s, const struct limefile_cksum *all)
 {
     struct limefile_cksum part = *all;
@@ -129,14 +131,16 @@ void stage_datasums_result(const struct stage_datasums *s, struct stage_digest *
     memcpy(out->data, s->data, s->count * sizeof *s->data);
 }
 
-/* ---- of the fields ---- */
+/* ---- SciDAC checksums of the fields ---- */
 
+/* Returns true if the file states the field's checksum and the field's layout is known. */
 static bool is_compared(const struct limefile_field *field)
 {
     struct limefile_field read_as;
     return field->has_checksum && limefile_field_layout(field, 0, &read_as);
 }
 
+/* Returns true if stage_fieldsums_compare() reads the field from the file. */
 static bool is_summed_late(const struct limefile_field *field)
 {
     return field->site_bytes > CARRY_MAX || !limefile_field_is_summable(field);
@@ -176,6 +180,7 @@ static void sum_field_sites(struct stage_fieldsums *s, const void *data, uint64_
     s->sites += sites;
 }
 
+/* Adds the next bytes of s->field; those of an incomplete site wait in s->carry. */
 static void add_field_bytes(struct stage_fieldsums *s, const unsigned char *data, size_t n)
 {
     size_t site = (size_t)s->field.site_bytes;

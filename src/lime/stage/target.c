@@ -18,7 +18,7 @@
 #define TEMP_SUFFIX ".limefs-stage"
 
 enum {
-    TRIES = 16, /* attempts to open a temporary file that other runs rename or replace */
+    TRIES = 16, /* attempts to open a temporary file while other runs rename or replace it */
     JOURNAL_BYTES = 512,
 };
 
@@ -26,14 +26,14 @@ static const struct stage_target no_target = {.dirfd = -1, .port = {.fd = -1, .d
 
 /* ---- identity and metadata ---- */
 
-/* Ignores the device number, which may change at a restart. */
+/* Compares inode number, size and times, but not the device number: a reboot may change it. */
 static bool is_same_state(const struct limefile_identity *a, const struct limefile_identity *b)
 {
     return !(limefile_identity_differences(a, b) & (LIMEFILE_INO | LIMEFILE_STATE));
 }
 
-/* Sets mode, times, owner and group of the source, as cp -p does: if the owner or group cannot
- * be kept, no set-id bit or group permission gives its rights to another user. */
+/* Gives the file the source's mode, times, owner and group, as cp -p does. If it cannot set the
+ * owner, it clears the set-id bits; without the group, the group gets the rights of others. */
 static int set_metadata(int fd, const struct stat *source)
 {
     const struct timespec times[] = {source->st_atim, source->st_mtim};
@@ -69,7 +69,7 @@ int stage_existing_lock(struct stage_existing *e, const char *path, const struct
     return err;
 }
 
-/* Returns 0 if the name has that file or does not exist, -EEXIST if it has another file. */
+/* Returns 0 if the name belongs to that file or does not exist, else -EEXIST or -errno. */
 static int check_existing(const struct stage_existing *e, int dirfd, const char *name)
 {
     struct stat st;
@@ -95,7 +95,7 @@ static uint64_t hash_text(const char *text)
     return hash;
 }
 
-/* Returns ".NAME.limefs-stage"; shortens a long name and adds a hash. */
+/* Returns ".NAME.limefs-stage", which the caller frees; a long name is cut and gets a hash. */
 static char *temp_name(const char *name)
 {
     char *out;
@@ -106,6 +106,7 @@ static char *temp_name(const char *name)
     return n < 0 ? NULL : out;
 }
 
+/* Sets path, name and temp, and opens the target's directory. */
 static int open_dir(struct stage_target *t, const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -159,7 +160,7 @@ const char *stage_file_kind(const struct stat *st)
     }
 }
 
-/* Describes a file with the temporary's name that is not ours; NULL if it may be ours. */
+/* Returns what the file is if it cannot be this user's temporary file, or NULL if it can be. */
 static const char *why_not_ours(const struct stat *st)
 {
     if (!S_ISREG(st->st_mode))
@@ -184,7 +185,7 @@ static void explain_temp(const struct stage_target *t, int err, char *why, size_
 
 /* ---- opening ---- */
 
-/* Fails if the file is a link, has another hard link, or belongs to another user. */
+/* Returns -EPERM if the open file cannot be a temporary file of this user, and sets *st. */
 static int check_temp(int fd, struct stat *st)
 {
     if (fstat(fd, st) != 0)
@@ -199,7 +200,7 @@ static int lock_temp(int fd)
     return err == -EBUSY || err == 0 ? err : 0;
 }
 
-/* Returns 1 if the name in the directory does not exist or has another file than `own`. */
+/* Returns 1 if the name does not exist or belongs to another file than `own`, 0 or -errno. */
 static int is_replaced(const struct stage_target *t, const char *name, const struct stat *own)
 {
     struct stat st;
@@ -208,15 +209,15 @@ static int is_replaced(const struct stage_target *t, const char *name, const str
     return st.st_dev != own->st_dev || st.st_ino != own->st_ino;
 }
 
-/* Returns 1 if the name does not belong to the open file any more: another process has removed
- * or replaced it. The file must not be changed by its name then. */
+/* Returns 1 if another process has removed the name from the open file or has replaced it: the
+ * caller must not change the file by its name then. Otherwise 0 or -errno. */
 static int has_lost_name(const struct stage_target *t, const char *name, int fd)
 {
     struct stat own;
     return fstat(fd, &own) != 0 ? -errno : is_replaced(t, name, &own);
 }
 
-/* Leaves the name alone if another process has replaced the file in the meantime. */
+/* Removes the temporary name, unless it now belongs to another process's file. */
 static int remove_temp(const struct stage_target *t)
 {
     int lost = t->port.fd < 0 ? 1 : has_lost_name(t, t->temp, t->port.fd);
@@ -225,9 +226,9 @@ static int remove_temp(const struct stage_target *t)
     return unlinkat(t->dirfd, t->temp, 0) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-/* A run may have been killed after it gave the source's mode to the temporary file. The file is
- * ours then, but not writable. Returns 1 after the mode is reset: try again; or -errno. A
- * shared lock, which needs only a read-only descriptor, detects a run that does this now. */
+/* Makes the temporary file writable again: a run may have been killed after it gave the file
+ * the source's mode. Returns 1 if the caller shall try again, or -errno. A shared lock, for
+ * which a read-only descriptor is enough, fails with -EBUSY if a run is working on the file. */
 static int reset_mode(const struct stage_target *t)
 {
     struct stat st;
@@ -243,8 +244,8 @@ static int reset_mode(const struct stage_target *t)
     return err;
 }
 
-/* Locks and checks the open file, in this order: a run in progress may just have given it to
- * another user. Returns 0, 1 if the name now has another file (try again), or -errno. */
+/* Locks the open file before it checks the owner: a run that holds the lock may have given the
+ * file to another user. Returns 0, 1 if the name has another file (try again), or -errno. */
 static int claim_temp(const struct stage_target *t, int fd, struct stat *st)
 {
     int err = lock_temp(fd);
@@ -281,7 +282,7 @@ static int open_temp(struct stage_target *t, int flags, struct stat *st)
     return last;
 }
 
-/* Restores our owner and mode if the file has the source's and was not renamed. */
+/* Gives the temporary file this user and mode 0600 again if it has the source's metadata. */
 static void restore_ownership(struct stage_target *t)
 {
     if (t->has_metadata &&
@@ -290,7 +291,7 @@ static void restore_ownership(struct stage_target *t)
     t->has_metadata = false;
 }
 
-/* Removes an empty temporary file. */
+/* Closes the target after a failed open, and removes its temporary file if that is empty. */
 static void close_failed(struct stage_target *t)
 {
     struct stat st;
@@ -301,15 +302,15 @@ static void close_failed(struct stage_target *t)
 
 /* ---- the journal ---- */
 
-/* The journal is on the first page behind the copy, which no write of the copy touches. */
+/* The journal begins at the first page after the copy, which no write of the copy touches. */
 static off_t journal_offset(const struct stage_target *t)
 {
     const off_t page = LIMEFILE_DIRECT_ALIGN;
     return (t->source.size + page - 1) / page * page;
 }
 
-/* Sets kept and kept_crc if there is a journal of this source. A damaged journal does no harm,
- * because the kept bytes must have its CRC. */
+/* Sets kept, kept_crc and has_journal if the file has a journal for this source. A damaged
+ * journal does no harm, because the kept bytes must have its CRC. */
 static void load_journal(struct stage_target *t)
 {
     char text[JOURNAL_BYTES + 1] = "", end;
@@ -404,7 +405,7 @@ int stage_target_allocate(struct stage_target *t)
 
 /* ---- sync ---- */
 
-/* -EAGAIN: the job has gone, and bytes that its ranks had not synced are lost. */
+/* -EAGAIN: the job has ended, and bytes that its ranks had not synced may be lost. */
 static int sync_temp(struct stage_target *t, int (*sync)(int))
 {
     int err = t->port.remote ? stage_remote_sync(t->port.remote) : 0;
@@ -432,7 +433,7 @@ int stage_target_sync(struct stage_target *t)
 int stage_target_set_metadata(struct stage_target *t, const struct stat *source,
                               const struct stage_digest *digest)
 {
-    stage_stored_sums_save(t->port.fd, source, digest); /* A failure costs only a later read. */
+    stage_stored_sums_save(t->port.fd, source, digest); /* A failure is not an error. */
     t->has_metadata = true;
     int err = set_metadata(t->port.fd, source);
     return err ? err : fsync(t->port.fd) == 0 ? 0 : -errno;
@@ -440,15 +441,15 @@ int stage_target_set_metadata(struct stage_target *t, const struct stat *source,
 
 /* ---- rename ---- */
 
-/* Links the open inode, so a replaced temporary name does no harm. Returns -EEXIST, or another
- * error if it cannot be done here. */
+/* Links the target's name to the open file, even if the temporary name was replaced. Returns 0,
+ * -EEXIST if the target's name exists, or another -errno if no such link is possible. */
 static int link_to_name(const struct stage_target *t)
 {
     char path[LIMEFILE_FD_PATH_MAX];
     limefile_fd_path(t->port.fd, path);
     if (linkat(AT_FDCWD, path, t->dirfd, t->name, AT_SYMLINK_FOLLOW) != 0) {
         int err = -errno;
-        /* NFS returns -EEXIST for its own link if it has repeated the request. */
+        /* NFS returns EEXIST if it has repeated a request that had created the link. */
         if (err != -EEXIST || has_lost_name(t, t->name, t->port.fd) != 0)
             return err;
     }
@@ -475,12 +476,14 @@ static int check_temp_is_ours(const struct stage_target *t)
     return lost > 0 ? STAGE_TEMP_LOST : lost;
 }
 
+/* Gives the file the target's name: by a link or, if that fails or a file is replaced, by a
+ * rename. */
 static int move_to_name(const struct stage_target *t, const struct stage_existing *existing)
 {
     int err = link_to_name(t);
     if (err == 0 || (err == -EEXIST && !existing->exists))
         return err;
-    err = check_temp_is_ours(t); /* the temporary file may be gone */
+    err = check_temp_is_ours(t); /* it may have been removed or replaced since */
     if (err)
         return err;
     if (!existing->exists)
@@ -499,7 +502,7 @@ int stage_target_rename(struct stage_target *t, const struct stage_existing *exi
     if (err)
         return err;
     free(t->temp);
-    t->temp = NULL; /* the name does not exist any more */
+    t->temp = NULL; /* stage_target_close() must not remove it */
     err = has_lost_name(t, t->name, t->port.fd);
     if (err)
         return err > 0 ? STAGE_TEMP_EXCHANGED : err;

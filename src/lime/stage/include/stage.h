@@ -1,13 +1,12 @@
-/*
- * stage.h - copy a list of containers, and verify each copy before it gets its target's name
+/* stage.h - copy a list of containers, and verify each copy before it gets its target's name
  *
- * Threads copy several files at once. For each file the thread reads its structure and fields
- * (contents.h), copies it (copy_ring.h) into a temporary file next to its target (target.h),
- * and renames that only when its sums, its SciDAC checksums and the structure of the written
- * file are right, and all bytes are on the disk. docs/staging.md.
+ * Threads copy several files at once. For each file, a thread examines the records and fields
+ * (contents.h), copies the bytes (copy_ring.h) to a temporary file next to the target
+ * (target.h), and renames this file to the target only when all bytes are on the disk, the
+ * SciDAC checksums are right, and the copy has the records of the source. docs/staging.md.
  *
- * Nothing here prints. Results are as in limefile.h.
- */
+ * A job, a running limefs-io, can read and write the files (remote.h). The module prints
+ * nothing. Functions return 0 or a negative code (limeerror.h) unless stated otherwise. */
 #ifndef STAGE_H
 #define STAGE_H
 
@@ -30,17 +29,17 @@ struct stage_options {
     bool any_file;          /* also copy files that are not containers */
     bool strict;            /* a warning, or an unverified field, is a failure */
     bool force;             /* replace another file that has the target's name */
-    bool check_existing;    /* if the target is up to date, read and compare it, too */
+    bool check_existing;    /* read and compare also a target that is up to date */
     bool verify_target;     /* read the copy again from the disk */
-    uint64_t checkpoint;    /* bytes between checkpoints of a copy; 0: automatic */
-    const char *socket;     /* of a running limefs-io, or NULL */
+    uint64_t checkpoint;    /* bytes between two points where a copy can resume; 0: automatic */
+    const char *socket;     /* path of the job's Unix socket; NULL: without a job */
     unsigned job_timeout;   /* seconds without a reply after which the job has failed */
 };
 
 struct stage_item {
     char *source, *target;
-    uint64_t size; /* bytes, for the progress; stage_file_run() reads it again */
-    dev_t device;  /* of the source when the list was built; inode 0: unknown */
+    uint64_t size; /* bytes of the source when it was listed; staging reads it again */
+    dev_t device;  /* of the source, like inode; staging does not use them */
     ino_t inode;
 };
 
@@ -53,9 +52,9 @@ struct stage_messages {
 
 enum stage_status {
     STAGE_STAGED,
-    STAGE_UP_TO_DATE, /* an earlier run staged it; nothing was done */
+    STAGE_UP_TO_DATE, /* the target is already a copy; nothing was done */
     STAGE_FAILED,     /* `reason` is set; an existing target is unchanged */
-    STAGE_STOPPED,    /* stage_stop() has interrupted it */
+    STAGE_STOPPED,    /* stage_stop() has interrupted this file */
 };
 
 struct stage_result {
@@ -69,8 +68,10 @@ struct stage_result {
     uint64_t size, records;
     uint64_t resumed;  /* bytes kept from an earlier run */
     uint64_t verified; /* number of fields with the right checksum */
-    bool read;         /* all data were read and compared */
-    bool has_size, container, has_digest;
+    bool read;         /* this run has read all data and compared their checksums */
+    bool has_size;     /* `size` is set */
+    bool container;    /* the file is a LIME container, and `records` is set */
+    bool has_digest;   /* `digest` is set */
     struct stage_digest digest;
     char lfn[LIMEFILE_LFN_MAX];
     double seconds;
@@ -78,33 +79,33 @@ struct stage_result {
 
 struct stage;
 
-/* Starts the threads. `items` must outlive the stage. Returns -errno; a job that does not
- * answer is not an error (stage_job_failure). */
+/* Starts threads that stage the items, which must outlive *out. A job that does not answer is
+ * not an error: this process then reads and writes, and stage_job_failure() returns why. */
 int stage_start(const struct stage_options *, const struct stage_item *items, size_t count,
                 struct stage **out);
 
-/* Waits for a finished file, in the order in which they finish. Returns 1 and a result to be
- * released, 0 after the timeout, or -1 if no file is left. *moved: bytes copied so far, of all
- * files. */
+/* Waits until a file is finished. Returns 1 and its result, which the caller releases, 0 after
+ * the timeout, or -1 when all threads have ended and all results were returned. An item without
+ * a result was not begun. *moved: bytes copied so far, of all files. */
 int stage_wait(struct stage *, int timeout_ms, struct stage_result **out, uint64_t *moved);
 
-/* Call it before stage_free(). No file begins while thousands of results are not released, so a
- * caller may hold them until the first item in progress is finished, but for nothing else. */
+/* Releases a result, before stage_free(). No file begins while thousands of results are not
+ * released: a caller may hold results until an earlier item is finished, but not all. */
 void stage_result_release(struct stage_result *);
 
 /* Returns how many data records have no checksum, or one that cannot be compared. */
 uint64_t stage_unverified_count(const struct stage_result *);
 
-/* Begins no further file, and interrupts those in progress where they can be resumed. */
+/* Begins no further file, and interrupts those in progress so that the next run can resume. */
 void stage_stop(struct stage *);
 
-/* Returns why the job is not used (any more), or NULL. */
+/* Returns why the job could not be reached or has failed, or NULL; valid until stage_free(). */
 const char *stage_job_failure(struct stage *);
 
 void stage_free(struct stage *); /* after stage_wait() has returned -1 */
 
-/* Computes the bytes that the targets need in addition to existing ones, and the bytes that the
- * file system of the directory has free. -errno. */
+/* Computes the bytes that the copies need in addition to earlier runs' temporary files, except
+ * for targets that seem up to date, and the free bytes of the file system of `dir`. -errno. */
 int stage_compute_space(const struct stage_item *items, size_t count, const char *dir,
                         uint64_t *needed, uint64_t *available);
 

@@ -1,7 +1,5 @@
-/*
- * sums.h - compute sums over the bytes of a file while it is copied: the sums that storage
- * elements and catalogues use, and the SciDAC checksums of its fields. Not thread-safe.
- */
+/* sums.h - compute sums over the bytes of a file while it is copied: the sums that storage
+ * elements and catalogues use, and the SciDAC checksums of its fields. Not thread-safe. */
 #ifndef STAGE_SUMS_H
 #define STAGE_SUMS_H
 
@@ -9,7 +7,7 @@
 
 #include <openssl/evp.h>
 
-/* ---- of the whole file ---- */
+/* ---- sums of the whole file ---- */
 
 enum stage_sum_kind {
     STAGE_CKSUM = 1, /* always computed: resuming needs it, and it is fast */
@@ -18,11 +16,11 @@ enum stage_sum_kind {
 };
 
 enum {
-    STAGE_DATA_MAX = 128,
+    STAGE_DATA_MAX = 128, /* ildg-binary-data records whose cksums are stored */
     STAGE_MD5_BYTES = 16,
 };
 
-/* The cksum of an ildg-binary-data record, crcCheckSum in ILDG's catalogues. */
+/* The cksum of an ildg-binary-data record's data, called crcCheckSum in ILDG's catalogues. */
 struct stage_data_sum {
     uint32_t ordinal, cksum;
 };
@@ -33,8 +31,8 @@ struct stage_digest {
     uint32_t adler32;
     unsigned char md5[STAGE_MD5_BYTES];
     bool has_data;       /* the members below are set */
-    unsigned data_count; /* in the order of the file */
-    uint64_t data_more;  /* number of further ones that `data` does not contain */
+    unsigned data_count; /* number of elements of `data`, which have the order of the file */
+    uint64_t data_more;  /* number of further ildg-binary-data records */
     struct stage_data_sum data[STAGE_DATA_MAX];
 };
 
@@ -45,11 +43,11 @@ bool stage_digest_matches(const struct stage_digest *, const struct stage_digest
 struct stage_sums {
     unsigned kinds;
     uint64_t bytes; /* added so far */
-    uint32_t crc;   /* cksum's register without the length */
+    uint32_t crc;   /* complement of cksum's register before cksum adds the length */
     uint32_t adler32;
     EVP_MD_CTX *md5;
 };
-/* Returns -ENOMEM, or -ENOTSUP if libcrypto has no MD5. */
+/* Returns 0, -ENOMEM, or -ENOTSUP if libcrypto has no MD5. */
 int stage_sums_init(struct stage_sums *, unsigned kinds);
 void stage_sums_release(struct stage_sums *);
 void stage_sums_add(struct stage_sums *, const void *data, size_t n);
@@ -57,9 +55,10 @@ void stage_sums_add(struct stage_sums *, const void *data, size_t n);
 /* Computes the digest. No bytes may be added after it. */
 void stage_sums_result(struct stage_sums *, struct stage_digest *out);
 
-/* ---- of the records of ildg-binary-data ---- */
+/* ---- cksums of the ildg-binary-data records ---- */
 
-/* Computed from the file's cksum at both ends of a record, so the data are not read again. */
+/* Each is computed from the file's cksum before and after the record's data, so that no byte is
+ * summed twice. */
 struct stage_datasums {
     const struct limefile_fields *fields; /* NULL for a file that is not a container */
     size_t next;                          /* subscript of the field after the current one */
@@ -73,20 +72,22 @@ struct stage_datasums {
     struct stage_data_sum data[STAGE_DATA_MAX];
 };
 
-/* `fields` must outlive it; NULL for a file that is not a container. */
+/* `fields` must outlive the object; NULL for a file that is not a container. */
 void stage_datasums_init(struct stage_datasums *, const struct limefile_fields *fields);
 
-/* Adds the next bytes. Call it before stage_sums_add() for the same bytes. */
+/* Adds the next bytes of the file. `sums` are those of all bytes before, so call it before
+ * stage_sums_add(). */
 void stage_datasums_add(struct stage_datasums *, const struct stage_sums *sums,
                         const void *data, size_t n);
 
-/* Sets the data sums of the digest after the last byte, and leaves the other members. */
+/* Sets has_data and the members after it in the digest. Call it after the last byte. */
 void stage_datasums_result(const struct stage_datasums *, struct stage_digest *out);
 
-/* ---- of the fields ---- */
+/* ---- SciDAC checksums of the fields ---- */
 
-/* Sums of the fields that have a checksum and known sites, one after another. Late fields are
- * summed from the file at the end: their sites are too large to carry, or not certain. */
+/* Computes, from the bytes in order, the checksums of fields whose file states a checksum and
+ * whose layout is known. stage_fieldsums_compare() reads late fields from the file: those with
+ * sites that are too large for `carry`, or whose size is uncertain. */
 struct stage_fieldsums {
     const struct limefile_fields *fields; /* NULL for a file that is not a container */
     size_t count;                         /* number of fields to compare */
@@ -96,22 +97,22 @@ struct stage_fieldsums {
     struct limefile_field field;
     struct limefile_checksum sum;
     uint64_t sites;       /* number of sites in `sum` */
-    unsigned char *carry; /* the beginning of the next site */
-    size_t carried;
+    unsigned char *carry; /* the beginning of a site that the next call completes */
+    size_t carried;       /* number of bytes in `carry` */
 
-    uint64_t wrong_ordinal; /* first finished field with a wrong checksum; 0: none */
-    struct limefile_checksum found;
+    uint64_t wrong_ordinal;         /* first finished field with a wrong checksum; 0: none */
+    struct limefile_checksum found; /* the checksum of its data */
 };
 
-/* `fields` must outlive it; NULL for a file that is not a container. -ENOMEM. */
+/* `fields` must outlive the object; NULL for a file that is not a container. -ENOMEM. */
 int stage_fieldsums_init(struct stage_fieldsums *, const struct limefile_fields *fields);
 void stage_fieldsums_release(struct stage_fieldsums *);
 
 /* Adds bytes [offset, offset + n) of the file; calls must be in order. */
 void stage_fieldsums_add(struct stage_fieldsums *, const void *data, size_t n, uint64_t offset);
 
-/* Compares the checksums after the last byte; reads late fields from `fd`. Returns 0, -errno,
- * or the ordinal of the first record with a wrong checksum, and what was found instead. */
+/* Compares the checksums after the last byte, and reads late fields from `fd`. Returns 0, a
+ * negative code, or the ordinal of the first wrong record, whose data have the sum *found. */
 int64_t stage_fieldsums_compare(struct stage_fieldsums *, int fd,
                                 struct limefile_checksum *found);
 
