@@ -35,7 +35,7 @@ static void count_deviation(void *context, const struct limefile_finding *findin
         ++*deviations;
 }
 
-/* Reports on stderr what the file is, as it does not begin with a record header. */
+/* Prints why the file does not begin with a valid header, and returns the exit status. */
 static int report_beginning(struct container *c)
 {
     struct limefile_finding finding;
@@ -92,6 +92,7 @@ int container_open_source(struct container *c, const char *path)
     return err;
 }
 
+/* Builds the index unless err, the result of opening, is not 0. Closes c after a failure. */
 static int index_or_close(struct container *c, int err)
 {
     int status = err ? TOOL_UNUSABLE : build_index(c);
@@ -190,6 +191,7 @@ static void report_ambiguous_type(const struct container *c,
             listed < count ? ", ..." : "");
 }
 
+/* Finds the only record of a type. *was_reported is set after a message: there are several. */
 static bool find_by_type(const struct container *c, const char *type, size_t len,
                          struct limefile_record *out, bool *was_reported)
 {

@@ -37,7 +37,7 @@ static void print_recovery(void *context, const char *text)
     message(edit->c.path, "edit: recover: %s", text);
 }
 
-/* Reports that the file is not a container, or ends as a crash leaves it. */
+/* Reports why the index has a fault: not a container, or a tail that a crash may have left. */
 static int report_bad_tail(struct edit *edit)
 {
     struct limefile_survey survey;
@@ -51,8 +51,8 @@ static int report_bad_tail(struct edit *edit)
     return TOOL_BAD;
 }
 
-/* Treats deviations like limefs -o rw: clears our own marks, ignores harmless ones, and refuses
- * contradictory message flags. */
+/* Treats deviations as limefs -o rw does: completes or undoes an interrupted change, ignores
+ * harmless deviations, refuses contradictory message flags. Then indexes the file again. */
 static int recover_for_edit(struct edit *edit)
 {
     struct limefile_source *source = edit->c.source;
@@ -68,6 +68,7 @@ static int recover_for_edit(struct edit *edit)
     return report_error(edit->c.path, "index", err);
 }
 
+/* Sets edit->c.index and edit->editor. If the exit status is not GOOD, the index is freed. */
 static int open_editor(struct edit *edit)
 {
     int status = TOOL_GOOD;
@@ -89,7 +90,7 @@ static int open_editor(struct edit *edit)
     return status;
 }
 
-/* Returns true if a process that had the lock before has replaced the file at `path`. */
+/* Returns true if `path` no longer leads to the open file: another process has replaced it. */
 static bool is_replaced(const char *path, int fd)
 {
     struct stat named, opened;
@@ -146,7 +147,8 @@ static void update_rewrite_bar(void *context, uint64_t done, uint64_t size)
     progress_to(progress, done);
 }
 
-/* Replaces the file behind symbolic links; the links remain. */
+/* Writes the new container. real: its path without symbolic links, so that links remain; this
+ * function changes the text. */
 static int rewrite_at(const struct limefile_rewrite *what, char *real)
 {
     struct limefile_rewrite to = *what;
@@ -169,6 +171,8 @@ static int rewrite_at(const struct limefile_rewrite *what, char *real)
     return err;
 }
 
+/* Writes a new container: with `insert` after `record`, or with `piece` as the data of
+ * `record`, or, if both are NULL, without `record`. Returns an exit status. */
 static int rewrite_file(struct edit *edit, const struct limefile_record *record,
                         const struct limefile_chunk *piece,
                         const struct limefile_new_record *insert)
@@ -203,9 +207,8 @@ int edit_insert(struct edit *edit, const struct limefile_record *after,
     return rewrite_file(edit, after, NULL, insert);
 }
 
-/* ---- append ---- */
-
-/* A signal cuts the bytes written for the record, but cannot interrupt a commit. */
+/* If a signal ends the process, the bytes written for the record are cut off; during the
+ * commit, signals are delayed. */
 bool edit_append(struct edit *edit, const char *type, bool begins_message, struct input *input,
                  struct progress *progress)
 {
@@ -258,9 +261,8 @@ int record_append(struct edit *edit, const char *type, const void *data, size_t 
     return good ? TOOL_GOOD : edit_rollback(edit);
 }
 
-/* ---- replace data ---- */
-
-/* A signal takes effect between two steps; before the end, the old data are restored. */
+/* Writes the new data after the last record. Returns false after a failure, or before a step if
+ * a delayed signal will end the process: the record then keeps its old data. */
 static bool copy_steps(struct edit *edit, struct input *input, const struct limefile_redo *redo,
                        struct progress *progress)
 {

@@ -10,8 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- values ---- */
-
 bool jsonout_is_utf8(const char *text)
 {
     uint32_t code;
@@ -91,8 +89,6 @@ json_t *jsonout_finding(const struct limefile_finding *f)
         finding_value_json(f, f->have), "want", finding_value_json(f, f->want), "harmless",
         limefile_is_harmless(f->code), "message", jsonout_string(text));
 }
-
-/* ---- printing ---- */
 
 static void print_json_value(FILE *out, json_t *value, size_t flags)
 {

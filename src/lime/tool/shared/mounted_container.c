@@ -36,7 +36,7 @@ bool is_in_limefs(const char *dir)
 
 #define ATTRIBUTE "user.lime."
 
-enum { FAULT_MAX = 128, /* matches the format of read_fault_attribute() */ TYPE_OFFSET = 16 };
+enum { FAULT_MAX = 128, /* for "%127s" */ TYPE_OFFSET = 16 /* of the type in a header */ };
 
 struct record_entry {
     uint64_t ordinal, offset; /* offset of the header */
@@ -50,7 +50,7 @@ struct mounted_container {
     struct record_entry *records; /* one per record, by ordinal */
     size_t count, capacity;
     struct limefile_finding fault; /* code 0: no fault */
-    uint64_t size;                 /* including bytes behind the fault */
+    uint64_t size;                 /* of the container, including bytes after the fault */
 };
 
 /* ---- list the records ---- */
@@ -74,7 +74,8 @@ static uint64_t parse_ordinal(const char *name)
     return end && limefile_parse_number(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
 }
 
-/* limefs lists all records in order, then their exports, which have the same ordinals. */
+/* limefs lists all records in order, then their exports (views as other formats), whose names
+ * have the same ordinals. */
 static bool is_export(const struct mounted_container *m, uint64_t ordinal)
 {
     return ordinal && m->count && ordinal <= m->records[m->count - 1].ordinal;
@@ -113,7 +114,7 @@ static int list_records(struct mounted_container *m)
     return err;
 }
 
-/* Computes each record's offset from the records before it. */
+/* Computes each record's offset. -ESTALE: a record is missing, so the container has changed. */
 static int compute_offsets(struct mounted_container *m)
 {
     uint64_t offset = 0, data_end;
@@ -134,8 +135,6 @@ static int compute_offsets(struct mounted_container *m)
     m->size = offset;
     return 0;
 }
-
-/* ---- one record ---- */
 
 int mounted_open_data(const struct mounted_container *m, uint64_t ordinal)
 {
@@ -164,7 +163,7 @@ static int read_flag(const struct mounted_container *m, size_t i, const char *na
     return len < 0 ? len : strcmp(value, "1") == 0;
 }
 
-/* Builds a header whose reserved parts have their normal values. */
+/* Builds a header from the record's attributes, with the reserved parts as usual. */
 static int build_header(const struct mounted_container *m, size_t i,
                         unsigned char raw[LIMEFILE_HEADER_BYTES])
 {
@@ -184,7 +183,8 @@ static int build_header(const struct mounted_container *m, size_t i,
     return err;
 }
 
-/* Reads the header from the container, unless the container is being written to. */
+/* Gets a record's header from an attribute. While a program writes to the container, limefs has
+ * no such attribute (ENODATA), so this builds the header. */
 static int load_header(const struct mounted_container *m, size_t i,
                        unsigned char raw[LIMEFILE_HEADER_BYTES])
 {
@@ -259,7 +259,7 @@ static int mounted_size(struct limefile_source *source, uint64_t *size)
     return 0;
 }
 
-/* Reports the fault behind the last record that the mount shows. */
+/* Returns true and sets *out if the container's records end at `offset` with a fault. */
 static bool mounted_fault(struct limefile_source *source, uint64_t offset,
                           struct limefile_finding *out)
 {
@@ -271,9 +271,7 @@ static bool mounted_fault(struct limefile_source *source, uint64_t offset,
 static const struct limefile_source_ops mounted_ops = {
     .read = mounted_read, .size = mounted_size, .fault = mounted_fault};
 
-/* ---- open and close ---- */
-
-/* Parses the attribute: the fault's word, offset, ordinal, have, want, and the file's size. */
+/* Sets m->fault and m->size from the attribute "WORD OFFSET ORDINAL HAVE WANT SIZE", if any. */
 static int read_fault_attribute(struct mounted_container *m)
 {
     char text[FAULT_MAX], word[FAULT_MAX];
@@ -285,7 +283,7 @@ static int read_fault_attribute(struct mounted_container *m)
     if (sscanf(text, "%127s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, word,
                &fault->offset, &fault->ordinal, &fault->have, &fault->want, &m->size) != 6)
         return -EPROTO;
-    fault->code = -EIO; /* an errno has another word */
+    fault->code = -EIO; /* for a WORD that is not found below: it names an errno */
     for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_RECORDS; code++)
         if (strcmp(limefile_error_word(code), word) == 0)
             fault->code = code;

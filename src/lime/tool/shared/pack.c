@@ -16,9 +16,9 @@
 #include <unistd.h>
 
 struct pack_entry {
-    size_t text; /* subscript in texts: the type, a NUL and, unless named, the path */
+    size_t text; /* subscript in texts: type, NUL and, unless has_default_path, path and NUL */
     uint8_t type_len;
-    bool has_default_path; /* the path follows from the type */
+    bool has_default_path; /* the path is the name that 'lime unpack' gives */
     bool mb, me;
 };
 
@@ -34,6 +34,7 @@ static void make_record_name(size_t i, const char *type, size_t type_len,
     limefile_name_format(&record, name);
 }
 
+/* Makes space for one more entry and `text` bytes of its texts. False: out of memory. */
 static bool reserve_entry(struct packlist *list, size_t text)
 {
     if (!limefile_reserve(&list->entries, &list->capacity, list->count + 1,
@@ -134,7 +135,8 @@ struct lines {
     char line[LINE_BYTES]; /* without the newline */
 };
 
-/* regular: refuses other files, which could block or never end. */
+/* Opens `path` in `dirfd`; `name` is for messages. regular: refuses FIFOs, devices and others,
+ * which could block or never end. Returns false after a message. */
 static bool lines_open(struct lines *l, int dirfd, const char *path, const char *name,
                        bool regular)
 {
@@ -158,6 +160,7 @@ static bool report_bad_line(const struct lines *l, const char *why)
     return false;
 }
 
+/* Reads the next line into l->line. Returns false at the end, or after a message. */
 static bool lines_next(struct lines *l)
 {
     int c;
@@ -265,6 +268,7 @@ static char *trim_blanks(char *text)
     return text;
 }
 
+/* Parses "PATH TYPE", which `text` holds. Other parameters are as for packlist_read_list(). */
 static bool parse_list_line(struct packlist *list, const struct lines *l, char *text, bool tabs,
                             bool mb)
 {
@@ -318,7 +322,7 @@ struct output {
     const char *target; /* final name, for messages */
     struct limefile_writer *writer;
     const struct limefile_output *file;
-    bool writing; /* a failure concerns the output, not the input */
+    bool writing; /* the last failure was that of the output, not the input */
     uint32_t message, record;
     struct progress progress;
 };
@@ -382,6 +386,7 @@ static int write_direct(struct output *out, const struct source *in)
     return err;
 }
 
+/* Writes a record. Returns -EBUSY if the input has changed since it was opened. */
 static int write_item(struct output *out, const struct pack_item *item, const struct source *in)
 {
     uint64_t bytes = (uint64_t)in->st.st_size;
@@ -418,7 +423,7 @@ static bool pack_one_file(struct output *out, const struct pack_item *item)
     return !err;
 }
 
-/* Only for the progress bar, so errors are ignored. */
+/* Returns the bytes to pack, only for the progress bar: 0 without one; errors are ignored. */
 static uint64_t sum_file_sizes(const struct packing *p)
 {
     struct stat st;
@@ -467,7 +472,8 @@ static bool is_input_file(const struct packing *p, const char *path,
     return is_same;
 }
 
-/* Checks all inputs before it creates a file, which could be in a mounted input container. */
+/* Refuses a target that is an input before it creates a file: in a mounted input container,
+ * this file would become a record. */
 static int open_pack_target(const struct packing *p, const char *target,
                             struct limefile_output *out)
 {

@@ -16,12 +16,12 @@
 enum {
     CHILDREN_MAX = 64,
     CHILDREN_MIN = 4,       /* minimum of children if the work mostly waits */
-    CHILD_BYTES = 1 << 30,  /* memory of the machine per child; most need a few MiB */
-    FILES_AHEAD = 8,        /* files per child that may be held until they are printed */
+    CHILD_BYTES = 1 << 30,  /* main memory of the machine for each child after the first */
+    FILES_AHEAD = 8,        /* slots per child: files whose output waits to be printed */
     STATUS_NO_OUTPUT = 100, /* exit status of a child that could not hold its output */
 };
 
-/* A file that is started, but not yet printed. */
+/* A file whose child was started, and whose output is not yet printed. */
 struct slot {
     pid_t pid;    /* 0: the child has ended */
     int out, err; /* memfds that hold the child's output */
@@ -31,7 +31,7 @@ struct slot {
 
 struct batch {
     const struct parallel *task;
-    struct slot *slots; /* a ring */
+    struct slot *slots; /* a ring: file i has slot i % slot_count */
     size_t slot_count;
     unsigned children_max, children, processors, threads; /* threads of all children */
     size_t next_to_print;                                 /* the file to print next */
@@ -55,9 +55,8 @@ static void close_slot(const struct slot *slot)
         close(slot->err);
 }
 
-/* ---- the child ---- */
-
-/* Closes the descriptors of the other files, as the limit may be low. */
+/* Examines the file. First closes the descriptors of the other files, because the limit of open
+ * files may be low. */
 static _Noreturn void run_child(const struct batch *b, const struct slot *slot)
 {
     for (size_t i = b->next_to_print; i < b->next_to_start; i++)
@@ -76,7 +75,7 @@ static _Noreturn void run_child(const struct batch *b, const struct slot *slot)
 
 /* ---- the parent ---- */
 
-/* Returns the next file's share of the processors that no other file uses. */
+/* Returns how many threads the next file gets: its share of the processors that are free. */
 static unsigned count_threads(const struct batch *b)
 {
     size_t left = b->task->list->count - b->next_to_start;
@@ -121,7 +120,7 @@ static void start_files(struct batch *b)
         started = start_file(b);
 }
 
-/* Waits until a child has ended, which may be one that parallel_run() has not started. */
+/* Waits until a child has ended, perhaps one that start_file() has not started. */
 static void wait_child(struct batch *b)
 {
     int wait_status;
@@ -140,6 +139,7 @@ static void wait_child(struct batch *b)
 
 /* ---- output ---- */
 
+/* Prints the separator before the first output of a file, unless no file has printed yet. */
 static void begin_output(struct batch *b)
 {
     if (!b->current_printed && b->has_printed && b->task->separator)
@@ -223,8 +223,6 @@ static void process_in_parent(struct batch *b)
     b->next_to_start++;
     finish_file(b, status);
 }
-
-/* ---- the run ---- */
 
 static unsigned count_children(const struct parallel *task, unsigned processors)
 {

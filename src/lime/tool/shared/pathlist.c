@@ -16,7 +16,7 @@
 
 static const char digits[] = "0123456789";
 
-/* Compares the numbers, of any length, at the start of both, and skips them. */
+/* Compares the numbers, of any length, at the start of *a and *b, and skips the numbers. */
 static int compare_numbers(const char **a, const char **b)
 {
     *a += strspn(*a, "0");
@@ -98,6 +98,7 @@ static int read_names(const char *path, bool follow, struct names *names)
     return -err;
 }
 
+/* Calls walker->each. err: 0, or the errno to report as WALK_ERROR. */
 static bool report_entry(const struct walker *walker, struct walk_entry *entry, int err)
 {
     if (err)
@@ -130,6 +131,7 @@ static enum walk_kind classify_entry(const struct stat *st, const char *name)
 
 static bool walk_directory(const struct walker *, const char *path, bool follow);
 
+/* Reports `path` and, if it is a directory that is not opaque, its entries. */
 static bool visit(const struct walker *walker, const char *path, const char *name, bool follow)
 {
     struct stat st;
@@ -228,8 +230,6 @@ static bool add_walk_entry(void *context, const struct walk_entry *entry)
         return add_skipped(list, entry);
     }
 }
-
-/* ---- the list ---- */
 
 static bool add_path(struct pathlist *list, const char *path)
 {

@@ -115,6 +115,7 @@ static bool check_input_unchanged(const struct input *input)
     return false;
 }
 
+/* Copies all bytes up to EOF, and sets *bytes to their number. False: after a message. */
 static bool copy_stream(struct input *input, int out, const char *out_name, uint64_t offset,
                         struct progress *progress, uint64_t *bytes)
 {
@@ -150,7 +151,7 @@ bool input_copy(struct input *input, int out, const char *out_name, uint64_t off
            check_input_unchanged(input);
 }
 
-/* Creates a file without a name in that directory or, if it does not support that, in /tmp. */
+/* Creates a file without a name in the directory or, if the file system can't, in /tmp. */
 static int open_unnamed_in(const char *dir)
 {
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);

@@ -270,8 +270,6 @@ int command_run(const struct command *command, int argc, char **argv)
     return status ? status : command->run(count, argv + optind);
 }
 
-/* ---- directories ---- */
-
 int directory_each(int dirfd, const char *path, int flags,
                    int (*each)(void *context, const char *name), void *context)
 {

@@ -10,22 +10,24 @@ struct container {
     int fd;
     struct limefile_fd file;
     struct limefile_index *index;
-    uint64_t deviations; /* of the structure, without warnings; only of an index built here */
-    int beginning;       /* result of limefile_detect_container(); 1: a container, or unknown */
+    uint64_t deviations; /* in the structure, without harmless ones; set with the index */
+    int beginning; /* after a failed open, 0: not a container; < 0: the error; 1: unknown */
 
-    struct limefile_source *source;
-    struct mounted_container *mounted; /* or NULL; then fd is -1 */
+    struct limefile_source *source;    /* reads the file, or `mounted` */
+    struct mounted_container *mounted; /* NULL: a file; otherwise fd is -1 */
 };
 
-/* Opens and indexes. Returns an exit status: TOOL_GOOD (even if the index ends at a fault), or
- * TOOL_BAD or TOOL_UNUSABLE after a message. Call container_close() only after TOOL_GOOD. */
+/* Opens and indexes a file. Returns an exit status: TOOL_GOOD (even if the index ends at a
+ * fault), or TOOL_BAD or TOOL_UNUSABLE after a message. Call container_close() only after
+ * TOOL_GOOD. `path` must outlive the container. */
 int container_open(struct container *, const char *path);
 
-/* The same; also opens a directory as which limefs shows a container. */
+/* Does the same, but also opens a container that limefs shows as the directory `path`. */
 int container_open_or_mounted(struct container *, const char *path);
 
-/* Opens without building the index, which the caller does. Returns 0, or < 0 after a message.
- * container_close() is allowed after both. */
+/* Opens a file or such a directory without an index; the caller may set c->index, which
+ * container_close() frees. Returns 0, or < 0 after a message; call container_close() after
+ * both. */
 int container_open_source(struct container *, const char *path);
 
 void container_close(struct container *);
@@ -33,8 +35,8 @@ void container_close(struct container *);
 /* The message for a file that is not a container. */
 #define TEXT_NOT_CONTAINER "not a LIME container (no record header at offset 0)"
 
-/* Opens the data of a record: a descriptor that the caller closes, or -errno. Sets data_offset
- * to their offset in that file. */
+/* Opens the file that holds a record's data. Returns a descriptor, which the caller closes, or
+ * -errno. Sets record->data_offset to the offset of the data in this file. */
 int container_open_data(const struct container *, struct limefile_record *record);
 
 /* Returns a short text, for scripts, on why the container could not be opened. */
@@ -54,13 +56,9 @@ const char *format_type(const char *type, size_t len, char out[TYPE_TEXT_MAX]);
 /* Opens without blocking; returns a descriptor, or < 0 after a message. */
 int open_or_report(const char *path, int flags);
 
-/* ---- records ---- */
-
-/*
- * `word` is an ordinal ("3"), message.record ("2.1"), a type, or the record's file name in a
- * mount ("003-ildg-binary-data"); `as_type`: always a type. Returns false after a message that
- * names the alternatives.
- */
+/* Finds a record by its ordinal ("3"), message.record ("2.1"), type, or file name in a mount
+ * ("003-ildg-binary-data"). as_type: `word` is always a type. Returns false after a message,
+ * also if several records have the type. */
 bool select_record(const struct container *, const char *word, bool as_type,
                    struct limefile_record *out);
 

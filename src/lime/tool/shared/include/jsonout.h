@@ -1,12 +1,10 @@
-/*
- * jsonout.h - print JSON that jansson has built
+/* jsonout.h - build JSON values, and print JSON, if necessary in parts
  *
- * Most objects are printed whole. An object with a list of records, fields or findings, which
- * can be millions, is printed in parts, and its lists element by element. A list whose elements
- * are known before the members that precede it is kept outside the process's memory.
+ * Most objects are printed as a whole. An object with a list of records, fields or findings,
+ * which can be millions, is printed in parts, and its lists element by element. A list whose
+ * elements are found before the members in front of it are known is stored as text in a memfd.
  *
- * The functions that return a json_t return NULL if memory is exhausted.
- */
+ * The functions that return a json_t return a new reference, or NULL if memory is exhausted. */
 #ifndef JSONOUT_H
 #define JSONOUT_H
 
@@ -23,13 +21,13 @@ bool jsonout_is_utf8(const char *text);
 /* Returns a string, with %XX for bytes that are not UTF-8. NULL for NULL. */
 json_t *jsonout_string(const char *text);
 
-/* Returns such a string, but null for NULL and "". */
+/* Returns jsonout_string(), but the JSON value null for NULL and "". */
 json_t *jsonout_string_or_null(const char *text);
 
 /* Returns an integer or, above INT64_MAX, the maximum of jansson's integers, a real number. */
 json_t *jsonout_integer(uint64_t);
 
-/* Returns such a number, but null for 0. */
+/* Returns jsonout_integer(), but the JSON value null for 0. */
 json_t *jsonout_integer_or_null(uint64_t);
 
 /* Returns a list of integers; null for an empty one. */
@@ -38,12 +36,12 @@ json_t *jsonout_integers(const uint64_t *, unsigned count);
 /* Returns a string of 8 hexadecimal digits. */
 json_t *jsonout_hex(uint32_t);
 
-/* Returns an object; null for NULL. */
+/* Returns an object that describes a finding; null for NULL. */
 json_t *jsonout_finding(const struct limefile_finding *);
 
 /* ---- printing ---- */
 
-/* These functions print in printable ASCII, and release the value. NULL is printed as null. */
+/* All functions below print printable ASCII and release the value; they print NULL as null. */
 
 void jsonout_print(FILE *, json_t *);
 
@@ -55,12 +53,12 @@ void jsonout_members(const char *before, json_t *members, const char *after);
 
 /* ---- lists that are printed later ---- */
 
-/* Creates an empty list in a memfd. Returns 0 or -errno. */
+/* Creates an empty list in a memfd, which holds its text. Returns 0 or -errno. */
 int jsonout_list_create(FILE **list);
 
 void jsonout_list_add(FILE *list, json_t *);
 
-/* Prints the list as a member that is not the first of its object; NULL is an empty list. */
+/* Prints the list as a member, not the first of its object, on stdout. NULL: an empty list. */
 void jsonout_list_print(const char *name, FILE *list);
 
 void jsonout_list_release(FILE *list); /* NULL is allowed */

@@ -1,10 +1,8 @@
-/*
- * mounted_container.h - read a container that limefs shows as a directory as if it were the
- * file: headers come from attributes of its records, data from their files.
+/* mounted_container.h - read a container that limefs shows as a directory as if it were a file
  *
- * Damage to padding below the mount is not visible; damage to headers, and the fault that ends
- * the list of records, are.
- */
+ * In the directory each record is a file: its extended attributes give the record's header, its
+ * contents are the record's data. Padding reads as zeros, even if it is damaged in the
+ * container. Damaged headers, and a fault at which the records end, are visible. */
 #ifndef MOUNTED_H
 #define MOUNTED_H
 
@@ -15,14 +13,15 @@ struct mounted_container;
 /* Returns true if the directory is such a container. Otherwise false, with errno. */
 bool mounted_is_container(const char *dir);
 
-/* Returns 0 or -errno; -ESTALE: the container has changed in the meantime. */
+/* Opens such a directory. Returns 0 or -errno; -ESTALE: the container has just changed. */
 int mounted_open(const char *dir, struct mounted_container **out);
 void mounted_close(struct mounted_container *); /* NULL is allowed */
 
 /* Returns the source, which lives until mounted_close(). */
 struct limefile_source *mounted_source(struct mounted_container *);
 
-/* Opens the data of a record. Returns a descriptor that the caller closes, or -errno. */
+/* Opens the data of a record; `ordinal` must be valid. Returns a descriptor that the caller
+ * closes, or -errno. The data begin at offset 0. */
 int mounted_open_data(const struct mounted_container *, uint64_t ordinal);
 
 /* Reads the attribute user.lime.NAME of a record, whether or not its data can be opened.

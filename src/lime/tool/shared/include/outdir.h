@@ -11,17 +11,17 @@ struct outdir {
     bool without_sync; /* outdir_finish() syncs all files at once */
 };
 
-/* Opens the directory, creates it if needed. must_be_empty: -ENOTEMPTY if it has entries.
- * Removes temporary files of killed processes. Returns 0 or -errno. */
+/* Opens the directory, creates it if it does not exist, and removes temporary files of killed
+ * processes. must_be_empty: -ENOTEMPTY if it has entries. Returns 0 or -errno. */
 int outdir_open(struct outdir *, const char *path, bool must_be_empty);
 void outdir_close(struct outdir *);
 
 /* Syncs the files' names and, if without_sync, the files. Returns 0 or -errno. */
 int outdir_finish(const struct outdir *);
 
-/* Writes a record's data to a new file and follows no link of that name. replace: replaces an
- * existing file or link. Returns false after a message; an existing file is unchanged then, and
- * after a signal. */
+/* Writes a record's data to the file `name`. replace: replaces an existing file, or a link
+ * itself. The container must be a file, not mounted. Returns false after a message; an existing
+ * file is unchanged then, and after a signal. */
 bool outdir_save(const struct outdir *, const struct container *,
                  const struct limefile_record *, const char *name, bool replace,
                  struct progress *);

@@ -10,14 +10,14 @@
 #include <stdint.h>
 
 struct pack_item {
-    const char *path; /* path and type live as long as the list and this struct */
+    const char *path; /* path and type are valid as long as the list and this struct */
     const char *type; /* type_len bytes, none of them NUL, and a NUL */
     size_t type_len;
     bool mb, me;
-    char name[LIMEFILE_NAME_MAX + 1]; /* path, if it is the name that 'lime unpack' gives */
+    char name[LIMEFILE_NAME_MAX + 1]; /* holds `path` if 'lime unpack' would give this name */
 };
 
-/* Initialise with zeros. Entries are small, because there may be a million. */
+/* Records to pack. Initialise with zeros. A list may have a million entries. */
 struct packlist {
     struct pack_entry *entries;
     size_t count, capacity;
@@ -28,36 +28,31 @@ struct packlist {
 void packlist_get(const struct packlist *, size_t i, struct pack_item *out);
 void packlist_release(struct packlist *);
 
-/*
- * Makes the flags consistent: if one of two neighbours states a message boundary between them,
- * both do; the first record has MB, the last ME. Flags are only added. Returns the number of
- * changed records.
- */
+/* Makes the flags MB and ME (message begins, ends) consistent, by adding flags: if one of two
+ * neighbours states a message boundary between them, the other one also does; the first record
+ * gets MB, the last one ME. Returns the number of changed records. */
 uint64_t packlist_fix_flags(struct packlist *);
 
-/* Returns true, after a message, if no header can hold the type. Warns of a type that some
- * readers may refuse. */
+/* Returns true, after a message about `path`, if no header can hold the type. Warns of a type
+ * that some readers may refuse. */
 bool packlist_type_is_invalid(const char *path, const char *type, size_t type_len);
 
-/*
- * `lime unpack` writes manifest.tsv next to the files, so that `lime pack` can restore the
+/* `lime unpack` writes manifest.tsv next to the files, so that `lime pack` can restore the
  * container: a heading, then a line for each record
  *
  *     ordinal message record mb me bytes type file        separated by TABs
  *
- * type has %XX for unsafe bytes; packing ignores bytes and uses the files' lengths.
- */
+ * Column type has %XX for unsafe bytes. `lime pack` uses the files' lengths, not column
+ * bytes. */
 #define MANIFEST_NAME "manifest.tsv"
 #define MANIFEST_HEAD "#ordinal\tmessage\trecord\tmb\tme\tbytes\ttype\tfile\n"
 
 /* Reads DIR/manifest.tsv; its names are files in that directory. False after a message. */
 bool packlist_read_manifest(struct packlist *, int dirfd, const char *dir_name);
 
-/*
- * Reads a list in the format of C-LIME's lime_pack: "path type" on each line, a blank line
- * between messages. tabs: a TAB in a line separates the two, so that both may contain spaces.
- * Returns false after a message.
- */
+/* Reads a list in the format of C-LIME's lime_pack: "path type" on each line, a blank line
+ * between messages. tabs: a TAB may separate path and type, which may then contain spaces.
+ * Returns false after a message. */
 bool packlist_read_list(struct packlist *, const char *path, bool tabs);
 
 /* ---- packing ---- */
@@ -65,8 +60,8 @@ bool packlist_read_list(struct packlist *, const char *path, bool tabs);
 struct packing {
     const struct packlist *list;
     int dirfd;             /* base of relative paths, or AT_FDCWD */
-    const char *dir_name;  /* for messages, or NULL */
-    const char *list_name; /* path of the list's own file, relative to `dirfd`, or NULL */
+    const char *dir_name;  /* name of `dirfd` for messages, or NULL */
+    const char *list_name; /* path of the file that has the list, from `dirfd`, or NULL */
     bool follow_links;     /* a path may be a symbolic link */
     bool force;            /* replace an existing target */
     /* Called before each record is written, or NULL. */
@@ -74,21 +69,21 @@ struct packing {
                      const struct pack_item *);
 };
 
-/* Writes the whole container or nothing. Returns an exit status, after a message if not 0. */
+/* Writes the whole container or nothing. Returns an exit status: GOOD, or after a message. */
 int pack_to_file(const struct packing *, const char *target);
 
 /* ---- records named on the command line of append and pack: -t TYPE PATH, with -m ---- */
 
-/* The records that the options have named so far: one list, as a process runs one command. */
+/* The records that the command line has named so far. Global: a process runs one command. */
 extern struct packargs {
     struct packlist list;
-    const char *operands[2]; /* words that follow no type; at most command->most */
+    const char *operands[2]; /* operands without a type; at most command->operands.most */
     int operand_count;
-    const char *type; /* for the next PATH; NULL: not given */
-    bool new_message;
+    const char *type; /* of the -t before the next PATH; NULL: no -t */
+    bool new_message; /* -m was given: the next record begins a message */
 } packargs;
 
-/* For the rules of a command whose operand() is packwords_operand. */
+/* Option rules for a command whose handle_operand is packargs_operand(). */
 /* clang-format off */
 #define PACKARGS_RULES                                          \
     {"type", 't', OPTION_CALL_TEXT, .take = packargs_type},     \

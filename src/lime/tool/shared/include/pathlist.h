@@ -11,7 +11,7 @@ struct command;
 struct pathlist_item {
     char *path;       /* owned by the list */
     uint64_t size;    /* bytes; 0: unknown */
-    bool is_optional; /* in a directory, so it need not be a container */
+    bool is_optional; /* found in a directory, so it need not be a container */
 
     /* Only with pathlist_options.all: an entry that cannot be examined. */
     const char *skipped; /* the reason, such as "symbolic link" */
@@ -22,7 +22,7 @@ struct pathlist_item {
 struct pathlist {
     struct pathlist_item *items;
     size_t count, capacity;
-    bool has_failed; /* a read has failed: there is a message or an item */
+    bool has_failed; /* a read has failed, as a message or an item's `error` reports */
     bool recursive;  /* a directory means all regular files and mounted containers in it */
     bool all;        /* as in pathlist_options */
     bool open_ended; /* -r or --files-from was given: any number of files is possible */
@@ -31,9 +31,9 @@ struct pathlist {
 /* ---- options ---- */
 
 struct pathlist_options {
-    const char *list; /* --files-from; "-": standard input */
-    bool nul, recursive;
-    bool all; /* the list also has skipped and unreadable files */
+    const char *list;    /* --files-from; "-": standard input */
+    bool nul, recursive; /* nul: each path in the file ends with NUL, not a newline */
+    bool all;            /* the list also has skipped and unreadable files */
 };
 
 /* Option rules for a struct pathlist_options. */
@@ -46,9 +46,9 @@ struct pathlist_options {
 
 /* ---- the list ---- */
 
-/* Lists the `operands` and the files of --files-from. Found files come in natural order
- * (name_compare()); found links are not followed, which rules out endless recursion.
- * Returns an exit status, after a message if it is not TOOL_GOOD. */
+/* Lists the `operands` and the paths of --files-from. With -r, files found in directories come
+ * in natural order (name_compare()); links found there are not followed. Returns an exit
+ * status, after a message if it is not TOOL_GOOD; call pathlist_release() after both. */
 int pathlist_init(struct pathlist *, const struct pathlist_options *, const struct command *,
                   int count, char **operands);
 
@@ -57,9 +57,9 @@ void pathlist_release(struct pathlist *);
 /* ---- walk through a directory ---- */
 
 /* Compares two names in natural order: a run of digits counts as a number, so conf.9 comes
- * before conf.10; other bytes compare as bytes, and as '0' to '9' with a number. Names that
- * differ only in leading zeros compare as bytes. Returns a number less than, equal to or
- * greater than 0. limefs._stack._natural is the same order in Python. */
+ * before conf.10. All other pairs of bytes compare by value. Names that differ only in
+ * leading zeros compare as strings. Returns a number less than, equal to or greater than 0.
+ * limefs._stack._natural is the same order in Python. */
 int name_compare(const char *a, const char *b);
 
 enum walk_kind {
@@ -69,20 +69,20 @@ enum walk_kind {
     WALK_LINK,   /* a symbolic link, not followed */
     WALK_TEMPORARY, /* a temporary file or lock of a running or killed command */
     WALK_OTHER,
-    WALK_ERROR, /* cannot be examined or, after WALK_FOLDER, not be read to its end */
+    WALK_ERROR, /* cannot be examined; or a WALK_DIRECTORY that cannot be read to its end */
 };
 
 struct walk_entry {
-    const char *path, *name; /* path begins with the root's */
+    const char *path, *name; /* path begins with the root's path */
     enum walk_kind kind;
-    const struct stat *st; /* NULL for a fault */
-    int error;             /* errno of a fault */
+    const struct stat *st; /* NULL for WALK_ERROR */
+    int error;             /* errno for WALK_ERROR */
 };
 
 /* Calls `each` for the root and all entries below it; a directory's entries come in the order
  * of name_compare(). The root may be a link to a directory. `is_opaque` returns true for a
- * directory that is not to be entered; NULL: enter all. Returns false if `each` did, or, after
- * a message, without memory. (fts(3) takes a read error for the end of a directory.) */
+ * directory that is not to be entered; NULL: enter all. Returns false if `each` did, or after a
+ * message if memory is exhausted. Unlike fts(3), this reports a directory's read errors. */
 bool walk_tree(const char *root, bool (*is_opaque)(const char *dir),
                bool (*each)(void *context, const struct walk_entry *), void *context);
 

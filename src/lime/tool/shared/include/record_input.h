@@ -9,11 +9,11 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Returns a copy of all data of a record, from the container `in` to stdout. */
+/* Returns parameters for limefile_copy(), to copy a record's data from `in` to stdout. */
 struct limefile_copy stdout_copy(int in, const struct limefile_record *);
 
-/* Returns true if an input is unchanged. A record that is copied while its input changes would
- * contain a mixture of old and new data. */
+/* Returns true if the open file `in` has not changed since fstat() returned *before. A record
+ * that is copied while its input changes would contain a mixture of old and new data. */
 bool copy_is_unchanged(int in, const struct stat *before);
 
 /* Reports a failed copy: the file that failed, and how. */
@@ -26,17 +26,17 @@ struct input {
     const char *name; /* for messages */
     int fd;
     struct stat st;
-    bool has_size; /* the data are st.st_size bytes at offset 0; else all bytes up to EOF */
+    bool has_size; /* the data are st.st_size bytes at offset 0; false: all bytes up to EOF */
 };
 
-/* Returns false after a message. Refuses the file `container` itself. */
+/* Opens an input. Returns false after a message, also if it is the open file `container`. */
 bool input_open(struct input *, const char *path, int container);
 /* Creates an input of n bytes in memory. Returns false after a message. */
 bool input_open_memory(struct input *, const char *name, const void *data, size_t n);
 void input_close(struct input *);
 
-/* Copies all data to `out` at `offset`; *bytes: how many. Returns false after a message, which
- * names `out_name` if a write has failed. */
+/* Copies all data to `out` at `offset`, and sets *bytes to their number. Returns false after a
+ * message, which names `out_name` if a write has failed. */
 bool input_copy(struct input *, int out, const char *out_name, uint64_t offset,
                 struct progress *progress, uint64_t *bytes);
 

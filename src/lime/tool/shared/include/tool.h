@@ -84,8 +84,8 @@ void message_code(const char *file, const char *action, int code);
 /* Prints "program: file: record 3: read: message of the code". */
 void message_record(const char *file, uint64_t ordinal, int code);
 
-/* If err is 0, they return TOOL_GOOD. Otherwise they print it, by message_code() or
- * message_output(), and return TOOL_BAD. */
+/* Return TOOL_GOOD if err is 0. Otherwise call message_code(), or message_output(), and return
+ * TOOL_BAD. */
 int report_error(const char *file, const char *action, int err);
 int report_output_error(const char *file, const char *action, int err);
 
@@ -99,8 +99,8 @@ __attribute__((format(printf, 2, 3))) int usage_error(const struct command *comm
 
 /* ---- options ---- */
 
-/* Calls usage_error() for an invalid value of an option. noun: what the value names, as in
- * "--to: unknown format 'x' (nersc, ...)"; NULL: "-j: invalid value '0' (a number ...)". */
+/* Calls usage_error() for an invalid value of an option: "-j: invalid value '0' (a number ...)"
+ * or, if `noun` is for example "format", "--to: unknown format 'x' (nersc, ...)". */
 int value_error(const struct command *command, const char *option, const char *noun,
                 const char *value, const char *expected);
 
@@ -140,14 +140,13 @@ const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX]);
 
 /* ---- headings and named values for people ---- */
 
-enum { NAME_WIDTH = 16 }; /* of the name, in characters */
+enum { NAME_WIDTH = 16 }; /* print_value() pads the name to so many characters */
 
 /* Returns true if headings are bold because stdout is a terminal. Call it before printing in
  * child processes, whose stdout is not the terminal. */
 bool headings_are_bold(void);
 __attribute__((format(printf, 1, 2))) void print_heading(const char *format, ...);
 
-/* Prints a name and its value. */
 __attribute__((format(printf, 2, 3))) void print_value(const char *name, const char *format,
                                                        ...);
 
@@ -169,7 +168,7 @@ void progress_begin_files(struct progress *, const char *label, uint64_t total);
 void progress_add(void *progress, uint64_t bytes); /* NULL is allowed */
 /* progress_add() for library functions whose callback may stop them; returns true. */
 bool progress_count(void *progress, uint64_t bytes);
-void progress_to(struct progress *, uint64_t done);
+void progress_to(struct progress *, uint64_t done); /* a smaller value is ignored */
 void progress_end(struct progress *);
 
 /* Clears a visible bar before a message; the next progress shows it again. */
