@@ -38,7 +38,7 @@ static int write_record_data(const struct container *c, const struct limefile_re
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
-/* Parses a number like atoi(), but rejects other text. */
+/* Parses a positive decimal number. Returns false after a message. */
 static bool parse_compat_number(const char *text, const char *what, uint32_t *out)
 {
     char *end;
@@ -52,7 +52,7 @@ static bool parse_compat_number(const char *text, const char *what, uint32_t *ou
 }
 
 /* Writes the first record of a type or, if `type` is NULL, the record `number_inside` of
- * message `number`. `what` names it in a message. */
+ * message `number`. `what` names the record in a message. */
 static int extract_record(const char *path, const char *type, uint32_t number,
                           uint32_t number_inside, const char *what)
 {
@@ -109,14 +109,15 @@ const struct command compat_lime_extract_type = {
     .run = run_extract_type};
 
 enum {
-    LONG_LIME = 64000, /* data of at least so many bytes are not printed */
-    LONG_LEMON = 4096,
+    LONG_LIME = 64000, /* least length of data that lime_contents does not print */
+    LONG_LEMON = 4096, /* the same for lemon_contents */
 };
 
+/* How lime_contents or lemon_contents prints. */
 struct style {
-    uint64_t long_bytes;
-    const char *binary; /* the text printed for data that are not ASCII */
-    bool is_terminal;   /* replace control characters, as the output is a terminal */
+    uint64_t long_bytes; /* LONG_LIME or LONG_LEMON */
+    const char *binary;  /* the text printed for data that are not ASCII */
+    bool is_terminal;    /* replace control characters, as the output is a terminal */
 };
 
 static bool is_ascii(const char *data, size_t n)
