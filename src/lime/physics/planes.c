@@ -41,8 +41,6 @@ struct limefile_physics_planes {
     bool has_overflowed; /* a sum is not finite, or too large for `fixed_sum` */
 };
 
-/* ---- bad links ---- */
-
 /* Returns true if x is a bad link, and y is a good one or comes later in the file. */
 static bool is_before(const struct limefile_physics_bad_link *x,
                       const struct limefile_physics_bad_link *y)
@@ -136,8 +134,6 @@ static void tally_deviations(struct limefile_physics_planes *p, const double *ti
     t->determinant = larger(t->determinant, __builtin_sqrt(sums->determinant));
 }
 
-/* ---- memory ---- */
-
 static size_t row_reals(const uint64_t extent[4])
 {
     return (size_t)((extent[0] - 1) / TILE_SITES + 1) * TILE_REALS;
@@ -196,8 +192,6 @@ void limefile_physics_planes_free(struct limefile_physics_planes *p)
     free(p);
 }
 
-/* ---- sums ---- */
-
 /* Adds the value, or sets has_overflowed: links far from SU(3) can make the sum too large. */
 static void add_fixed(struct limefile_physics_planes *p, fixed_sum *sum, double value)
 {
@@ -246,8 +240,6 @@ void limefile_physics_planes_result(const struct limefile_physics_planes *p,
     if (p->has_overflowed || t->nonfinite)
         out->plaquette = out->space = out->time = out->trace = NAN;
 }
-
-/* ---- planes ---- */
 
 /* Planes that are processed together. */
 struct plane_group {

@@ -13,8 +13,6 @@ enum {
     NUMBER_MAX = 64,            /* characters in a number */
 };
 
-/* ---- one number ---- */
-
 static size_t count_digits(const char *text, size_t len)
 {
     size_t n = 0;

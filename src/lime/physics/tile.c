@@ -11,8 +11,6 @@ enum {
     ROW = 6,   /* real numbers in a row of a 3x3 matrix */
 };
 
-/* ---- unpacking ---- */
-
 /* Loads the bits of a big-endian number. */
 static inline uint64_t load64(const unsigned char *at)
 {

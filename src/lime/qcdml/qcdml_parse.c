@@ -50,8 +50,6 @@ static const char *local_name(const char *qualified)
     return strncmp(qualified, NAMESPACE "|", n + 1) == 0 ? qualified + n + 1 : NULL;
 }
 
-/* ---- finding values ---- */
-
 static void add_record_element(struct parser *r)
 {
     struct limefile_qcdml *out = r->out;
@@ -178,8 +176,6 @@ static void XMLCALL character_data(void *context, const char *text, int n)
         r->text[r->text_bytes++] = text[i];
     }
 }
-
-/* ---- the document ---- */
 
 int limefile_qcdml_parse(const void *xml, size_t n, struct limefile_qcdml *out)
 {

@@ -52,8 +52,6 @@ static void report_fault(const struct reporter *t, size_t line, const char *text
     t->fault(t->context, line, message);
 }
 
-/* ---- the library ---- */
-
 /* Returns 0, or -ENOSYS after reporting it. The library remains loaded. */
 static int load_libxml2(struct libxml *x, const struct reporter *t)
 {
@@ -100,8 +98,6 @@ static void ignore_error(void *context, libxml_error_ptr error)
 {
     (void)context, (void)error;
 }
-
-/* ---- documents ---- */
 
 static void XMLCALL enter_element(void *context, const char *name, const char **attributes)
 {

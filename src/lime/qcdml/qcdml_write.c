@@ -17,8 +17,6 @@ int limefile_qcdml_set_text(struct limefile_qcdml_value *value, const char *text
     return 0;
 }
 
-/* ---- writing ---- */
-
 static void write_escaped(FILE *to, const char *text)
 {
     for (; *text; text++) {
@@ -111,8 +109,6 @@ int limefile_qcdml_write(const struct limefile_qcdml *d, char **out, size_t *n)
     *out = NULL;
     return -ENOMEM;
 }
-
-/* ---- checksums ---- */
 
 /* Parses a text that consists of up to 10 digits of the base, 10 or 16. */
 static bool parse_uint32(const char *text, int base, uint32_t *out)

@@ -220,8 +220,6 @@ static int examine_records(struct stage_contents *contents, struct limefile_sour
     return err ? err : examine_fields(contents, source, exam);
 }
 
-/* ---- the contents of a file ---- */
-
 int stage_contents_examine(struct stage_contents *contents, int fd,
                            const struct stage_options *options, struct stage_result *result)
 {

@@ -18,8 +18,6 @@ enum {
     BLOCKS_MIN = 3,  /* blocks of one file: one each to read, sum and write */
 };
 
-/* ---- one block ---- */
-
 void stage_port_open_direct(struct stage_port *port, int flags)
 {
     port->direct_fd = limefile_reopen(port->fd, flags | O_DIRECT);
@@ -81,8 +79,6 @@ static int write_block(const struct stage_port *port, const struct stage_block *
                ? 0
                : limefile_fd_stream(port->fd, b->data + whole, b->n - whole, b->offset + whole);
 }
-
-/* ---- threads ---- */
 
 static void stop_with_error(struct stage_ring *r, int err, bool writing, uint64_t offset)
 {
@@ -161,8 +157,6 @@ static void *write_blocks(void *ring)
     }
     return NULL;
 }
-
-/* ---- the ring ---- */
 
 unsigned stage_ring_blocks(unsigned files)
 {

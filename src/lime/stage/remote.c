@@ -54,8 +54,6 @@ struct stage_remote {
     char why[LIMEJOB_TEXT_MAX];
 };
 
-/* ---- failure ---- */
-
 /* Ends the connection. Only the first reason is recorded. */
 static void fail_connection(struct stage_remote *r, const char *why)
 {

@@ -46,8 +46,6 @@ struct stage {
     struct worker workers[STAGE_FILES_AT_ONCE_MAX];
 };
 
-/* ---- threads ---- */
-
 /* Creates the node of the next item. Waits while too many results are not released. The caller
  * holds s->lock. NULL: no item is left, stage_stop() was called, or out of memory. */
 static struct result_node *create_next_node(struct stage *s)
@@ -96,8 +94,6 @@ static void *run_stage_worker(void *worker)
     pthread_mutex_unlock(&s->lock);
     return NULL;
 }
-
-/* ---- the list ---- */
 
 static void connect_job(struct stage *s, unsigned blocks)
 {
@@ -223,8 +219,6 @@ void stage_free(struct stage *s)
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
-
-/* ---- space ---- */
 
 int stage_compute_space(const struct stage_item *items, size_t count, const char *dir,
                         uint64_t *needed, uint64_t *available)

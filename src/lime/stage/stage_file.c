@@ -386,8 +386,6 @@ static int verify_and_rename(struct stage_file *f, struct stage_target *t)
     return err ? explain_rename(f, err) : 0;
 }
 
-/* ---- one file ---- */
-
 static int open_source_file(struct stage_file *f)
 {
     f->source =

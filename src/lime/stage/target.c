@@ -85,8 +85,6 @@ void stage_existing_release(struct stage_existing *e)
     *e = (struct stage_existing){.fd = -1};
 }
 
-/* ---- names ---- */
-
 static uint64_t hash_text(const char *text)
 {
     uint64_t hash = UINT64_C(14695981039346656037);
@@ -349,8 +347,6 @@ static void store_journal(struct stage_target *t, uint64_t kept, uint32_t crc)
         t->has_journal = true;
 }
 
-/* ---- open and allocate ---- */
-
 int stage_target_open(struct stage_target *t, const char *path,
                       const struct limefile_identity *source, char *why, size_t cap)
 {
@@ -402,8 +398,6 @@ int stage_target_allocate(struct stage_target *t)
         return -errno;
     return st.st_size >= size || ftruncate(t->port.fd, size) == 0 ? 0 : -errno;
 }
-
-/* ---- sync ---- */
 
 /* -EAGAIN: the job has ended, and bytes that its ranks had not synced may be lost. */
 static int sync_temp(struct stage_target *t, int (*sync)(int))

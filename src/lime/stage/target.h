@@ -101,7 +101,7 @@ int stage_stored_sums_save(int fd, const struct stat *source, const struct stage
  * or 1 s: the copy's file system may not store nanoseconds. */
 bool stage_mtime_matches(const struct timespec *source, const struct timespec *target);
 
-/* Returns false if the file has no stored sums, or `now` has another size or time than they. */
+/* Returns false if the file has no stored sums, or its size or time (in `now`) has changed. */
 bool stage_stored_sums_load(int fd, const struct stat *now, struct stage_digest *out);
 
 #endif

@@ -88,8 +88,6 @@ void limefile_physics_planes_merge(struct limefile_physics_planes *,
 void limefile_physics_planes_result(const struct limefile_physics_planes *,
                                     struct limefile_physics *out);
 
-/* ---- one matrix ---------------------------------------------------------------------- */
-
 /* Measures one matrix (link_measure.c). Returns the index of the first real number that is not
  * finite, or -1 and both deviations. */
 int limefile_physics_measure_link(const double u[LIMEFILE_LINK_REALS], double *unitarity,
