@@ -28,7 +28,7 @@ struct tile_sums {
     double space_plaquettes, time_plaquettes; /* sums over sites and planes of Re tr U_p */
     double trace;                             /* sum over sites and directions of Re tr U */
     double unitarity, determinant;            /* squares of the largest deviations */
-    double largest_square; /* largest sum, over a site's links, of all squared deviations */
+    double largest_square; /* the sum of a site's squared deviations, largest over all sites */
     bool finite;           /* that sum is finite at each site, so largest_square is valid */
 };
 

@@ -5,9 +5,9 @@
 #include "stage.h"
 
 struct stage_contents {
-    bool container;               /* the file is a LIME container */
-    struct limefile_index *index; /* NULL if the file is not a container */
-    struct limefile_fields fields;
+    bool container; /* the file is a LIME container */
+    struct limefile_index *index;
+    struct limefile_fields fields; /* only of a container */
 };
 
 /* Examines the file. Sets the result's container, records and lfn, and replaces its warnings
@@ -17,7 +17,7 @@ int stage_contents_examine(struct stage_contents *, int fd, const struct stage_o
                            struct stage_result *);
 void stage_contents_release(struct stage_contents *);
 
-/* Returns 1 if the copy has the same records at the same offsets, 0 if not, or -errno. */
+/* Returns 1 if the copy `fd` has the same records at the same offsets, 0 if not, or -errno. */
 int stage_contents_match(const struct stage_contents *, int fd);
 
 /* Adds a formatted message, or counts it in `more` if the list is full. */

@@ -29,8 +29,8 @@ void stage_port_close(struct stage_port *);
 struct stage_block {
     char *data;
     struct stage_remote *job; /* the job whose window (remote.h) holds the data, or NULL */
-    size_t n;
-    uint64_t offset; /* in the file */
+    size_t n;                 /* bytes of data */
+    uint64_t offset;          /* in the file */
 };
 
 struct stage_transfer {

@@ -14,7 +14,7 @@ struct stage_remote;
 
 struct stage_remote_file {
     struct stage_remote *remote;
-    uint32_t file;
+    uint32_t file; /* the job's number of the open file */
 };
 
 /* Connects to the job at a Unix socket. timeout: seconds after which a job that does not answer
@@ -32,7 +32,8 @@ char *stage_remote_window(struct stage_remote *);
  * reason, which lives until stage_remote_free(), or to NULL. */
 bool stage_remote_has_failed(struct stage_remote *, const char **why);
 
-/* Makes the job open the file that fd has open. -ESTALE: the file changed in the meantime. */
+/* Makes the job open the file that fd has open. Returns 0, and the caller calls
+ * stage_remote_close(), or -errno; -ESTALE: the file changed in the meantime. */
 int stage_remote_open(struct stage_remote *, int fd, bool writing,
                       struct stage_remote_file *out);
 void stage_remote_close(struct stage_remote_file *);
@@ -41,7 +42,8 @@ void stage_remote_close(struct stage_remote_file *);
 int stage_remote_read(struct stage_remote_file *, char *data, size_t n, uint64_t offset);
 int stage_remote_write(struct stage_remote_file *, const char *data, size_t n, uint64_t offset);
 
-/* Syncs the file on all ranks. If the job has ended, data written through it may be lost. */
+/* Syncs the file on all ranks. Returns 0 or -errno. Data written through a job that has ended
+ * may be lost. */
 int stage_remote_sync(struct stage_remote_file *);
 
 #endif

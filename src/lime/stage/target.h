@@ -82,7 +82,7 @@ enum {
  * if any: -EEXIST if another file has the name. Returns 0, an enum value above, or -errno. */
 int stage_target_rename(struct stage_target *, const struct stage_existing *existing);
 
-/* Removes the temporary file unless it was renamed, or `keep` is true: the next run resumes. */
+/* Closes the target. Removes a temporary file that is not renamed, unless `keep` is true. */
 void stage_target_close(struct stage_target *, bool keep);
 
 /* Removes the temporary name if its file also has the target's name: a run that was killed

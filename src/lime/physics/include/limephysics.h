@@ -68,7 +68,7 @@ struct limefile_physics_slab {
 /* Creates an object that measures planes with links of `precision` (32 or 64) bits, and finds
  * links that differ from SU(3) by more than this precision's default bound. Returns 0 or
  * -ENOMEM. limefile_physics_planes_bytes() returns the bytes of memory that the object takes,
- * or SIZE_MAX, for which this function fails, if the extents are invalid. */
+ * or SIZE_MAX for invalid extents, with which no object can be created. */
 int limefile_physics_planes_new(const uint64_t extent[4], unsigned precision,
                                 struct limefile_physics_planes **out);
 void limefile_physics_planes_free(struct limefile_physics_planes *); /* does nothing for NULL */
@@ -147,11 +147,11 @@ double limefile_physics_value(const struct limefile_physics *, enum limefile_phy
 /* Returns "plaquette", "space plaquette", "time plaquette" or "link trace". */
 const char *limefile_physics_quantity_name(enum limefile_physics_quantity);
 
-enum { LIMEFILE_PHYSICS_STATED_MAX = 12 };
+enum { LIMEFILE_PHYSICS_STATED_MAX = 12 }; /* the most values that are read for a field */
 
-/* Reads the plaquettes and link traces in the metadata records of a field. For each type of
- * record, this is the last one between the previous data record and the field or, if there is
- * none, the first one after the field in its message. The types are xlf-info, nersc-header,
+/* Reads the plaquettes and link traces in the metadata records of a field. A field's
+ * record of each type is the last one between the previous data record and the field, or else
+ * the first one after the field in its message. The types are xlf-info, nersc-header,
  * openqcd-header and, only in the field's message, scidac-record-xml and QCDml documents. An
  * xlf-info before several configurations is compared only with the first of them.
  *
@@ -160,8 +160,8 @@ int limefile_physics_stated_read(
     struct limefile_source *, const struct limefile_index *, const struct limefile_field *,
     struct limefile_physics_stated out[LIMEFILE_PHYSICS_STATED_MAX]);
 
-/* Finds the field's record of a type, for example xlf-info, by the rule above, not only in its
- * message. Returns false without such a record. */
+/* Finds the field's record of a type by the rule above, as for xlf-info. Returns false without
+ * such a record. */
 bool limefile_physics_find_text(const struct limefile_index *, const struct limefile_field *,
                                 const char *type, struct limefile_record *out);
 

@@ -70,7 +70,7 @@ unsigned limefile_qcdml_parse_crc(const char *text, uint32_t *decimal, uint32_t 
 /* Receives a line (from 1; 0: unknown) and a sentence, which is valid only during the call. */
 typedef void limefile_qcdml_fault_fn(void *context, size_t line, const char *text);
 
-/* Validates a document by libxml2, which the first call loads. Returns 1 if it is valid, 0 if
+/* Validates a document with libxml2, which the first call loads. Returns 1 if it is valid, 0 if
  * it is not or cannot be parsed, LIMEFILE_E_XML if the schema is unusable, for example because
  * it includes or imports another one, which is not read, -ENOSYS if libxml2 is missing, or
  * -ENOMEM. Calls `fault` for each of these faults except -ENOMEM. Document and schema have the

@@ -17,7 +17,7 @@
 #include <sys/types.h>
 
 enum {
-    STAGE_FILES_AT_ONCE = 8,
+    STAGE_FILES_AT_ONCE = 8, /* the default */
     STAGE_FILES_AT_ONCE_MAX = 64,
     STAGE_REASON_MAX = 512,
     STAGE_MESSAGES_MAX = 8,
@@ -29,7 +29,7 @@ struct stage_options {
     bool any_file;          /* also copy files that are not containers */
     bool strict;            /* a warning, or an unverified field, is a failure */
     bool force;             /* replace another file that has the target's name */
-    bool check_existing;    /* read and compare also a target that is up to date */
+    bool check_existing;    /* also read and compare a target that seems up to date */
     bool verify_target;     /* read the copy again from the disk */
     uint64_t checkpoint;    /* bytes between two points where a copy can resume; 0: automatic */
     const char *socket;     /* path of the job's Unix socket; NULL: without a job */
@@ -39,7 +39,7 @@ struct stage_options {
 struct stage_item {
     char *source, *target;
     uint64_t size; /* bytes of the source when it was listed; staging reads it again */
-    dev_t device;  /* of the source, like inode; staging does not use them */
+    dev_t device;  /* of the source, like inode; only for the caller */
     ino_t inode;
 };
 
@@ -62,7 +62,7 @@ struct stage_result {
     const struct stage_item *item;
     char reason[STAGE_REASON_MAX]; /* without the file's name */
     bool has_verdict;              /* `verdict` is set: this run examined the file */
-    enum limefile_verdict verdict; /* on the source; docs/verdicts.md */
+    enum limefile_verdict verdict; /* on the source or an existing target; docs/verdicts.md */
     struct stage_messages warnings;
     struct stage_messages unverified; /* data without a comparable checksum, and why */
     uint64_t size, records;
@@ -73,7 +73,7 @@ struct stage_result {
     bool container;    /* the file is a LIME container, and `records` is set */
     bool has_digest;   /* `digest` is set */
     struct stage_digest digest;
-    char lfn[LIMEFILE_LFN_MAX];
+    char lfn[LIMEFILE_LFN_MAX]; /* logical file name that the file states, or "" */
     double seconds;
 };
 
@@ -89,8 +89,8 @@ int stage_start(const struct stage_options *, const struct stage_item *items, si
  * a result was not begun. *moved: bytes copied so far, of all files. */
 int stage_wait(struct stage *, int timeout_ms, struct stage_result **out, uint64_t *moved);
 
-/* Releases a result, before stage_free(). No file begins while thousands of results are not
- * released: a caller may hold results until an earlier item is finished, but not all. */
+/* Releases a result; call it before stage_free(). No further file begins while thousands of
+ * results are unreleased, so a caller must not hold all of them until the end. */
 void stage_result_release(struct stage_result *);
 
 /* Returns how many data records have no checksum, or one that cannot be compared. */
@@ -104,8 +104,8 @@ const char *stage_job_failure(struct stage *);
 
 void stage_free(struct stage *); /* after stage_wait() has returned -1 */
 
-/* Computes the bytes that the copies need in addition to earlier runs' temporary files, except
- * for targets that seem up to date, and the free bytes of the file system of `dir`. -errno. */
+/* Computes the bytes that all copies except up-to-date ones need in addition to the temporary
+ * files of earlier runs, and the free bytes of `dir`'s file system. Returns 0 or -errno. */
 int stage_compute_space(const struct stage_item *items, size_t count, const char *dir,
                         uint64_t *needed, uint64_t *available);
 

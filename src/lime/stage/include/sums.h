@@ -57,17 +57,17 @@ void stage_sums_result(struct stage_sums *, struct stage_digest *out);
 
 /* ---- cksums of the ildg-binary-data records ---- */
 
-/* Each is computed from the file's cksum before and after the record's data, so that no byte is
- * summed twice. */
+/* Computes each record's cksum from the file's cksums before and after the record's data, so
+ * that no byte is summed twice. */
 struct stage_datasums {
     const struct limefile_fields *fields; /* NULL for a file that is not a container */
     size_t next;                          /* subscript of the field after the current one */
     bool has_record;                      /* `record` is set, and has not ended */
     struct limefile_record record;
-    bool has_head;                      /* its data have begun, and `cksum_before` is set */
+    bool has_head;                      /* its data have begun, so `cksum_before` is set */
     struct limefile_cksum cksum_before; /* cksum of all bytes before the data */
 
-    unsigned count;
+    unsigned count; /* these are like data_count, data_more and data of the digest */
     uint64_t more;
     struct stage_data_sum data[STAGE_DATA_MAX];
 };
@@ -85,9 +85,9 @@ void stage_datasums_result(const struct stage_datasums *, struct stage_digest *o
 
 /* ---- SciDAC checksums of the fields ---- */
 
-/* Computes, from the bytes in order, the checksums of fields whose file states a checksum and
- * whose layout is known. stage_fieldsums_compare() reads late fields from the file: those with
- * sites that are too large for `carry`, or whose size is uncertain. */
+/* Computes the checksums of the fields that have a checksum in the file and a known layout,
+ * while the bytes are added; except for late fields, whose sites are too large for `carry` or
+ * have an uncertain size: stage_fieldsums_compare() reads them from the file. */
 struct stage_fieldsums {
     const struct limefile_fields *fields; /* NULL for a file that is not a container */
     size_t count;                         /* number of fields to compare */

@@ -53,7 +53,7 @@ void message_finding(const char *path, const struct limefile_finding *, bool is_
 #define TYPE_TEXT_MAX (3 * LIMEFILE_TYPE_BYTES + 1)
 const char *format_type(const char *type, size_t len, char out[TYPE_TEXT_MAX]);
 
-/* Opens without blocking; returns a descriptor, or < 0 after a message. */
+/* Calls limefile_open(). Returns a descriptor, or < 0 after a message. */
 int open_or_report(const char *path, int flags);
 
 /* Finds a record by its ordinal ("3"), message.record ("2.1"), type, or file name in a mount

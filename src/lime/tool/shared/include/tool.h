@@ -20,7 +20,7 @@ enum {
     TOOL_UNVERIFIED = 3, /* no fault, but some requested data could not be verified */
 };
 
-/* Returns the worse of two exit statuses, in the order 2, 1, 3, 0. */
+/* Returns the worse of two exit statuses; from worst to best: 2, 1, 3, 0. */
 int worse_status(int a, int b);
 
 /* Returns the exit status of a verdict. */
@@ -45,8 +45,8 @@ struct command {
         const char *usage; /* message for a wrong number; NULL: run() counts them */
         int least, most;
     } operands;
-    /* Handles an operand when the command line is parsed, so that it knows the options before
-     * it. Returns an exit status. NULL: run() gets all operands. */
+    /* Handles an operand while the command line is parsed: after the options in front of it.
+     * Returns an exit status. NULL: run() gets all operands. */
     int (*handle_operand)(const void *command, const char *word);
 };
 
@@ -120,8 +120,8 @@ bool is_in_limefs(const char *dir);
 
 /* ---- directories ---- */
 
-/* Calls `each` for the names in a directory except "." and "..", until it returns another value
- * than 0. Returns that value, 0 after the last name, or -errno. flags: added to those of
+/* Calls `each` for the names in a directory except "." and "..", until `each` returns another
+ * value than 0. Returns that value, 0 after the last name, or -errno. flags: added to those of
  * openat(). */
 int directory_each(int dirfd, const char *path, int flags,
                    int (*each)(void *context, const char *name), void *context);
@@ -142,8 +142,8 @@ const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX]);
 
 enum { NAME_WIDTH = 16 }; /* print_value() pads the name to so many characters */
 
-/* Returns true if headings are bold because stdout is a terminal. Call it before printing in
- * child processes, whose stdout is not the terminal. */
+/* Returns true if headings are bold because stdout is a terminal. The first call decides, so it
+ * must come before child processes print, whose stdout is not the terminal. */
 bool headings_are_bold(void);
 __attribute__((format(printf, 1, 2))) void print_heading(const char *format, ...);
 
