@@ -14,14 +14,14 @@
 
 enum {
     POLL_MS = 200,      /* how often the thread checks its deadlines */
-    LINES_MAX = 64,     /* of the job's output are logged before the next reply */
-    START_SECONDS = 60, /* for mpirun to start the job */
-    HELLO_SECONDS = 5,  /* for the first answer: an unmount waits for it */
+    LINES_MAX = 64,     /* lines of the job's output that are logged between two replies */
+    START_SECONDS = 60, /* limit for mpirun to start the job */
+    HELLO_SECONDS = 5,  /* limit for the first reply, because an unmount waits for it */
 };
 
-/* Pauses between tries, in seconds. To look for a job costs little. */
+/* Seconds between tries. They double up to a limit: connecting costs less than launching. */
 static const double first_pause = 0.25, max_launch_pause = 30, max_connect_pause = 2;
-static const double healthy_seconds = 5;
+static const double healthy_seconds = 5; /* after a longer connection, pauses start again */
 /* Seconds in which an mpirun= that cannot start a job usually fails. */
 static const double launch_check_seconds = 0.1;
 
@@ -38,7 +38,8 @@ static bool launches_job(const struct limefs_job *job)
 static void set_failure(struct limefs_job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Logs why no job serves, unless it was logged last, and stores it for --status. Locks job. */
+/* Logs why no job serves, unless that was the last failure, too, and stores it for stats.c. The
+ * caller must not hold the lock. */
 static void set_failure(struct limefs_job *job, const char *format, ...)
 {
     char text[LIMEJOB_TEXT_MAX];
@@ -58,7 +59,7 @@ static void set_failure(struct limefs_job *job, const char *format, ...)
 /* ---- while the job serves ---- */
 
 /* Gets the next line that the job's processes have printed. Waits for it at most wait_ms. A
- * line that is longer than the buffer comes in parts. Returns false without a line. */
+ * line that is longer than the buffer comes in parts. Returns false if there is none. */
 static bool read_line(struct limefs_job *job, int wait_ms, char line[LIMEFS_JOB_LINE_MAX + 1])
 {
     for (;;) {
@@ -118,7 +119,7 @@ static int handle_reply(struct limefs_job *job, struct limejob_packet *reply)
     if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
         return -EPROTO;
     job->in_flight--;
-    bool closes = reply->tag >> 32 == LIMEFS_TAG_CLOSE; /* a CLOSE may be refused repeatedly */
+    bool closes = reply->tag >> 32 == LIMEFS_TAG_CLOSE; /* if refused, do not retry at once */
     int err = dispatch_reply(job, reply);
     if (!err && !closes)
         limefs_job_send_closes(job);
@@ -138,7 +139,7 @@ static const char *handle_replies(struct limefs_job *job)
             close(reply.fd); /* no reply should carry one */
         limefs_lock(&job->lock);
         int err = got > 0 ? handle_reply(job, &reply) : got;
-        /* The connection must be marked before a reader uses the bytes of this reply. */
+        /* Mark the connection before a reader can use bytes of an invalid reply. */
         if (err)
             limefs_job_mark_broken(job);
         if (got > 0) {
@@ -160,7 +161,7 @@ static const char *handle_replies(struct limefs_job *job)
 
 /* ---- connect and reconnect ---- */
 
-/* Pauses for `duration` seconds. Returns false if the daemon stops before. */
+/* Pauses for `duration` seconds. Returns false, perhaps early, if the daemon stops. */
 static bool pause_for(struct limefs_job *job, double duration)
 {
     struct timespec until = limefs_clock_timespec(limefs_clock_seconds() + duration);
@@ -172,7 +173,7 @@ static bool pause_for(struct limefs_job *job, double duration)
     return go_on;
 }
 
-/* Waits until the job prints "ready". The first other line is the reason if it fails. */
+/* Waits until the job prints "ready". If it fails, its first other line is logged as reason. */
 static bool wait_until_ready(struct limefs_job *job)
 {
     char line[LIMEFS_JOB_LINE_MAX + 1], reason[sizeof line] = "";
@@ -193,6 +194,7 @@ static bool wait_until_ready(struct limefs_job *job)
     return false;
 }
 
+/* Starts a job if the options say so. Sets *path to the socket of the job to connect to. */
 static bool start_or_find_job(struct limefs_job *job, const char **path)
 {
     *path = job->fs->options.job;
@@ -237,8 +239,9 @@ static bool connect_to_job(struct limefs_job *job, const char *path)
     return true;
 }
 
-/* Prevents late writes of the lost job. Ranks on this host check the fence before they write;
- * for those on other hosts, threads wait until the lease ends. */
+/* Prevents that late writes of the lost job replace newer bytes. Ranks on this host check the
+ * fence, set here, before they write. Ranks on other hosts cannot see it: there, each request
+ * expires, and threads that change its bytes wait until then (limefs_late_wait()). */
 static void revoke_writes(struct limefs_job *job)
 {
     limejob_fence_set(job->window.data + limefs_job_fence_offset(job));
@@ -250,7 +253,7 @@ static void revoke_writes(struct limefs_job *job)
     }
 }
 
-/* Wakes all threads that wait for the job. */
+/* Marks the job as lost, and wakes all threads that wait for it. */
 static void mark_absent(struct limefs_job *job)
 {
     limefs_lock(&job->lock);
@@ -260,8 +263,8 @@ static void mark_absent(struct limefs_job *job)
     limefs_unlock(&job->lock);
 }
 
-/* Waits until readers have released the window. Then writes locally what the job should have
- * written, after revoke_writes(), so that no rank of this host can write it later. */
+/* Closes the connection and the window once readers have released it. Writes locally what the
+ * job has not written, but first revokes the requests, so that no rank writes it later. */
 static void disconnect_job(struct limefs_job *job)
 {
     limefs_lock(&job->lock);
@@ -277,6 +280,7 @@ static void disconnect_job(struct limefs_job *job)
     limejob_window_release(&job->window);
 }
 
+/* The connection's thread: connects, handles replies until the job is lost, and tries again. */
 static void *maintain_connection(void *data)
 {
     struct limefs_job *job = data;

@@ -18,7 +18,8 @@ void limefs_late_add(struct limefs_job *job, uint64_t snap_id, uint64_t from, ui
     job->late_writes[job->late_count++] = (struct limefs_late_write){snap_id, from, to, until};
 }
 
-/* Returns until when a late write to the range is possible, or 0. Forgets expired entries. */
+/* Returns the time until which late writes to the range are possible, or 0 if none is. Removes
+ * expired entries. */
 static double get_deadline(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to)
 {
     double now = limefs_clock_seconds(), until = 0;
@@ -40,7 +41,6 @@ bool limefs_late_possible(struct limefs_job *job, uint64_t snap_id, uint64_t fro
     return !job->stopping && get_deadline(job, snap_id, from, to) > 0;
 }
 
-/* Waits until a late write can no longer replace new bytes by old ones. */
 void limefs_late_wait(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to)
 {
     double until;

@@ -18,8 +18,9 @@ enum {
     UNUSED_FILE_SECONDS = 10, /* then the job closes an unused container */
 };
 
-/* Pause after a change by this mount: another change may follow, and then the job would not
- * find the container as the request describes it. */
+/* After this mount's last change the job opens a container for reading only after
+ * quiet_seconds: if another change followed, the container would differ from the request, and
+ * the job would refuse it. A refused request is repeated after retry_seconds. */
 static const double quiet_seconds = 0.05, retry_seconds = 0.25;
 
 /* ---- the connection ---- */
@@ -32,7 +33,8 @@ static bool is_being_synced(const struct limefs_job *job, uint64_t snap_id)
     return sync != NULL;
 }
 
-/* Notes which writes other hosts may lose. (This host's page cache has those of its ranks.) */
+/* Records a sync error for each container of which other hosts may lose data. (What ranks on
+ * this host wrote is in its page cache, so a later fsync() of the daemon includes it.) */
 static void report_unsynced_files(struct limefs_job *job)
 {
     for (const struct limefs_job_file *file = job->files;
@@ -46,7 +48,7 @@ void limefs_job_mark_broken(struct limefs_job *job)
     if (job->broken)
         return;
     job->broken = true;
-    /* Note it before a sync reports success: the disconnection may take seconds. */
+    /* Do it now: until the thread has disconnected, a sync could report success. */
     report_unsynced_files(job);
 }
 
@@ -66,6 +68,7 @@ uint64_t limefs_job_fence_offset(const struct limefs_job *job)
 
 /* ---- open and close containers ---- */
 
+/* Requests the job to close the file, now or when there is room (limefs_job_send_closes()). */
 static void send_close(struct limefs_job *job, struct limefs_job_file *file)
 {
     struct limejob_packet packet;
@@ -88,7 +91,8 @@ void limefs_job_send_closes(struct limefs_job *job)
             send_close(job, file);
 }
 
-/* Returns true if all hosts see the container as it was since at least quiet_seconds. */
+/* Returns true if this mount has not changed the container for quiet_seconds, and all hosts see
+ * its current state. */
 static bool is_stable(const struct limefs_job *job, const struct limefs_snapshot *snap)
 {
     const struct limefs_written *written = snap->job;
@@ -116,8 +120,9 @@ bool limefs_job_container_path(struct limefs *fs, const struct limefs_snapshot *
     return n > 0 && (size_t)n < cap;
 }
 
-/* To write, the job gets an open file of its own: a lock belongs to the writer's open file, and
- * must end when the writer closes it. The caller's permission to write was checked before. */
+/* Returns the descriptor that the job gets. To write, it is a new one, which the caller closes:
+ * a duplicate of the writer's would keep the writer's lock when the writer closes its own. The
+ * writer has checked the user's permission to write. */
 static int get_fd_for_job(const struct limefs_snapshot *snap, bool writes)
 {
     if (!writes)
@@ -128,8 +133,8 @@ static int get_fd_for_job(const struct limefs_snapshot *snap, bool writes)
     return fd;
 }
 
-/* Describes the container that the job must find: as it is now, but if it has no writer, with
- * the size and mtime that the snapshot shows. */
+/* Gets the identity that the job compares the container with: the current one, but if the
+ * snapshot has no writer, with the size and mtime of the snapshot. */
 static int get_file_identity(const struct limefs_job *job, const struct limefs_snapshot *snap,
                              int fd, struct limefile_identity *identity)
 {
@@ -185,9 +190,9 @@ static bool is_connected(const struct limefs_job *job, uint64_t connection)
     return job->connections == connection && job->state == LIMEFS_JOB_SERVING;
 }
 
-/* Requests to open a container. Releases the lock while it examines the container, which may
- * take time; other threads see the file as opening in the meantime. Returns NULL if the job has
- * gone or the request must be repeated. */
+/* Requests the job to open a container. Releases the lock while it examines the container,
+ * which may take time; other threads see the file as opening in the meantime. Returns NULL if
+ * the job was lost or the caller must call this again. */
 static struct limefs_job_file *request_open(struct limefs_job *job,
                                             struct limefs_job_file *file,
                                             const struct limefs_snapshot *snap, bool writes)
@@ -220,7 +225,7 @@ static struct limefs_job_file *request_open(struct limefs_job *job,
     return connected && !moved ? file : NULL;
 }
 
-/* Returns true if the job refused the file because the container changed in the meantime. */
+/* Returns true if a refused request is due for a retry, as the container changed after it. */
 static bool may_retry_open(const struct limefs_job_file *file)
 {
     return file->state == LIMEFS_JOB_FILE_REFUSED && file->changed &&
@@ -293,7 +298,7 @@ void limefs_job_container_replaced(struct limefs *fs, const struct limefs_snapsh
         if (file->state == LIMEFS_JOB_FILE_OPEN)
             send_close(job, file);
         else if (limefs_job_file_is_opening(file))
-            file->replaced = true; /* the reply shows which file it got */
+            file->replaced = true; /* the job may have opened the old file: open it again */
         else if (file->state == LIMEFS_JOB_FILE_REFUSED)
             *file = (struct limefs_job_file){0}; /* the refusal may concern the old file */
     }
@@ -302,7 +307,7 @@ void limefs_job_container_replaced(struct limefs *fs, const struct limefs_snapsh
 
 /* ---- replies ---- */
 
-/* Duplicates the snapshot's descriptor for the caller; -1 if the snapshot is not in use now. */
+/* Duplicates the snapshot's descriptor, for the caller to close. -1: it is not open. */
 static int duplicate_fd(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
@@ -314,10 +319,10 @@ static int duplicate_fd(struct limefs *fs, uint64_t id)
     return fd;
 }
 
-/* Returns true if the container is still what it was when the job was asked to open it. Then
- * ranks on other hosts, which found the same file by its name, have the same container: no
- * program can give a second file the ctime of the first one. Releases the lock: only the thread
- * of the replies, which calls this, changes the state of a file in OPENING. */
+/* Returns true if the container still has the identity in the open request. Then ranks on other
+ * hosts, which opened it by name and compared this identity, have the same container: no
+ * program can give another file this ctime. Releases the lock in the meantime; the file stays
+ * in OPENING, because only the calling thread, which handles replies, changes that state. */
 static bool is_same_container(struct limefs_job *job, const struct limefs_job_file *file)
 {
     struct stat st;
@@ -357,7 +362,7 @@ int limefs_job_on_open(struct limefs_job *job, unsigned index, struct limejob_pa
     return reply->broken ? -EPROTO : 0;
 }
 
-/* Forgets a closed file. If it was not the expected one, it is requested again later. */
+/* Frees a closed file. If the job had a wrong one, leaves it refused, for may_retry_open(). */
 static void reset_file(struct limefs_job_file *file)
 {
     struct limefs_job_file closed = {0};

@@ -1,7 +1,7 @@
 /*
- * job_internal.h - the connection to a job, shared by the thread that owns it (connection.c),
- * the containers that are open over it (job_files.c), the readers (job_read.c) and the writers
- * (write_buffers.c).
+ * job_internal.h - the state of the connection to a job, shared by the thread that owns it
+ * (connection.c), the containers that the job has open (job_files.c), readers (job_read.c) and
+ * writers (write_buffers.c).
  */
 #ifndef LIMEFS_JOB_INTERNAL_H
 #define LIMEFS_JOB_INTERNAL_H
@@ -30,22 +30,21 @@ enum limefs_job_file_state {
     LIMEFS_JOB_FILE_CLOSING,  /* the close request is sent */
 };
 
-/* A container that the job has open or is to open. */
+/* A container that the job has open or is to open. Times are of limefs_clock_seconds(). */
 struct limefs_job_file {
     enum limefs_job_file_state state;
     uint64_t snap_id;
-    bool writes; /* a container open for reading and for writing has two files */
-    uint32_t number;
-    uint64_t bytes;                    /* its length in the open request */
+    bool writes;     /* a container open for reading and for writing has two files */
+    uint32_t number; /* by which requests name the open file */
+    uint64_t bytes;  /* its length in the open request */
     struct limefile_identity identity; /* its identity in the open request */
     bool is_wrong_file;                /* the container had changed when the reply came */
-    /* Changes by this mount since the request: a load of this range may return old bytes. */
-    bool changed;
-    uint64_t changed_from, changed_to;
-    bool replaced;  /* another file took its name during the open request */
-    unsigned loads; /* requests under way */
-    bool unsynced;  /* ranks have written data that is not on the disk yet */
-    unsigned syncs; /* under way */
+    bool changed; /* this mount has changed the container since the open request */
+    uint64_t changed_from, changed_to; /* in this range: a load of it may return old bytes */
+    bool replaced;                     /* another file took its name during the open request */
+    unsigned loads;                    /* requests under way: loads, writes, syncs */
+    bool unsynced;                     /* ranks have written data that is not on the disk yet */
+    unsigned syncs;                    /* under way */
     double last_used;
     double paused_until; /* no loads before this time: the job could not read it */
 };
@@ -80,32 +79,32 @@ struct limefs_write_buffer {
     struct limefs_change change;    /* lasts until the buffer is empty */
     uint64_t from, to;              /* range in the container */
     struct limefs_range_set filled; /* bytes that it has so far */
-    unsigned copies;                /* copies into it under way */
+    unsigned copies;                /* number of threads that copy bytes into it now */
     double last_used;               /* time when it was sent, or of the last copy */
 };
 
-/* A range that ranks of a lost job on other hosts may still write to, until a deadline. */
 enum {
     LIMEFS_LATE_WRITES_MAX = 64,
 };
 
+/* A range that ranks of a lost job on other hosts may still write to, until a deadline. */
 struct limefs_late_write {
     uint64_t snap_id; /* 0: all bytes of all snapshots */
     uint64_t from, to;
     double until;
 };
 
-/* A thread that waits until the ranks have synced. */
+/* A SYNC request, on the stack of the thread that waits for its reply. */
 struct limefs_job_sync {
     struct limefs_job_sync *next;
     uint64_t snap_id;
-    uint32_t tag;
-    bool done;
+    uint32_t tag; /* the lower half of the request's tag */
+    bool done;    /* the reply came, with this code */
     int code;
     double sent_at;
 };
 
-/* What a reply answers, the upper half of its tag. The lower half is a number. */
+/* The kind of a request, in the upper half of its tag and of the reply's. The lower half is: */
 enum limefs_tag {
     LIMEFS_TAG_OPEN = 1, /* index of the file */
     LIMEFS_TAG_LOAD,     /* number of the slot */
@@ -129,7 +128,7 @@ struct limefs_job {
     struct limefs *fs;
     pthread_t thread;
     struct limefs_lock lock; /* guards all members up to `launch` */
-    pthread_cond_t changed;
+    pthread_cond_t changed;  /* a reply came, a buffer became free, the job was lost ... */
     atomic_bool stopping;
     enum limefs_job_state state;
     struct limejob_hello_reply greeting;
@@ -152,9 +151,11 @@ struct limefs_job {
     double synced_from, synced_to; /* begin and end of the last answered SYNC */
     struct limefs_late_write late_writes[LIMEFS_LATE_WRITES_MAX];
     unsigned late_count;
-    uint64_t stored_bytes; /* written through the job */
-    uint64_t forwarded_bytes, failed_loads, connections;
-    char failure[LIMEJOB_TEXT_MAX]; /* why no job serves, or ""; under the lock */
+    uint64_t stored_bytes;    /* written through the job */
+    uint64_t forwarded_bytes; /* read through the job */
+    uint64_t failed_loads;
+    uint64_t connections;           /* number so far: a new value means another connection */
+    char failure[LIMEJOB_TEXT_MAX]; /* why no job serves, or "" */
 
     struct limefs_launch launch;      /* used by the thread only */
     char output[LIMEFS_JOB_LINE_MAX]; /* printed by the job, not yet split into lines */
@@ -163,21 +164,23 @@ struct limefs_job {
 
 /* ---- job_files.c: call with the lock held ---- */
 
-/* Marks the connection as failed: nothing more is sent or received. For data that ranks on
- * other hosts had not synced, the snapshot's next sync reports an error. */
+/* Marks the connection as failed: nothing more is sent, and its thread will disconnect. For
+ * data that ranks on other hosts had not synced, the snapshot's next sync reports an error. */
 void limefs_job_mark_broken(struct limefs_job *);
 
+/* Sends a request. If that fails, the connection is marked as broken, or already was. */
 void limefs_job_send(struct limefs_job *, const struct limejob_packet *);
 
-/* Returns the offset in the window of the fence word, which revokes requested writes. Ranks on
- * this host check it before they write. */
+/* Returns the offset in the window of the fence (limejob.h), with which the daemon cancels the
+ * writes that it requested: ranks on this host check it before they write. */
 uint64_t limefs_job_fence_offset(const struct limefs_job *);
 
 /* Returns true if the reply's code means: the job is busy, retry after another reply. */
 bool limefs_job_is_busy(const struct limefs_job *, int code);
 
-/* Returns the snapshot's file for reading or writing, or requests to open it, with the lock
- * released; NULL if there is no room, or a container to be read is just being changed. */
+/* Returns the snapshot's file for reading or writing, in any state. If it has none, requests
+ * the job to open it, for which this releases the lock in between. NULL: try again later, as
+ * there is no room, the job was lost, or a container to be read is just being changed. */
 struct limefs_job_file *limefs_job_file_open(struct limefs_job *,
                                              const struct limefs_snapshot *, bool writes);
 
@@ -188,8 +191,8 @@ struct limefs_job_file *limefs_job_find_written_file(struct limefs_job *,
 /* Returns the file that loads of the snapshot with this id use, or NULL. */
 struct limefs_job_file *limefs_job_find_read_file(struct limefs_job *, uint64_t snap_id);
 
-/* Returns true if loads of these bytes return the current data. Otherwise the file is soon
- * closed, and the next request opens it again. */
+/* Returns true if loads of these bytes return the current data. Otherwise this closes the file
+ * as soon as possible, and a later request opens it again. */
 bool limefs_job_file_is_current(struct limefs_job *, struct limefs_job_file *,
                                 const struct limefs_snapshot *, uint64_t from, uint64_t to);
 
@@ -210,23 +213,24 @@ int limefs_job_on_sync(struct limefs_job *, unsigned number, struct limejob_pack
 
 /* ---- job_timeout.c: call with the lock held ---- */
 
-/* Returns after how many seconds ranks no longer execute a write request. */
+/* Returns how many seconds after it was sent a write request expires: ranks then ignore it. */
 double limefs_job_lease_seconds(const struct limefs_job *);
 
-/* Returns true if a request has waited too long while the job answers nothing, or much longer
- * than that. A SYNC, and the requests that must wait for one, have more time. */
+/* Returns true if the job must be given up: a request exceeds its time limit and the job
+ * answers no other request either, or a request exceeds a multiple of its limit. A SYNC, and
+ * requests that were sent after it and must wait for it, have more time. */
 bool limefs_job_is_stalled(const struct limefs_job *, double now);
 
 /* ---- job_changes.c: call with the lock held ---- */
 
-/* Begin and end a change of the snapshot's container (struct limefs_change). */
+/* Like limefs_change_begin() and limefs_change_end(), but do not wait for late writes. */
 void limefs_job_change_begin(struct limefs_job *, struct limefs_change *);
 void limefs_job_change_end(struct limefs_job *, struct limefs_snapshot *,
                            struct limefs_change *);
 
-/* limefs_late_add() notes that a lost job may write to a range until `until`. A thread that
- * changes these bytes calls limefs_late_wait(), which waits until then. It checks again after
- * each wait for something else, because the job may have been lost in the meantime. */
+/* limefs_late_add() notes that ranks of a lost job may still write to a range until `until`. A
+ * thread that wants to change these bytes first waits until then by limefs_late_wait(). If it
+ * then waits for anything else, it must check again: the job may have been lost since. */
 void limefs_late_add(struct limefs_job *, uint64_t snap_id, uint64_t from, uint64_t to,
                      double until);
 bool limefs_late_possible(struct limefs_job *, uint64_t snap_id, uint64_t from, uint64_t to);
@@ -234,7 +238,8 @@ void limefs_late_wait(struct limefs_job *, uint64_t snap_id, uint64_t from, uint
 
 /* ---- write_buffers.c: call with the lock held ---- */
 
-/* Writes locally what a lost job has not written. Call it before releasing the window. */
+/* Writes to the containers what a lost job has not written. Called before the window, which
+ * holds the bytes, is released. */
 void limefs_write_buffers_write_out(struct limefs_job *);
 
 #endif

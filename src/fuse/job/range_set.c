@@ -1,4 +1,4 @@
-/* range_set.c - a set of byte ranges */
+/* range_set.c - add ranges to a set of byte ranges, and compare them with it */
 #include "range_set.h"
 
 #include <string.h>

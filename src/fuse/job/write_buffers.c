@@ -11,7 +11,7 @@
 
 enum {
     MIN_STREAM_WRITE = 64 * 1024, /* bytes; smaller writes do not make a stream */
-    SYNCS_MAX = 8,                /* leave room for other requests */
+    SYNCS_MAX = 8,                /* SYNC requests in flight; leaves room for others */
 };
 
 /* A write buffer that receives no bytes for this time may be used for another stream. */
@@ -30,17 +30,17 @@ static int write_buffer(const struct limefs_job *job, const struct limefs_write_
 {
     const char *bytes = get_memory(job, buffer);
     for (unsigned i = 0; i < buffer->filled.count; i++) {
-        const struct limefs_byte_range *span = &buffer->filled.range[i];
-        int err = limefile_fd_stream(buffer->written->fd, bytes + (span->from - buffer->from),
-                                     (size_t)(span->to - span->from), span->from);
+        const struct limefs_byte_range *range = &buffer->filled.range[i];
+        int err = limefile_fd_stream(buffer->written->fd, bytes + (range->from - buffer->from),
+                                     (size_t)(range->to - range->from), range->from);
         if (err)
             return err;
     }
     return 0;
 }
 
-/* Empties the buffer: its bytes are in the container, or their write has failed. Sets
- * `unsynced`, because a sync since they were gathered may have cleared it without them. */
+/* Marks the buffer as empty: its bytes were written, or their write has failed. Sets `unsynced`
+ * again, because a sync that did not include bytes in buffers may have cleared it. */
 static void release_buffer(struct limefs_job *job, struct limefs_write_buffer *buffer)
 {
     buffer->written->unsynced = true;
@@ -48,7 +48,8 @@ static void release_buffer(struct limefs_job *job, struct limefs_write_buffer *b
     limefs_job_change_end(job, buffer->written->snap, &buffer->change);
 }
 
-/* Writes the buffer locally, without the lock. The next flush or sync returns the error. */
+/* Writes the buffer from this thread, with the rights of the user whose bytes it has. Releases
+ * the lock in the meantime. The next flush or sync of the container returns an error. */
 static void flush_locally(struct limefs_job *job, struct limefs_write_buffer *buffer)
 {
     buffer->state = LIMEFS_BUFFER_LOCAL;
@@ -84,6 +85,8 @@ static void send_write(struct limefs_job *job, unsigned buffer,
     limefs_job_send(job, &packet);
 }
 
+/* Sends a full buffer to the job. If the job cannot write it now, marks it as FAILED: a thread
+ * that needs the buffer or its bytes then writes it locally. */
 static void submit_buffer(struct limefs_job *job, struct limefs_write_buffer *buffer)
 {
     struct limefs_job_file *file = limefs_job_find_written_file(job, buffer->written->snap);
@@ -123,7 +126,7 @@ int limefs_job_on_store(struct limefs_job *job, unsigned index, struct limejob_p
     return 0;
 }
 
-/* Waits for a buffer that other threads use. They check the count before they wake threads. */
+/* Waits for a change of any buffer. copy_to_buffer() wakes threads only if some wait here. */
 static void wait_for_buffers(struct limefs_job *job)
 {
     job->buffer_waiters++;
@@ -149,7 +152,7 @@ static bool is_serving(const struct limefs_job *job)
     return job->state == LIMEFS_JOB_SERVING && !job->broken;
 }
 
-/* Returns a buffer that has bytes of the range or may receive some. */
+/* Returns a buffer of the container whose range overlaps [from, to), or NULL. */
 static struct limefs_write_buffer *find_buffer(struct limefs_job *job,
                                                const struct limefs_written *written,
                                                uint64_t from, uint64_t to)
@@ -162,7 +165,7 @@ static struct limefs_write_buffer *find_buffer(struct limefs_job *job,
     return NULL;
 }
 
-/* Waits until the buffer's bytes are in the container. */
+/* Waits until another thread or the job has written the buffer, or else writes it locally. */
 static void wait_until_written(struct limefs_job *job, struct limefs_write_buffer *buffer)
 {
     while (buffer->copies || buffer->state == LIMEFS_BUFFER_SENT ||
@@ -172,7 +175,7 @@ static void wait_until_written(struct limefs_job *job, struct limefs_write_buffe
         flush_locally(job, buffer);
 }
 
-/* Returns the buffer whose stream stopped first, at least idle_seconds ago. */
+/* Returns the partly filled buffer that is idle for the longest time, or NULL. */
 static struct limefs_write_buffer *find_idle_buffer(struct limefs_job *job)
 {
     struct limefs_write_buffer *found = NULL;
@@ -185,7 +188,8 @@ static struct limefs_write_buffer *find_idle_buffer(struct limefs_job *job)
     return found;
 }
 
-/* Returns an empty buffer, waiting while the job writes all; NULL: none will become empty. */
+/* Returns an empty buffer. If the job is writing any, waits for it. NULL: all buffers are being
+ * filled, or the job was lost. */
 static struct limefs_write_buffer *get_empty_buffer(struct limefs_job *job)
 {
     while (is_serving(job)) {
@@ -204,7 +208,7 @@ static struct limefs_write_buffer *get_empty_buffer(struct limefs_job *job)
             continue;
         }
         if (!sent)
-            return NULL; /* all are being filled */
+            return NULL;
         limefs_cond_wait(&job->changed, &job->lock);
     }
     return NULL;
@@ -212,16 +216,16 @@ static struct limefs_write_buffer *get_empty_buffer(struct limefs_job *job)
 
 /* ---- gather writes ---- */
 
-/* Adds a write to the stream. Returns true if the stream is long enough for the job. Requests
- * of a stream come in any order, because some wait here and others overtake them. Small
- * requests do not make a stream, but may belong to one. */
+/* Adds a write to the stream, or restarts the stream if the write is far from it. Returns true
+ * if the stream has enough bytes to go through the job; small writes do not count. Writes come
+ * in any order, because some threads wait in this file while others overtake them. */
 static bool extend_stream(const struct limefs_job *job, struct limefs_write_stream *stream,
                           size_t n, uint64_t at)
 {
     uint64_t apart = at > stream->next ? at - stream->next : stream->next - at;
     if (stream->next == 0 || apart > job->buffer_count * job->prefetch.extent)
         *stream = (struct limefs_write_stream){.begin = at, .next = at};
-    else if (at == stream->begin) /* a new pass */
+    else if (at == stream->begin) /* the program writes the same range again */
         stream->direct.count = 0;
     else if (stream->begin > at)
         stream->begin = at;
@@ -232,7 +236,7 @@ static bool extend_stream(const struct limefs_job *job, struct limefs_write_stre
     return stream->bytes >= job->fs->options.forward_from;
 }
 
-/* Copies bytes into their buffer, with the lock released. Sends out a full buffer. */
+/* Copies bytes into their buffer; releases the lock in the meantime. Submits a full buffer. */
 static void copy_to_buffer(struct limefs_job *job, struct limefs_write_buffer *buffer,
                            const char *buf, size_t n, uint64_t at)
 {
@@ -245,13 +249,13 @@ static void copy_to_buffer(struct limefs_job *job, struct limefs_write_buffer *b
     if (buffer->state == LIMEFS_BUFFER_FILLING && buffer->copies == 0 &&
         limefs_range_set_covers(&buffer->filled, buffer->from, buffer->to))
         submit_buffer(job, buffer);
-    /* A thread that waits for an empty buffer cannot use this one, unless it has failed. */
+    /* get_empty_buffer(), whose threads are not counted, can only use this one if it failed. */
     if (buffer->copies == 0 && (job->buffer_waiters || buffer->state == LIMEFS_BUFFER_FAILED))
         pthread_cond_broadcast(&job->changed);
 }
 
-/* Waits until the job has opened the container for writing, or has refused to. A file that is
- * just being closed, because it moved or was not used, is opened again. */
+/* Makes the job open the container for writing, and waits for it; if the job is just closing
+ * the container, opens it again. Returns false if the job refuses, has no room or is lost. */
 static bool wait_for_open(struct limefs_job *job, const struct limefs_snapshot *snap)
 {
     struct limefs_job_file *file = NULL;
@@ -261,7 +265,8 @@ static bool wait_for_open(struct limefs_job *job, const struct limefs_snapshot *
     return is_serving(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
 }
 
-/* Excludes bytes [from, to) from the buffer, if they are before or behind its first bytes. */
+/* Shrinks the range of a new buffer, which has the bytes of one write, so that it does not
+ * overlap [from, to). Does nothing if these bytes overlap the write. */
 static void exclude_range(struct limefs_write_buffer *buffer, uint64_t from, uint64_t to)
 {
     const struct limefs_byte_range *first = buffer->filled.range;
@@ -271,8 +276,9 @@ static void exclude_range(struct limefs_write_buffer *buffer, uint64_t from, uin
         buffer->to = from;
 }
 
-/* Ensures that no two buffers have bytes of one range, because the order of their writes would
- * be lost; and that no buffer waits for bytes that were written directly. */
+/* Shrinks the range of a new buffer so that it overlaps no other buffer, because the order of
+ * their writes would be lost, and no bytes that were written directly: they will not be written
+ * again, so the buffer would never become full. */
 static void exclude_overlaps(struct limefs_job *job, struct limefs_write_buffer *buffer,
                              const struct limefs_write_stream *stream)
 {
@@ -289,12 +295,14 @@ static void note_direct_write(struct limefs_write_stream *stream, uint64_t from,
 {
     if (limefs_range_set_add(&stream->direct, from, to))
         return;
-    stream->direct.count = 0; /* older ones are behind the stream */
+    stream->direct.count =
+        0; /* no room: forget the older ranges, which are behind the stream */
     limefs_range_set_add(&stream->direct, from, to);
 }
 
-/* Copies the bytes into a buffer that accepts them. Returns false if no gathered bytes, and no
- * late write of a lost job, are in their way. */
+/* Copies the bytes into the buffer for their range. Returns false if there is none. First waits
+ * for late writes of a lost job, and until buffers with overlapping bytes that cannot accept
+ * these are written. */
 static bool add_to_buffer(struct limefs_job *job, struct limefs_written *written,
                           const char *buf, size_t n, uint64_t at)
 {
@@ -320,7 +328,7 @@ static void start_buffer(struct limefs_job *job, struct limefs_write_buffer *buf
                          const struct limefs_write_stream *stream, const char *buf, size_t n,
                          uint64_t at)
 {
-    /* The stream may have changed in the meantime, and begin elsewhere. */
+    /* While this thread waited, another one may have restarted the stream behind `at`. */
     uint64_t extent = job->prefetch.extent, first = at / extent * extent;
     *buffer = (struct limefs_write_buffer){
         .state = LIMEFS_BUFFER_FILLING,
@@ -339,8 +347,9 @@ static void start_buffer(struct limefs_job *job, struct limefs_write_buffer *buf
     copy_to_buffer(job, buffer, buf, n, at);
 }
 
-/* Gathers the part of a request within one extent. Returns true if it took the bytes, false
- * if the caller may write them before it releases the lock for anything else. */
+/* Gathers n bytes within one extent. stream NULL: only in a buffer that exists. Returns false
+ * if the caller must write them itself. It must do so before it waits for anything else: then
+ * other threads may gather bytes of the same range, or the job may be lost. */
 static bool gather_part(struct limefs_job *job, struct limefs_written *written,
                         const struct limefs_write_stream *stream, const char *buf, size_t n,
                         uint64_t at)
@@ -350,7 +359,7 @@ static bool gather_part(struct limefs_job *job, struct limefs_written *written,
         if (stream && wait_for_open(job, written->snap) &&
             !find_buffer(job, written, at, at + n))
             buffer = get_empty_buffer(job);
-        /* Another thread may have filled a buffer since, or the job may have been lost. */
+        /* While this thread waited, another one may have started a buffer for the range. */
         if (find_buffer(job, written, at, at + n) ||
             limefs_late_possible(job, written->snap->id, at, at + n))
             continue;
@@ -440,8 +449,8 @@ static void send_sync(struct limefs_job *job, const struct limefs_job_file *file
     limefs_job_send(job, &packet);
 }
 
-/* Makes all ranks sync. Waits for room for the request, and for the reply. Returns true and the
- * reply's code, or false if the job has gone. */
+/* Makes all ranks sync. Waits for room for the request, and for the reply. Returns true and
+ * *code, the reply's, or false if the connection of that number was lost. */
 static bool request_sync(struct limefs_job *job, struct limefs_job_file *file,
                          uint64_t connection, int *code)
 {
@@ -453,7 +462,7 @@ static bool request_sync(struct limefs_job *job, struct limefs_job_file *file,
                                    .snap_id = file->snap_id,
                                    .tag = ++job->sync_tag,
                                    .sent_at = limefs_clock_seconds()};
-    /* cppcheck-suppress autoVariables ; it is taken out below */
+    /* cppcheck-suppress autoVariables ; remove_sync() removes it below */
     job->syncs = &sync;
     file->unsynced = false;
     send_sync(job, file, sync.tag);
@@ -464,8 +473,9 @@ static bool request_sync(struct limefs_job *job, struct limefs_job_file *file,
     return sync.done;
 }
 
-/* Repeats the request until it was done or has failed; if the job is busy, after another reply.
- * Sets *unsynced if ranks on other hosts may not have synced. */
+/* Makes all ranks sync, and repeats the request while the job is busy, each time after another
+ * reply. Returns 0 or a rank's -errno. Sets *unsynced if the job was lost or ended before ranks
+ * on other hosts had synced. */
 static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool *unsynced)
 {
     uint64_t connection = job->connections;
@@ -504,7 +514,7 @@ int limefs_write_buffers_sync(struct limefs *fs, struct limefs_written *written)
     int sync_error = 0;
     if (file && (file->unsynced || file->syncs))
         sync_error = sync_ranks(job, file, &unsynced);
-    /* Consume the noted loss in any case, so that it is reported once. */
+    /* Consume the recorded error even if sync_ranks() failed, so that it is reported once. */
     unsynced = limefs_snapshot_consume_sync_error(fs, written->snap) || unsynced;
     if (unsynced)
         sync_error = -EIO;
@@ -521,7 +531,7 @@ int limefs_job_on_sync(struct limefs_job *job, unsigned number, struct limejob_p
     int code = limejob_get_code(reply, NULL, 0);
     for (struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
         if (sync->tag == number) {
-            /* A retry needs another reply: if none is to come, the sync has failed. */
+            /* sync_ranks() retries after another reply. If none will come, the sync failed. */
             sync->code = code == -EAGAIN && !limefs_job_is_busy(job, code) ? -EIO : code;
             sync->done = true;
             job->synced_from = sync->sent_at;

@@ -1,10 +1,11 @@
 /*
- * launch.h - start and end a job of the daemon's own, under a supervisor process.
+ * launch.h - start and end the daemon's own job, under a supervisor process.
  *
- * The supervisor is a process between the daemon and mpirun. It adopts all processes that
- * mpirun leaves behind. When the job ends, or the daemon ends in any way, the supervisor kills
- * every process of the job and removes its directory. The supervisor lives while the daemon
- * holds the lifeline open, and the job lives while the supervisor does.
+ * The supervisor is a child of the daemon and the parent of mpirun. It adopts all processes
+ * that mpirun leaves behind on this host. When mpirun ends, or the daemon ends in any way, the
+ * supervisor kills them and removes the job's directory. It notices the daemon's end because
+ * only the daemon holds the other end of its lifeline, a pipe. The job has a lifeline to the
+ * supervisor.
  */
 #ifndef LIMEFS_LAUNCH_H
 #define LIMEFS_LAUNCH_H
@@ -16,10 +17,10 @@
 struct limefs_launch {
     pid_t supervisor; /* process id; 0: none */
     int lifeline;     /* a pipe; the supervisor ends when it is closed */
-    int lock;         /* on the directory, while this process lives */
+    int lock;         /* the locked file `lock` in dir: shows that this process lives */
     int output;       /* a pipe with the job's output, in lines: "ready", or a message */
     char dir[64];     /* directory of all files of the job */
-    char socket[96];
+    char socket[96];  /* path of the socket at which the job listens */
 };
 
 /* Checks that the programs that start a job are installed, if one is requested. Returns 0, or
@@ -35,7 +36,7 @@ void limefs_launch_end(struct limefs_launch *);
 /* The supervisor's main(): limefs --supervisor DIR PROGRAM ARGUMENT... */
 int limefs_supervisor_main(int argc, char *argv[]);
 
-/* Removes the directories of daemons that were killed together with their supervisors. */
+/* Removes this user's job directories whose daemon and supervisor were both killed. */
 void limefs_launch_remove_stale(void);
 
 #endif

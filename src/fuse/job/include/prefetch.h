@@ -1,17 +1,18 @@
 /*
- * prefetch.h - plan which bytes of a container to read ahead; pure, without I/O.
+ * prefetch.h - plan which bytes of a container to read ahead, without doing the I/O.
  *
  * Memory for read-ahead is divided into slots. A slot holds one range of a container, at most
- * an extent long, which is fetched as a whole: by the job into its window (job_read.c), or by
- * threads of the daemon (file/readahead.c). The positions of requests identify a stream, not
- * the process that reads: the kernel sends the requests of one reader out of order and from
- * several threads, and several descriptors may share one pass over a record. After a stream has
- * read `threshold` bytes, its next bytes are read ahead. Loads double from 4 MiB to an extent.
- * Then the number of extents ahead grows until the reader finds its bytes ready. All other
- * requests are read locally and never wait.
+ * an extent (a fixed number of bytes) long, which one load fetches as a whole: the job into its
+ * window (job_read.c), or threads of the daemon (file/readahead.c). A stream is a series of
+ * nearly sequential requests. It is known by their positions, not by the process that reads:
+ * the kernel sends the requests of one reader out of order and from several threads, and
+ * several descriptors may share one pass over a record. After a stream has read `threshold`
+ * bytes, its next bytes are read ahead. Loads double from 4 MiB to an extent. Then the number
+ * of extents ahead grows until the reader finds its bytes ready. All other requests are read
+ * locally and never wait.
  *
  * Offsets are offsets in the container. The functions take no lock: the caller must hold one
- * that guards the whole plan.
+ * that guards the whole struct limefs_prefetch.
  */
 #ifndef LIMEFS_PREFETCH_H
 #define LIMEFS_PREFETCH_H
@@ -38,26 +39,27 @@ struct limefs_extent {
     enum limefs_extent_state state;
     bool dropped; /* its bytes are out of date; no request finds it */
     uint64_t snap_id;
-    uint64_t from, to;
-    uint64_t used;    /* bytes of it that readers requested */
-    unsigned holds;   /* replies that use its memory */
-    double last_used; /* time of the load request, or of the last use */
+    uint64_t from, to; /* range of the container */
+    uint64_t used;     /* bytes of it that readers requested */
+    unsigned holds;    /* replies that use its memory */
+    double last_used;  /* time when its load was planned or ended, or of the last use */
 };
 
 /* A stream of requests. */
 struct limefs_stream {
     uint64_t snap_id;   /* id of the snapshot; 0: unused */
     uint64_t next;      /* end of the furthest request */
-    uint64_t bytes;     /* that the stream has read */
+    uint64_t bytes;     /* number of bytes that the stream has read */
     uint64_t planned;   /* end of the last planned load */
     uint64_t load_size; /* length of the next load */
     unsigned depth;     /* extents to read ahead */
     double last_used;   /* time of the last request */
 };
 
-/* A range that this mount is changing, from before the first byte changes until after the last
- * one has. In that time no load of it begins; the begin of the change drops what was loaded. So
- * no request finds bytes older than a finished change, or from the middle of one. */
+/* A range that this mount changes, from before its first byte changes until after its last byte
+ * has. The begin of the change drops the slots that hold parts of the range, and until its end
+ * no load of them begins. So no request finds bytes from before a finished change, or from
+ * within a change. */
 struct limefs_change {
     struct limefs_change *next;
     uint64_t snap_id;
@@ -69,8 +71,9 @@ struct limefs_prefetch_stats {
 };
 
 struct limefs_prefetch {
-    uint64_t extent, threshold; /* bytes of a slot; bytes of a stream that are not read ahead */
-    uint64_t slack; /* bytes at the ends of a slot that may be read locally instead */
+    uint64_t extent;    /* bytes of a slot */
+    uint64_t threshold; /* bytes that a stream reads before its next ones are read ahead */
+    uint64_t slack;     /* a slot with at most so many unrequested bytes counts as read */
     unsigned slots;
     struct limefs_extent slot[LIMEFS_SLOTS_MAX];
     struct limefs_stream stream[LIMEFS_STREAMS_MAX];
@@ -87,17 +90,19 @@ struct limefs_read_req {
     double now; /* seconds, of any clock */
 };
 
+/* window: bytes of all slots together. */
 void limefs_prefetch_init(struct limefs_prefetch *, uint64_t window, uint64_t extent,
                           uint64_t threshold);
 
-/* Empties all slots, after the job has gone. No slot may be held. The streams remain. */
+/* Empties all slots: none may be held, and no pending load may end later. Streams remain. */
 void limefs_prefetch_reset(struct limefs_prefetch *);
 
-/* Notes a request and plans the loads that it makes useful. Stores the slots to load, at most
- * `most`, in state LOADING, and returns their number. Sets *is_stream if the request is
- * part of a stream, and so may wait for a load. */
-int limefs_prefetch_plan(struct limefs_prefetch *, const struct limefs_read_req *, int most,
-                         int loads[LIMEFS_SLOTS_MAX], bool *is_stream);
+/* Notes a request and plans at most max_loads loads of bytes that its stream will request.
+ * Stores the slots to load, now in state LOADING, and returns their number: the caller loads
+ * each and calls limefs_prefetch_end_load(). *is_stream: the request belongs to a stream and
+ * may wait. */
+int limefs_prefetch_plan(struct limefs_prefetch *, const struct limefs_read_req *,
+                         int max_loads, int loads[LIMEFS_SLOTS_MAX], bool *is_stream);
 
 /* Returns true if the request, already noted, is part of a stream that is read ahead. */
 bool limefs_prefetch_is_stream(const struct limefs_prefetch *, const struct limefs_read_req *);
@@ -110,30 +115,31 @@ int limefs_prefetch_find(const struct limefs_prefetch *, const struct limefs_rea
 /* Notes that a reader had to wait for a slot, so that its stream reads further ahead. */
 void limefs_prefetch_note_wait(struct limefs_prefetch *, const struct limefs_read_req *);
 
-/* The parts of a reply that are in slots. */
+/* The parts of a reply that are in slots, in order. */
 struct limefs_chunks {
     int count;
     int slot[LIMEFS_CHUNKS_MAX];
     struct iovec iov[LIMEFS_CHUNKS_MAX];
 };
 
-/* Fills the chunks with the request's bytes. Holds their slots until limefs_prefetch_release().
- * Slot i is in memory at base + i * stride. */
+/* Makes the chunks point to the request's bytes, in the slots of limefs_prefetch_find(), which
+ * are held until limefs_prefetch_release(). Slot i is in memory at base + i * stride. */
 void limefs_prefetch_hold(struct limefs_prefetch *, const struct limefs_read_req *,
                           const int *slots, int count, char *base, uint64_t stride,
                           struct limefs_chunks *);
 void limefs_prefetch_release(struct limefs_prefetch *, struct limefs_chunks *);
 
-/* Returns true if any of these bytes is out of date. */
+/* Returns true if any of these bytes was dropped since they were held. */
 bool limefs_prefetch_is_stale(const struct limefs_prefetch *, const struct limefs_chunks *);
 
-/* Ends the load of a slot. `good`: its bytes were read. */
+/* Ends the load of a slot. `good`: its bytes were read; otherwise the slot becomes empty. */
 void limefs_prefetch_end_load(struct limefs_prefetch *, int slot, bool good, double now);
 
 /* Drops all loaded bytes of a snapshot, which are out of date. */
 void limefs_prefetch_invalidate(struct limefs_prefetch *, uint64_t snap_id);
 
-/* Begins a change, which the caller owns and must not move. True: loaded bytes were dropped. */
+/* Begin and end a change, which the caller owns and must not move in between. The first one
+ * returns true if it dropped bytes, also those of a load in progress. */
 bool limefs_prefetch_begin_change(struct limefs_prefetch *, struct limefs_change *);
 void limefs_prefetch_end_change(struct limefs_prefetch *, struct limefs_change *);
 

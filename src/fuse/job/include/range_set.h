@@ -1,4 +1,4 @@
-/* range_set.h - a set of byte ranges; pure */
+/* range_set.h - a set of byte ranges [from, to) */
 #ifndef LIMEFS_RANGE_SET_H
 #define LIMEFS_RANGE_SET_H
 
@@ -9,7 +9,7 @@ enum {
     LIMEFS_RANGE_SET_MAX = 256,
 };
 
-/* In ascending order, with gaps between them. */
+/* The ranges are in ascending order, with gaps between them. */
 struct limefs_range_set {
     unsigned count;
     struct limefs_byte_range {
@@ -17,12 +17,12 @@ struct limefs_range_set {
     } range[LIMEFS_RANGE_SET_MAX];
 };
 
-/* Adds a range. Returns false, without any change, if there is no room for one more. */
+/* Adds a range, joined with those it touches. Returns false, without a change, if none fits. */
 bool limefs_range_set_add(struct limefs_range_set *, uint64_t from, uint64_t to);
 
 bool limefs_range_set_covers(const struct limefs_range_set *, uint64_t from, uint64_t to);
 
-/* Reduces [*from, *to) to its first part that is not in the set. False: all of it is. */
+/* Reduces [*from, *to) to its first part that is not in the set. False: it has no such part. */
 bool limefs_range_set_find_gap(const struct limefs_range_set *, uint64_t *from, uint64_t *to);
 
 #endif
