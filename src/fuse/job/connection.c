@@ -321,8 +321,6 @@ static void *maintain_connection(void *data)
     return NULL;
 }
 
-/* ---- begin and end ---- */
-
 int limefs_job_start(struct limefs *fs)
 {
     const struct limefs_options *options = &fs->options;
@@ -334,7 +332,6 @@ int limefs_job_start(struct limefs *fs)
     job->fs = fs;
     job->broken = true;
     job->launch.lifeline = job->launch.lock = job->launch.output = -1;
-    /* A mount for writing uses half of the window for writes. */
     uint64_t window = options->rw ? options->window / 2 : options->window;
     limefs_prefetch_init(&job->prefetch, window > options->extent ? window : options->extent,
                          options->extent, options->forward_from);

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-/* ---- late writes of a lost job ---- */
-
 void limefs_late_add(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to,
                      double until)
 {
@@ -49,8 +47,6 @@ void limefs_late_wait(struct limefs_job *job, uint64_t snap_id, uint64_t from, u
         limefs_cond_wait_until(&job->changed, &job->lock, &time);
     }
 }
-
-/* ---- changes ---- */
 
 void limefs_job_change_begin(struct limefs_job *job, struct limefs_change *change)
 {

@@ -404,8 +404,6 @@ struct limefs_job_file *limefs_job_find_read_file(struct limefs_job *job, uint64
     return NULL;
 }
 
-/* ---- periodic work ---- */
-
 void limefs_job_close_unused_files(struct limefs_job *job, double now)
 {
     if (now - job->last_cleanup < 1)

@@ -151,9 +151,8 @@ struct limefs_job {
     double synced_from, synced_to; /* begin and end of the last answered SYNC */
     struct limefs_late_write late_writes[LIMEFS_LATE_WRITES_MAX];
     unsigned late_count;
-    uint64_t stored_bytes;    /* written through the job */
-    uint64_t forwarded_bytes; /* read through the job */
-    uint64_t failed_loads;
+    uint64_t stored_bytes;                  /* written through the job */
+    uint64_t forwarded_bytes, failed_loads; /* read through the job; loads that failed */
     uint64_t connections;           /* number so far: a new value means another connection */
     char failure[LIMEJOB_TEXT_MAX]; /* why no job serves, or "" */
 

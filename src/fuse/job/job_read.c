@@ -19,20 +19,20 @@ struct limefs_read_req limefs_read_req_for(const struct limefs_read_range *range
                                     .now = limefs_clock_seconds()};
 }
 
-/* Returns true if no record was moved or cut since the range was determined. */
+/* Returns true if no record was moved or resized since the range was determined. */
 static bool has_same_layout(const struct limefs_read_range *range)
 {
     const struct limefs_written *written = range->snap->job;
     return !written || written->layout == range->layout;
 }
 
-/* Lets readers wait only while some threads remain for other requests. */
+/* Returns true if one more reader may wait: some threads must remain for other requests. */
 static bool may_block(const struct limefs_job *job)
 {
     return job->waiting_readers + 4 < job->fs->threads;
 }
 
-/* Waits for the next change. The connection's thread ensures that there is one. */
+/* Waits until a reply has come or the connection's thread has dropped a job that sends none. */
 static void wait_for_change(struct limefs_job *job)
 {
     job->waiting_readers++;
@@ -80,7 +80,8 @@ static void send_load(struct limefs_job *job, int slot, struct limefs_job_file *
     limefs_job_send(job, &packet);
 }
 
-/* Requests the loads that this request makes useful. Returns true if it is part of a stream. */
+/* Makes the job load what the request's stream will read next, and open the container, for
+ * which this may wait. Returns true if the request is part of a stream. */
 static bool request_loads(struct limefs_job *job, const struct limefs_read_req *req,
                           const struct limefs_snapshot *snap)
 {
@@ -109,11 +110,11 @@ static bool request_loads(struct limefs_job *job, const struct limefs_read_req *
 }
 
 int limefs_job_read(struct limefs *fs, const struct limefs_read_range *range,
-                    struct limefs_chunks *pieces)
+                    struct limefs_chunks *chunks)
 {
     struct limefs_job *job = fs->job;
     int slots[LIMEFS_CHUNKS_MAX];
-    pieces->count = 0;
+    chunks->count = 0;
     if (!job || range->n == 0 || range->end - range->begin < fs->options.forward_from)
         return 0;
     struct limefs_read_req req = limefs_read_req_for(range);
@@ -123,13 +124,13 @@ int limefs_job_read(struct limefs *fs, const struct limefs_read_range *range,
         int count = wait_for_slots(job, &req, is_stream, slots);
         if (count && has_same_layout(range)) {
             limefs_prefetch_hold(&job->prefetch, &req, slots, count, job->window.data,
-                                 job->prefetch.extent, pieces);
+                                 job->prefetch.extent, chunks);
             job->holds++;
             job->forwarded_bytes += req.n;
         }
     }
     limefs_unlock(&job->lock);
-    return pieces->count;
+    return chunks->count;
 }
 
 /* Pauses loads from a file after a failure. Logs one line for all failures in that time. */
@@ -155,7 +156,7 @@ int limefs_job_on_load(struct limefs_job *job, unsigned slot, struct limejob_pac
     struct limefs_job_file *file = limefs_job_find_read_file(job, extent->snap_id);
     if (file)
         file->loads--;
-    if (err) { /* the local read reports it if it fails, too */
+    if (err) { /* the reader then reads locally, which reports an error of the storage */
         job->failed_loads++;
         if (err != -EAGAIN)
             pause_loads(file, text[0] ? text : strerror(-err));
@@ -164,13 +165,13 @@ int limefs_job_on_load(struct limefs_job *job, unsigned slot, struct limejob_pac
     return 0;
 }
 
-void limefs_job_release(struct limefs *fs, struct limefs_chunks *pieces)
+void limefs_job_release(struct limefs *fs, struct limefs_chunks *chunks)
 {
     struct limefs_job *job = fs->job;
-    if (pieces->count == 0)
+    if (chunks->count == 0)
         return;
     limefs_lock(&job->lock);
-    limefs_prefetch_release(&job->prefetch, pieces);
+    limefs_prefetch_release(&job->prefetch, chunks);
     if (--job->holds == 0 && job->state != LIMEFS_JOB_SERVING)
         pthread_cond_broadcast(&job->changed);
     limefs_unlock(&job->lock);
@@ -187,13 +188,13 @@ void limefs_job_invalidate(struct limefs *fs, const struct limefs_snapshot *snap
     limefs_unlock(&job->lock);
 }
 
-bool limefs_job_is_stale(struct limefs *fs, const struct limefs_chunks *pieces)
+bool limefs_job_is_stale(struct limefs *fs, const struct limefs_chunks *chunks)
 {
     struct limefs_job *job = fs->job;
-    if (!job || pieces->count == 0)
+    if (!job || chunks->count == 0)
         return false;
     limefs_lock(&job->lock);
-    bool stale = limefs_prefetch_is_stale(&job->prefetch, pieces);
+    bool stale = limefs_prefetch_is_stale(&job->prefetch, chunks);
     limefs_unlock(&job->lock);
     return stale;
 }

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-/* Multiples of the limit: for a SYNC, and for a request while others are answered. */
+/* Multiples of the time limit: for a SYNC, and for a request while the job answers others. */
 static const double sync_factor = 12, alone_factor = 4;
 
 /* Seconds for one request. A job that reads less than 50 MB/s with all ranks is of no use. */
@@ -17,10 +17,11 @@ double limefs_job_lease_seconds(const struct limefs_job *job)
     return alone_factor * get_time_limit(job);
 }
 
-/* The longest waiting times: of requests before the first unanswered SYNC, and of that SYNC and
- * requests behind it, for which a disk may need time. All in seconds. */
+/* The longest times, in seconds, that requests have waited for a reply: `before` of those sent
+ * before the first unanswered SYNC, `behind` of that SYNC, for which a disk may need time, and
+ * of later requests. */
 struct waits {
-    double now, sync;
+    double now, sync; /* the current time; when that SYNC was sent */
     double before, behind;
 };
 
@@ -33,7 +34,8 @@ static double first_sync_time(const struct limefs_job *job)
     return first;
 }
 
-/* Ranks execute requests in order: one behind a SYNC had its turn after the SYNC. */
+/* Notes the wait of a request. Ranks execute requests in order: if it was sent while the last
+ * answered SYNC was under way, its own wait begins at the end of that SYNC. */
 static void note_wait(const struct limefs_job *job, struct waits *waits, double sent_at)
 {
     double *longest = sent_at < waits->sync ? &waits->before : &waits->behind;

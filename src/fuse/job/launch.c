@@ -1,4 +1,4 @@
-/* launch.c - start, supervise and end a job of the daemon's own (launch.h) */
+/* launch.c - start, supervise and end the daemon's own job (launch.h) */
 #define _GNU_SOURCE
 #include "launch.h"
 
@@ -28,8 +28,8 @@ enum {
     ARGUMENTS_MAX = 64, /* arguments on the command line */
     KILL_SECONDS = 12,  /* then the daemon kills the supervisor */
 
-    EXIT_MS = 3000, /* for the job to end on its own */
-    TERM_MS = 1500, /* for mpirun to end its ranks */
+    EXIT_MS = 3000, /* time for the job to end on its own; then mpirun gets SIGTERM */
+    TERM_MS = 1500, /* time for mpirun to end its ranks; then all processes are killed */
 };
 
 /* ---- the job's directory: in memory, if /dev/shm exists ---- */
@@ -53,8 +53,8 @@ static void remove_dir(const char *path)
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Locks the directory while its owner lives: a process id does not identify the owner across
- * PID namespaces. (Programs that make a socket in a directory lock the directory itself.) */
+/* Locks the file `lock` in a job's directory. The daemon holds this lock while it lives, as its
+ * process id would not identify it in other PID namespaces. Returns a descriptor or -errno. */
 static int lock_dir(const char *path, int flags)
 {
     char name[600];
@@ -80,7 +80,8 @@ static int create_dir(struct limefs_launch *launch)
     return 0;
 }
 
-/* Returns true if the directory is this user's and unlocked, or a minute old without a lock. */
+/* Returns true if the directory is this user's, and its lock is free or, after a minute,
+ * absent. */
 static bool is_stale_dir(const char *path)
 {
     struct stat st;
@@ -110,9 +111,7 @@ void limefs_launch_remove_stale(void)
         closedir(dir);
 }
 
-/* ---- the command ---- */
-
-/* Finds a program next to this one, as both are installed and built; otherwise by PATH. */
+/* Gets the path of a program in this one's directory, or its bare name if that has none. */
 static void find_program(const char *name, char *path, size_t cap)
 {
     ssize_t n = readlink("/proc/self/exe", path, cap - 1);
@@ -216,6 +215,7 @@ static int build_command(struct command *command, const struct limefs_launch *la
     return 0;
 }
 
+/* in: the supervisor's end of its lifeline; out: of the pipe for the job's output. */
 static int spawn_supervisor(struct limefs_launch *launch, struct command *command, int in,
                             int out)
 {
@@ -273,11 +273,11 @@ void limefs_launch_end(struct limefs_launch *launch)
 {
     if (launch->lifeline >= 0)
         close(launch->lifeline);
-    for (int tenths = 0; launch->supervisor > 0; tenths++) {
+    for (int hundredths = 0; launch->supervisor > 0; hundredths++) {
         pid_t ended = waitpid(launch->supervisor, NULL, WNOHANG);
         if (ended == launch->supervisor || (ended < 0 && errno != EINTR))
             break;
-        if (tenths == KILL_SECONDS * 100)
+        if (hundredths == KILL_SECONDS * 100)
             kill(launch->supervisor, SIGKILL);
         usleep(10000);
     }
@@ -292,10 +292,10 @@ void limefs_launch_end(struct limefs_launch *launch)
 
 /* ---- the supervisor, a separate process ---- */
 
-/* Makes the job create its files in the directory that the supervisor removes, on this host
- * only: Open MPI copies its own settings to other hosts, where no process removes the
- * directory. The job runs as root, or with more ranks than processors, if the user wishes so.
- * Except for the directory, the user's own settings win. */
+/* Sets variables for the job; except for the directory, the user's own settings win. The job
+ * makes its files on this host in the directory that the supervisor removes. TMPDIR sets it on
+ * this host only: Open MPI would copy a variable of its own to other hosts, where no process
+ * removes the directory. Open MPI may run as root, and more ranks than there are processors. */
 static void set_job_environment(const char *dir)
 {
     static const char *const dir_variables[] = {"TMPDIR", "LIMEFS_IO_SHM"};
@@ -303,7 +303,7 @@ static void set_job_environment(const char *dir)
         {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
         {"OMPI_MCA_hwloc_base_binding_policy", "none"},
         {"OMPI_MCA_mpi_yield_when_idle", "1"},
-        /* Its daemons on other hosts notice within half a minute that this one has gone. */
+        /* Its daemons on other hosts notice within half a minute that this host is down. */
         {"OMPI_MCA_oob_tcp_keepalive_time", "5"},
         {"OMPI_MCA_oob_tcp_keepalive_intvl", "5"},
         {"OMPI_MCA_oob_tcp_keepalive_probes", "4"},
@@ -325,7 +325,8 @@ static void set_job_environment(const char *dir)
     }
 }
 
-/* mpirun's standard input is a second lifeline, whose other end only this process holds. */
+/* Starts mpirun, and returns its process id or -errno. Its standard input is a second lifeline:
+ * the job ends when this process, which alone has the other end, closes *lifeline or ends. */
 static pid_t start_mpirun(char *argv[], int *lifeline)
 {
     int ends[2];
@@ -349,8 +350,8 @@ static pid_t start_mpirun(char *argv[], int *lifeline)
     return child;
 }
 
-/* Returns true when mpirun has ended; false when the daemon has closed the lifeline, on a
- * signal to end, or after timeout_ms. */
+/* Returns true when mpirun has ended; false on a signal to end, after timeout_ms (-1: never)
+ * or, with to_daemon, when the daemon has closed its lifeline, descriptor 0. */
 static bool wait_for_mpirun(pid_t mpirun, int signals, int timeout_ms, bool to_daemon)
 {
     for (;;) {
@@ -390,7 +391,7 @@ int limefs_supervisor_main(int argc, char *argv[])
 {
     int lifeline = -1;
     sigset_t all;
-    if (argc < 4 || !strstr(argv[2], "/limefs-")) /* removed recursively below */
+    if (argc < 4 || !strstr(argv[2], "/limefs-")) /* a check, as it is removed below */
         return 2;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);

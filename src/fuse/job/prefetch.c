@@ -1,4 +1,4 @@
-/* prefetch.c - decide which reads go through the job, and what to read ahead */
+/* prefetch.c - find streams of read requests, and decide what to read ahead */
 #include "prefetch.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 /* The reasons for these values are in docs/performance.md. */
 static const uint64_t max_gap = 16 * MIB;   /* largest distance between requests of a stream */
 static const size_t min_request = 64 * KIB; /* a smaller request can only continue a stream */
-static const uint64_t first_load = 4 * MIB; /* small, to be ready soon */
+static const uint64_t first_load = 4 * MIB; /* bytes of the first load: few, to be ready soon */
 static const uint64_t align = 4 * KIB;      /* of loads, for direct I/O */
 static const double idle_limit = 2.0;       /* seconds after which a stream is idle */
 
@@ -34,8 +34,6 @@ void limefs_prefetch_reset(struct limefs_prefetch *plan)
     for (unsigned i = 0; i < LIMEFS_STREAMS_MAX; i++)
         plan->stream[i].planned = plan->stream[i].load_size = plan->stream[i].depth = 0;
 }
-
-/* ---- streams ---- */
 
 static uint64_t distance(uint64_t a, uint64_t b)
 {
@@ -110,10 +108,8 @@ static unsigned count_active(const struct limefs_prefetch *plan, double now)
     return n ? n : 1;
 }
 
-/* ---- slots ---- */
-
-/* Returns true if readers requested all of the slot; or if a stream has passed it, having read
- * some of it locally, and no other stream will reach it. */
+/* Returns true if readers have requested nearly all of the slot; or if a stream that read some
+ * of its bytes locally has passed it, and no other stream will reach it. */
 static bool was_read(const struct limefs_prefetch *plan, const struct limefs_extent *slot)
 {
     bool passed = false;
@@ -131,7 +127,8 @@ static bool was_read(const struct limefs_prefetch *plan, const struct limefs_ext
     return passed;
 }
 
-/* Counts bytes that were fetched, but not read. The snapshot's streams then read less ahead. */
+/* Counts a slot's bytes that no reader requested; the snapshot's streams then load less ahead.
+ */
 static void count_wasted_bytes(struct limefs_prefetch *plan, const struct limefs_extent *slot)
 {
     if (slot->used < slot->to - slot->from)
@@ -141,7 +138,8 @@ static void count_wasted_bytes(struct limefs_prefetch *plan, const struct limefs
             plan->stream[i].depth = 1;
 }
 
-/* Returns an empty slot, the one that was read first, or one without readers; or else -1. */
+/* Returns an empty slot; else the one that was read and is unused for the longest time; else
+ * the one that is unused for the longest time, at least idle_limit; else -1. */
 static int allocate_slot(struct limefs_prefetch *plan, double now)
 {
     int best = -1;
@@ -165,7 +163,7 @@ static int allocate_slot(struct limefs_prefetch *plan, double now)
     return best;
 }
 
-/* Counts the slots whose end the stream has not reached. */
+/* Counts the slots with bytes that the stream will read. */
 static unsigned count_slots(const struct limefs_prefetch *plan,
                             const struct limefs_stream *stream)
 {
@@ -178,7 +176,7 @@ static unsigned count_slots(const struct limefs_prefetch *plan,
     return n;
 }
 
-/* Limits a stream to its share of the slots, so that it evicts no next bytes of others. */
+/* Returns true if the stream has its share of the slots: more would take those of others. */
 static bool has_full_share(const struct limefs_prefetch *plan,
                            const struct limefs_stream *stream)
 {
@@ -197,7 +195,8 @@ static int find_slot_at(const struct limefs_prefetch *plan, uint64_t snap_id, ui
     return -1;
 }
 
-/* A short record has only one stream, but slots may hold parts of it from an earlier pass. */
+/* Makes the stream's next load skip bytes that slots have from an earlier pass over the record.
+ * Only for records of at most max_gap bytes, whose requests are all of one stream. */
 static void skip_loaded_slots(const struct limefs_prefetch *plan, struct limefs_stream *stream,
                               const struct limefs_read_req *req)
 {
@@ -250,7 +249,7 @@ static bool plan_load(struct limefs_prefetch *plan, struct limefs_stream *stream
     return true;
 }
 
-/* Starts loads at a request that no slot holds. */
+/* Makes the stream's next load begin at the request, and with a small one. */
 static void restart_loads(struct limefs_prefetch *plan, struct limefs_stream *stream,
                           const struct limefs_read_req *req)
 {
@@ -315,16 +314,16 @@ void limefs_prefetch_note_wait(struct limefs_prefetch *plan, const struct limefs
 
 void limefs_prefetch_hold(struct limefs_prefetch *plan, const struct limefs_read_req *req,
                           const int *slots, int count, char *base, uint64_t stride,
-                          struct limefs_chunks *pieces)
+                          struct limefs_chunks *chunks)
 {
     uint64_t at = req->at, end = req->at + req->n;
-    pieces->count = count;
+    chunks->count = count;
     for (int i = 0; i < count; i++) {
         struct limefs_extent *slot = &plan->slot[slots[i]];
         uint64_t to = min_u64(slot->to, end);
-        pieces->slot[i] = slots[i];
-        pieces->iov[i].iov_base = base + (uint64_t)slots[i] * stride + (at - slot->from);
-        pieces->iov[i].iov_len = to - at;
+        chunks->slot[i] = slots[i];
+        chunks->iov[i].iov_base = base + (uint64_t)slots[i] * stride + (at - slot->from);
+        chunks->iov[i].iov_len = to - at;
         slot->used += to - at;
         slot->holds++;
         slot->last_used = req->now;
@@ -332,19 +331,19 @@ void limefs_prefetch_hold(struct limefs_prefetch *plan, const struct limefs_read
     }
 }
 
-void limefs_prefetch_release(struct limefs_prefetch *plan, struct limefs_chunks *pieces)
+void limefs_prefetch_release(struct limefs_prefetch *plan, struct limefs_chunks *chunks)
 {
-    for (int i = 0; i < pieces->count; i++)
-        plan->slot[pieces->slot[i]].holds--;
-    pieces->count = 0;
+    for (int i = 0; i < chunks->count; i++)
+        plan->slot[chunks->slot[i]].holds--;
+    chunks->count = 0;
 }
 
 bool limefs_prefetch_is_stale(const struct limefs_prefetch *plan,
-                              const struct limefs_chunks *pieces)
+                              const struct limefs_chunks *chunks)
 {
     bool stale = false;
-    for (int i = 0; i < pieces->count; i++)
-        stale = stale || plan->slot[pieces->slot[i]].dropped;
+    for (int i = 0; i < chunks->count; i++)
+        stale = stale || plan->slot[chunks->slot[i]].dropped;
     return stale;
 }
 
@@ -354,7 +353,8 @@ void limefs_prefetch_end_load(struct limefs_prefetch *plan, int slot, bool good,
     plan->slot[slot].state = good ? LIMEFS_EXTENT_READY : LIMEFS_EXTENT_EMPTY;
 }
 
-/* Drops loaded bytes. Streams restart at their position: what they requested may have gone. */
+/* Drops slots with bytes of the range; returns true if there were any. The snapshot's streams
+ * then restart their loads at the next request, whose loaded bytes may have been dropped. */
 static bool drop_range(struct limefs_prefetch *plan, uint64_t snap_id, uint64_t from,
                        uint64_t to)
 {

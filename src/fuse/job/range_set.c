@@ -18,7 +18,6 @@ bool limefs_range_set_add(struct limefs_range_set *set, uint64_t from, uint64_t 
     }
     if (last == first && set->count == LIMEFS_RANGE_SET_MAX)
         return false;
-    /* Ranges [first, last) become one. */
     memmove(&set->range[first + 1], &set->range[last],
             (set->count - last) * sizeof set->range[0]);
     set->count = set->count + 1 - (last - first);

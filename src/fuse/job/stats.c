@@ -21,7 +21,7 @@ static void add_reason(json_t *stats, const struct limefs_job *job)
         json_object_set_new(json_object_get(stats, "job"), "reason", json_string(reason));
 }
 
-/* The names are part of the interface (docs/man/limefs.1). */
+/* The JSON names are part of the interface for users (docs/man/limefs.1). */
 static json_t *build_stats(const struct limefs *fs, const struct limefs_job *job)
 {
     static const char *const states[] = {"absent", "starting", "serving"};

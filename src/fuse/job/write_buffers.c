@@ -145,8 +145,6 @@ void limefs_write_buffers_write_out(struct limefs_job *job)
     }
 }
 
-/* ---- write buffers ---- */
-
 static bool is_serving(const struct limefs_job *job)
 {
     return job->state == LIMEFS_JOB_SERVING && !job->broken;
@@ -397,8 +395,6 @@ int limefs_write_buffers_add(struct limefs *fs, struct limefs_written *written,
     limefs_unlock(&job->lock);
     return err ? err : 1;
 }
-
-/* ---- flush ---- */
 
 int limefs_write_buffers_flush(struct limefs *fs, struct limefs_written *written, uint64_t from,
                                uint64_t to)

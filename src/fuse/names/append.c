@@ -26,9 +26,7 @@ struct limefs_append {
     struct limefile_identity last_identity; /* after this mount's last change, or the open */
 };
 
-/* ---- state ---- */
-
-/* Locks the node's state, for unlock_append(). NULL: the file was never opened to append. */
+/* Locks the node's state until unlock_append(). NULL: the file was never opened to append. */
 static struct limefs_append *lock_append(struct limefs_node *node)
 {
     struct limefs_append *append = node->plain.append;
@@ -73,7 +71,7 @@ bool limefs_append_allows_open(struct limefs *fs, const struct limefs_node *node
     return is_allowed;
 }
 
-/* Without memory the file is written to like any other. */
+/* Gets or creates the node's state. NULL: no memory; the file is written to like any other. */
 static struct limefs_append *get_append(struct limefs_node *node)
 {
     if (node->plain.append)
@@ -141,7 +139,8 @@ static uint64_t begin_change(struct limefs *fs, struct limefs_node *node, bool *
     return end;
 }
 
-/* Called after a failed write, too: the kernel has counted the bytes. */
+/* Notes the end that the kernel now knows. Called after a failed write, too: the kernel has
+ * counted its bytes. */
 static void note_growth(struct limefs *fs, struct limefs_node *node, uint64_t end)
 {
     limefs_lock(&fs->lock);
@@ -166,6 +165,7 @@ static uint64_t real_offset(const struct limefs_append *append, uint64_t at, siz
     return i > 0 ? at + (uint64_t)append->shifts[i - 1].distance : at;
 }
 
+/* Notes that the bytes from the kernel's offset `at` on are at `to` in the file. */
 static int add_shift(struct limefs *fs, struct limefs_node *node, uint64_t at, uint64_t to)
 {
     size_t n = 1;
@@ -229,7 +229,6 @@ static void store_identity(struct limefs_append *append, int fd)
         append->last_identity = limefile_identify(&st);
 }
 
-/* Returns true if no other program has changed the file since this mount did. */
 static bool is_unchanged_by_others(const struct limefs_append *append, int fd)
 {
     struct stat st;
@@ -239,7 +238,8 @@ static bool is_unchanged_by_others(const struct limefs_append *append, int fd)
     return limefile_identity_same_data(&append->last_identity, &stamp);
 }
 
-/* The descriptor's own position shows where the bytes are now; nothing else uses it. */
+/* Appends bytes that the kernel has at `offset`, and notes where they are: the descriptor's own
+ * position, which nothing else uses, is then at their end. */
 static int append_bytes(struct limefs *fs, struct limefs_node *node, int fd, const char *buf,
                         size_t n, uint64_t offset)
 {
@@ -258,7 +258,7 @@ static int append_bytes(struct limefs *fs, struct limefs_node *node, int fd, con
     return err;
 }
 
-/* The kernel may send later bytes first: zeros take the place of those before them. */
+/* Appends zeros for bytes [from, to) of the kernel, which may send later bytes before these. */
 static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uint64_t from,
                         uint64_t to)
 {
@@ -278,8 +278,9 @@ static size_t bytes_before(uint64_t end, size_t n, uint64_t offset)
     return offset >= end ? 0 : end - offset < n ? (size_t)(end - offset) : n;
 }
 
-/* The kernel sends whole pages. Old bytes of the file are not written if other programs have
- * changed it, as this would undo their changes. */
+/* Writes bytes, of which those from `end` on are appended. The kernel sends whole pages, also
+ * with old bytes of the file. If other programs have changed the file, this skips the old
+ * bytes, as writing them would undo these changes. */
 static int write_appended(struct limefs *fs, struct limefs_node *node, int fd, const char *buf,
                           size_t n, uint64_t offset, uint64_t end)
 {
@@ -305,15 +306,13 @@ ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
     uint64_t end = append ? begin_change(fs, node, &only_appends) : 0;
     int err = only_appends ? write_appended(fs, node, fd, buf, n, offset, end)
                            : write_shifted(append, fd, buf, n, offset);
-    /* After an error the kernel drops the data before it, too. */
+    /* After an error the kernel also drops earlier data, so none of that will arrive. */
     if (append && (err || offset <= append->arrived_end) && append->arrived_end < offset + n)
         append->arrived_end = offset + n;
     note_growth(fs, node, offset + n);
     unlock_append(append);
     return err ? err : (ssize_t)n;
 }
-
-/* ---- lengths ---- */
 
 /* Drops the shifts of the bytes that are cut off. */
 static int truncate_file(struct limefs_append *append, int fd, uint64_t bytes)
@@ -325,7 +324,7 @@ static int truncate_file(struct limefs_append *append, int fd, uint64_t bytes)
     return ftruncate(fd, end) == 0 ? 0 : -errno;
 }
 
-/* Data that the kernel has not sent yet may belong before the new end. */
+/* arrived_end does not rise to a new end: the kernel may still send data before that. */
 int limefs_append_truncate(struct limefs *fs, struct limefs_node *node, int fd, uint64_t bytes)
 {
     bool only_appends;

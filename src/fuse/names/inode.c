@@ -10,9 +10,9 @@
 #define FUSE_ROOT 1
 
 enum {
-    NAMES_MAX = 64,          /* stored names of a file; a lookup finds it by others */
-    LOOKUPS_TO_PREFETCH = 4, /* lookups and opens after which a list also looks names up */
-    PREFETCH_LISTS = 8,      /* lists that do so, before it takes LOOKUPS_TO_PREFETCH again */
+    NAMES_MAX = 64,          /* names that are stored of one file; more replace older ones */
+    LOOKUPS_TO_PREFETCH = 4, /* lookups and opens after which a listing also looks names up */
+    PREFETCH_LISTS = 8, /* listings that do so, until LOOKUPS_TO_PREFETCH more are needed */
 };
 
 /* ---- slots ---- */
@@ -61,8 +61,6 @@ void limefs_slot_free(struct limefs *fs, uint32_t slot)
     fs->inodes.slots[slot].next_free = fs->inodes.slot_free;
     fs->inodes.slot_free = slot;
 }
-
-/* ---- node ids ---- */
 
 static uint32_t id_slot(uint64_t id)
 {
@@ -124,7 +122,7 @@ struct limefs_node *limefs_node_find_child(struct limefs *fs, struct limefs_node
     return node;
 }
 
-/* Doubles the buckets. Without memory the old ones do, only slower. */
+/* Doubles the buckets. Without memory it keeps the old ones, which are only slower. */
 static void grow_name_table(struct limefs *fs)
 {
     size_t old_count = fs->inodes.name_buckets;
@@ -241,6 +239,7 @@ static void free_name(struct limefs *fs, struct limefs_node_name **at)
         limefs_node_put(fs, parent);
 }
 
+/* Adds a name to node->names, with a reference to the parent. Returns it; NULL: no memory. */
 static const char *store_name(struct limefs *fs, struct limefs_node *node,
                               struct limefs_node *parent, const char *name)
 {
@@ -266,6 +265,7 @@ static const char *store_name(struct limefs *fs, struct limefs_node *node,
     return stored->name;
 }
 
+/* Drops the reference of a name that the node no longer has, and frees it for a plain file. */
 static void retire_name(struct limefs *fs, struct limefs_node *node, struct limefs_node *parent,
                         const char *name)
 {
@@ -286,8 +286,6 @@ static void free_names(struct limefs *fs, struct limefs_node_name *names)
     while (names)
         free_name(fs, &names);
 }
-
-/* ---- nodes ---- */
 
 static void free_node(struct limefs_node *node)
 {
@@ -379,8 +377,8 @@ static bool node_matches(const struct limefs *fs, const struct limefs_node *node
              limefs_kernel_mtime_is_current(node, stamp)));
 }
 
-/* The same for a name that is looked up. A link that was made, and perhaps read, a moment ago
- * may have been replaced by one of the same number and times, but hardly one of two names. */
+/* The same for a name that is looked up. A symbolic link that was only just made may have been
+ * replaced by another with the same inode number and times, but hardly if it has two names. */
 static bool fits_lookup(const struct limefs *fs, const struct limefs_node *node,
                         const struct limefs_tree_entry *found,
                         const struct limefile_identity *stamp)
@@ -411,7 +409,7 @@ bool limefs_node_is_current(struct limefs *fs, const struct limefs_node *node,
     return same;
 }
 
-/* The node is found by the new name from now on. */
+/* Makes new_name in `to` the name by which the node is found. Returns 0 or -ENOMEM. */
 static int set_node_name(struct limefs *fs, struct limefs_node *node, struct limefs_node *to,
                          const char *new_name)
 {

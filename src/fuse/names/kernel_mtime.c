@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define GRACE_SECONDS 0.25 /* for two lookups and opens */
+#define GRACE_SECONDS 0.25 /* in which the kernel looks a name up and opens it, twice */
 #define NOW_SECONDS   1    /* an mtime at most this old is the kernel's current time */
 
 static bool is_before(const struct timespec *a, const struct timespec *b)
@@ -60,9 +60,9 @@ void limefs_kernel_mtime_note_write(struct limefs_node *node)
     node->plain.known.has_new_data = true;
 }
 
-/* A second write within one clock tick leaves the kernel's cached mtime as it is, so the
- * kernel sends no new one. The file must then keep the last mtime that the kernel has sent;
- * node->io_lock keeps other threads from setting another one. */
+/* Sets the file's mtime, which the daemon's write has changed, back to the last one that the
+ * kernel has sent: the kernel sends no new one after a second write within one clock tick.
+ * node->io_lock keeps other threads from setting another one in the meantime. */
 static void restore_mtime(struct limefs *fs, struct limefs_node *node, int fd)
 {
     limefs_lock(&node->io_lock);
@@ -115,9 +115,10 @@ bool limefs_kernel_mtime_is_outdated(struct limefs *fs, const struct limefs_node
     return is_outdated;
 }
 
-/* A file is unchanged if this mount was changing it, or has changed it since *stamp was read.
- * At first, too: the kernel looks a name up and then opens it, twice if need be, and the file
- * may change each time. A fifo always is: the kernel itself connects its ends in the mount. */
+/* *stamp says nothing about other programs while this mount changes the file, or if it was read
+ * before this mount's last change. A new node counts as current for GRACE_SECONDS: otherwise an
+ * open could fail, as the file may change after each lookup by the kernel. A fifo is always
+ * current, because the kernel itself connects its ends in the mount. */
 bool limefs_kernel_mtime_is_current(const struct limefs_node *node,
                                     const struct limefile_identity *stamp)
 {

@@ -18,10 +18,8 @@
 
 enum {
     MTIMES_INITIAL = 8,
-    MTIMES_MAX = 1 << 16, /* a power of two; more replace the oldest */
+    MTIMES_MAX = 1 << 16, /* a power of two; further ones replace the oldest */
 };
-
-/* ---- callbacks ---- */
 
 void limefs_snapshot_add_watch(struct limefs *fs, const struct limefs_snapshot_watch *watch)
 {
@@ -136,8 +134,9 @@ static void free_snapshot(struct limefs *fs, struct limefs_snapshot *snap)
     free(snap);
 }
 
-/* Frees a snapshot that is not held, unless it may be used again. One that is out of date is
- * never used again, and if open would keep the blocks of a deleted container on the disk. */
+/* Frees a snapshot without pins and lookups; returns true if it did. Keeps one that is open and
+ * its node's newest, as it may be used again. Evicts any other: an open file that is never used
+ * again would keep the blocks of a deleted container on the disk. */
 static bool free_if_unused(struct limefs *fs, struct limefs_snapshot *snap)
 {
     if (snap->pins)
@@ -163,15 +162,15 @@ static void drop_newest(struct limefs *fs, struct limefs_node *node)
         free_if_unused(fs, snap);
 }
 
-/* The same if the name no longer exists. A snapshot that is being written to stays: the name
- * may be back soon, and the container could not be locked a second time. */
+/* The same if the name no longer exists. Keeps a snapshot that is being written to: the name
+ * may be back soon, and another snapshot could not lock the container a second time. */
 static void drop_removed(struct limefs *fs, struct limefs_node *node)
 {
     if (node->container.snap && node->container.snap->state != LIMEFS_SNAPSHOT_WRITTEN)
         drop_newest(fs, node);
 }
 
-/* A snapshot that alone exceeds the memory stays: each request would have to make it again. */
+/* A snapshot that alone exceeds the memory stays open: each request would have to reopen it. */
 static bool exceeds_limits(const struct limefs *fs, const struct limefs_snapshot *snap)
 {
     return fs->snapshots.open_count > fs->options.max_open ||
@@ -255,8 +254,6 @@ void limefs_snapshots_release(struct limefs *fs)
     }
 }
 
-/* ---- making a snapshot ---- */
-
 /* Logs a fault of the container, once for each of its states. */
 static void log_fault(struct limefs *fs, struct limefs_node *node,
                       const struct limefs_snapshot *snap)
@@ -310,8 +307,8 @@ static void attach_file(struct limefs_snapshot *snap,
     snap->adapter = opened->adapter;
 }
 
-/* Returns true if another file has taken the place in a tree, which the kernel must look up. An
- * empty file does not count: it may be a container again soon. */
+/* Returns true if the name in a tree now leads to a file that is not a container, which the
+ * kernel must look up. An empty file does not count: it may be a container again soon. */
 static bool has_become_plain(const struct limefs_node *node,
                              const struct limefs_container_file *opened, const struct stat *st)
 {
@@ -349,7 +346,8 @@ static void set_state(struct limefs_snapshot *snap, bool being_written,
         snap->confirmed = snap->stamp;
 }
 
-/* Makes a pinned snapshot of a file found by name at `seen`. Called with node->io_lock held. */
+/* Makes a pinned snapshot of the O_PATH descriptor `file`, found by name after the time `seen`.
+ * Called with node->io_lock held. */
 static int create_snapshot(struct limefs *fs, struct limefs_node *node, int file,
                            const struct timespec *seen, struct limefs_snapshot **out)
 {
@@ -402,9 +400,9 @@ static uint64_t get_file_seq(struct limefs *fs, const struct limefs_node *node)
     return seq;
 }
 
-/* The attributes of what a container's name leads to, and the time before it was resolved. If
- * the name is removed after that, the ctime of the file is not older than `seen`, even if both
- * are long past by now. */
+/* The attributes of what a container's name leads to, and the time before the name was
+ * resolved. If the name is removed after that, the file gets a ctime that is not older than
+ * `seen`. */
 struct named_file {
     struct stat st;
     struct timespec seen;
@@ -431,7 +429,7 @@ enum limefs_snapshot_validity limefs_snapshot_validity(enum limefs_snapshot_stat
     }
 }
 
-/* Returns whether a pinned snapshot is valid. Called with node->io_lock held. */
+/* Returns whether a pinned snapshot shows the named file. Called with node->io_lock held. */
 static bool is_snapshot_current(struct limefs *fs, struct limefs_snapshot *snap,
                                 const struct named_file *found)
 {
@@ -443,13 +441,12 @@ static bool is_snapshot_current(struct limefs *fs, struct limefs_snapshot *snap,
     limefs_unlock(&fs->lock);
     if (!newest || being_replaced)
         return newest;
-    bool open = snap->fd >= 0, may_be_young = state != LIMEFS_SNAPSHOT_VALID;
+    bool open = snap->fd >= 0, is_uncertain = state != LIMEFS_SNAPSHOT_VALID;
     bool being_written =
-        open && may_be_young && limefile_is_being_written(snap->fd, &found->st.st_ctim);
+        open && is_uncertain && limefile_is_being_written(snap->fd, &found->st.st_ctim);
     enum limefs_snapshot_validity answer =
         limefs_snapshot_validity(state, &seen, &now, &found->seen, being_written);
-    if (answer != LIMEFS_SNAPSHOT_UNCERTAIN ||
-        !open) /* if not open, opening indexes it again */
+    if (answer != LIMEFS_SNAPSHOT_UNCERTAIN || !open) /* reopen_evicted() indexes it again */
         return answer != LIMEFS_SNAPSHOT_OUTDATED;
     if (!limefs_snapshot_revalidate(fs, snap))
         return false;
@@ -461,7 +458,7 @@ static bool is_snapshot_current(struct limefs *fs, struct limefs_snapshot *snap,
     return true;
 }
 
-/* Returns the newest snapshot, pinned, or NULL if it does not show the container as it is. */
+/* Returns the newest snapshot, pinned, or NULL if it does not show the named file. */
 static struct limefs_snapshot *pin_if_current(struct limefs *fs, struct limefs_node *node,
                                               const struct named_file *found)
 {
@@ -503,8 +500,8 @@ static int reopen_evicted(struct limefs *fs, struct limefs_snapshot *snap, int f
     return 0;
 }
 
-/* Returns the newest snapshot, pinned, or NULL unless it is open and certainly shows the
- * container, so that its name need not be resolved. */
+/* Returns the newest snapshot, pinned, if it is open and certainly shows the container, so that
+ * its name need not be resolved; else NULL. */
 static struct limefs_snapshot *pin_if_unchanged(struct limefs *fs,
                                                 struct limefs_node *container)
 {
@@ -564,8 +561,8 @@ static int pin_by_name(struct limefs *fs, struct limefs_node *container,
     struct limefs_snapshot *snap = NULL;
     bool again;
     int err, file = -1, waits = 2; /* a program may replace the file all the time */
-    limefs_daemon_creds_enter();   /* once for all, as switching takes the most time here */
-    do { /* the file may have been replaced by now, by this mount, too */
+    limefs_daemon_creds_enter();   /* once for all calls: switching takes the most time here */
+    do { /* again if this mount, or another program, replaced the file in the meantime */
         uint64_t seq = get_file_seq(fs, container);
         if (file >= 0)
             close(file);
@@ -705,7 +702,7 @@ void limefs_snapshot_set_replacing(struct limefs *fs, struct limefs_snapshot *sn
     limefs_unlock(&fs->lock);
 }
 
-/* snap->fd keeps its number, because other threads are reading by it. */
+/* snap->fd keeps its number, because other threads read from it. */
 int limefs_snapshot_replace_file(struct limefs *fs, struct limefs_snapshot *snap, int fd)
 {
     struct stat st;
@@ -729,7 +726,7 @@ int limefs_snapshot_replace_file(struct limefs *fs, struct limefs_snapshot *snap
 
 /* ---- mtimes that the kernel has received ---- */
 
-/* Returns whether the mtime is among the n last ones. */
+/* Returns whether the mtime is among the last n. */
 static bool has_mtime(const struct limefs_reported_mtimes *mtimes, const struct timespec *time,
                       size_t n)
 {
@@ -739,7 +736,7 @@ static bool has_mtime(const struct limefs_reported_mtimes *mtimes, const struct 
     return false;
 }
 
-/* Makes room for one more. The capacity is a power of two. False: out of memory. */
+/* Makes room for one more. The array's size is a power of two. False: out of memory. */
 static bool reserve_mtime(struct limefs_reported_mtimes *mtimes)
 {
     size_t count = mtimes->count;

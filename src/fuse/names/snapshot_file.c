@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    CHECK_TRIES = 3, /* while this mount itself changes the container */
+    CHECK_TRIES = 3, /* checks, if this mount itself changes the container in the meantime */
 };
 
 /* ---- open and index ---- */
@@ -72,7 +72,7 @@ int limefs_snapshot_open_file(int file, const struct limefile_identity *expected
     struct limefile_identity stamp = limefile_identify(st);
     if (!S_ISREG(st->st_mode))
         return LIMEFILE_E_NOT_FILE; /* opening it may have side effects */
-    if (expected && !limefile_identity_equal(&stamp, expected)) /* its old index is freed */
+    if (expected && !limefile_identity_equal(&stamp, expected))
         return -ESTALE;
     limefs_daemon_creds_enter();
     int fd = limefile_reopen(file, O_RDONLY | O_NONBLOCK); /* -EAGAIN: a process has a lease */
@@ -88,8 +88,6 @@ int limefs_snapshot_open_file(int file, const struct limefile_identity *expected
         limefs_snapshot_close_file(out);
     return err;
 }
-
-/* ---- what is known of a snapshot ---- */
 
 struct limefile_index *limefs_snapshot_index(struct limefs *fs, struct limefs_snapshot *snap)
 {
@@ -124,9 +122,9 @@ struct limefile_identity limefs_snapshot_confirmed_identity(struct limefs *fs,
                                                             const struct limefs_snapshot *snap)
 {
     limefs_lock(&fs->lock);
-    struct limefile_identity settled = snap->confirmed;
+    struct limefile_identity confirmed = snap->confirmed;
     limefs_unlock(&fs->lock);
-    return settled;
+    return confirmed;
 }
 
 /* ---- whether the file has changed ---- */
@@ -182,7 +180,6 @@ static bool headers_match(struct limefile_source *source, const struct limefile_
     return i == count;
 }
 
-/* Returns true if all headers in the file match the index of a pinned snapshot. */
 static bool file_matches_index(struct limefs *fs, struct limefs_snapshot *snap)
 {
     struct limefile_gauge_adapter *adapter = NULL;
@@ -198,15 +195,14 @@ static bool file_matches_index(struct limefs *fs, struct limefs_snapshot *snap)
     return matches;
 }
 
-/* Result of a check of a pinned snapshot's file. */
 struct file_check {
     struct timespec time; /* before the check */
     struct stat st;
     struct limefile_identity stamp;
-    bool is_known;      /* the container is as this mount knows it */
-    bool same_data;     /* inode, size and mtime, which other programs can set */
-    bool is_reliable;   /* each later change sets another ctime */
-    off_t indexed_size; /* when the snapshot was made */
+    bool is_known;    /* see limefs_snapshot_is_known() */
+    bool same_data;   /* inode, size and mtime are the snapshot's; programs can set an mtime */
+    bool is_reliable; /* each later change sets another ctime */
+    off_t indexed_size; /* size of the file in the snapshot */
 };
 
 static int check_file(struct limefs *fs, const struct limefs_snapshot *snap,
@@ -226,15 +222,15 @@ static int check_file(struct limefs *fs, const struct limefs_snapshot *snap,
     return 0;
 }
 
-/* Call it before the reads that this check has to vouch for. */
+/* Sets is_reliable. Call it before reading the bytes that the check proves to be current. */
 static void check_for_writers(const struct limefs_snapshot *snap, struct file_check *check)
 {
     check->is_reliable = limefs_identity_is_reliable(
         &check->stamp, &check->time, limefile_is_being_written(snap->fd, &check->stamp.ctime));
 }
 
-/* Called if only the ctime has changed, or if another change might leave the ctime the same. A
- * program that changes a container in place can set the mtime back, so the headers decide. */
+/* Compares the headers with the index. Called if only the ctime has changed, or if another
+ * change could leave it the same: a program that changes a container can set the mtime back. */
 static bool confirm_headers(struct limefs *fs, struct limefs_snapshot *snap,
                             const struct file_check *check)
 {
@@ -305,19 +301,17 @@ int limefs_snapshot_check_record(struct limefs *fs, struct limefs_snapshot *snap
         if (!check.is_known || (checked && !snap->writer))
             check_for_writers(snap, &check);
         if (check.is_known || record_is_unchanged(fs, snap, record, &check)) {
-            /* If *checked changes, the caller reads again: the file may have changed before. */
+            /* A new *checked makes the caller read again: what it has read may be older. */
             if (checked && (!check.same_data || (check.is_reliable && !snap->writer)))
                 *checked = check.stamp;
             return 0;
         }
         if (!snap->writer)
             return -ESTALE;
-        /* Or this mount was changing the container: then the next check knows its state. */
+        /* This mount may have changed the container during the check: try again. */
     }
     return -ESTALE;
 }
-
-/* ---- the result of a check ---- */
 
 static bool is_older_stat(const struct stat *st, const struct stat *than)
 {

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Puts a name before a path that is built from its end. NULL: it is too long. */
+/* Puts a name before the path at `at`, which is built from its end. NULL: no room. */
 static char *prepend(char *at, const char *begin, const char *name)
 {
     size_t len = strlen(name);
@@ -54,9 +54,7 @@ const char *limefs_tree_display_path(struct limefs *fs, const struct limefs_node
     return path;
 }
 
-/* ---- the files of nodes ---- */
-
-/* Where a node was at one moment under fs->lock. */
+/* The place of a node's file, copied under fs->lock, as other threads may move the node. */
 struct location {
     char path[PATH_MAX], name[NAME_MAX + 1]; /* path of its directory, and name in it */
     struct limefile_identity dir;
@@ -174,8 +172,6 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
     return err;
 }
 
-/* ---- names ---- */
-
 static_assert((int)LIMEFS_TREE_DETECT_BYTES == (int)LIMEFILE_HEADER_BYTES, "bytes of a header");
 
 /* Returns 1 if the file has another format and can be shown as a container, 0, or -errno. */
@@ -196,10 +192,10 @@ static bool may_open_later(int err)
     return err == -EAGAIN || err == -EMFILE || err == -ENFILE || err == -ENOMEM;
 }
 
-/* A container begins with a valid header. A file that cannot be read is not a container, unless
- * a later try may succeed. This does not depend on the caller, so the daemon reads with its own
- * rights; the caller learns nothing else of what is read. Returns 0, 1, or an error that may
- * pass. seen: the time before found->st. Sets found->is_certain. */
+/* Returns 1 if the file begins with a valid header or, with `formats`, has an adapter; 0 if
+ * not, or if it cannot be read; -errno if a later try may succeed. Sets found->is_certain.
+ * seen: the time before found->st was read. The result must not depend on the caller, so the
+ * daemon reads with its own rights; the caller learns nothing else of what is read. */
 static int detect_container(bool formats, int file, const struct timespec *seen,
                             struct limefs_tree_entry *found)
 {
@@ -224,7 +220,8 @@ static int detect_container(bool formats, int file, const struct timespec *seen,
     return match > 0;
 }
 
-/* Returns true if the attributes, or what is known, give the kind; false: it must be read. */
+/* Sets found->kind, and returns true, if attributes or a node give it; else the file must be
+ * read. */
 static bool kind_is_known(struct limefs *fs, struct limefs_node *parent, const char *name,
                           struct limefs_tree_entry *found)
 {
@@ -234,8 +231,8 @@ static bool kind_is_known(struct limefs *fs, struct limefs_node *parent, const c
            st->st_size < LIMEFS_TREE_DETECT_BYTES;
 }
 
-/* The name may lead to another file by now, so attributes and contents are of one descriptor. A
- * process may write to it at once or soon, so attributes and time are taken before reading. */
+/* Reads attributes and contents by one descriptor, because the name may lead to another file by
+ * now; and the attributes first, because a process may be writing to the file. */
 int limefs_tree_detect(bool formats, int dir, const char *name, struct limefs_tree_entry *found)
 {
     struct timespec seen;

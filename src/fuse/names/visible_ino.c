@@ -7,7 +7,8 @@ static uint64_t mix_bits(uint64_t x)
     return mix64(x * MIX64_STEP);
 }
 
-/* Numbers of other file systems leave the two highest bits to records and exports. */
+/* For a file of another file system, hashes its device and inode number, and leaves the two
+ * highest bits to records and exports. */
 static uint64_t file_number(const struct limefs *fs, uint64_t dev, uint64_t ino)
 {
     return dev == fs->source_dev ? ino : mix_bits(mix_bits(dev) + ino) >> 2;

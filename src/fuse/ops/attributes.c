@@ -31,10 +31,11 @@ static void select_times(int which, const struct stat *st, struct timespec times
     times[1] = select_time(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, &st->st_mtim);
 }
 
-/* A kernel with a write-back cache keeps the mtime and sets it like a program would: when it
- * closes a file open for writing, or when a program that may write to the file, but does not
- * own it, sets it to now. In the first case this returns true: the mtime is set with the
- * daemon's rights, an atime is not, as only the owner may set it. Otherwise both are now. */
+/* Limits times that the thread's user may not set. A kernel with a write-back cache sets an
+ * mtime (1) that it keeps itself, when it closes a file open for writing, or (2) if a program
+ * that may write to the file, but does not own it, sets it to now. (1) returns true: the caller
+ * sets the mtime with the daemon's rights, but no given atime, which only the owner may set.
+ * (2) returns false and sets both times to now. */
 static bool limit_write_times(const struct limefs_file *file, struct timespec times[2])
 {
     bool is_open = file && (file->is_writable || file->target);
@@ -45,12 +46,12 @@ static bool limit_write_times(const struct limefs_file *file, struct timespec ti
     return is_open;
 }
 
+/* Returns true if limit_write_times() applies after this error. */
 static bool may_follow_write(int err, int which)
 {
     return (err == -EPERM || err == -EACCES) && which & FUSE_SET_ATTR_CTIME;
 }
 
-/* fd may be O_PATH. */
 static int set_times(const struct limefs_file *file, int fd, int which, const struct stat *st)
 {
     struct timespec times[2];
@@ -69,8 +70,8 @@ static int set_times(const struct limefs_file *file, int fd, int which, const st
     return err;
 }
 
-/* True if the kernel may only report a new ctime, after a change of attributes or of a name,
- * with the mtime that it got from the daemon. Most programs that set mtime set atime, too. */
+/* True if the request may just report a new ctime, after a change of attributes or names: the
+ * kernel adds the mtime that it got from the daemon. (Most programs set mtime and atime.) */
 static bool may_only_set_ctime(int which)
 {
     return (which & TIMES) == FUSE_SET_ATTR_MTIME && which & FUSE_SET_ATTR_CTIME;
@@ -131,7 +132,7 @@ static bool changes_mode_or_owner(const struct stat *now, int which, const struc
            (which & FUSE_SET_ATTR_GID && st->st_gid != now->st_gid);
 }
 
-/* Only the kernel sets times through an open file, and only the mtime that it keeps. */
+/* True for the mtime that the kernel keeps: only it sets times through an open file. */
 static bool is_kernel_mtime(const struct limefs_file *file, int which)
 {
     return file && file->target && (which & TIMES) == FUSE_SET_ATTR_MTIME;

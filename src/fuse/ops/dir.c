@@ -20,13 +20,13 @@ struct limefs_dir {
     struct limefs_lock lock;       /* guards the fields below */
     struct limefs_snapshot *snap;  /* of a container: pinned; else NULL */
     struct limefs_fields *exports; /* fields whose exports are listed; NULL: not yet */
-    uint64_t records;              /* number listed before the exports, once `exports` is set */
+    uint64_t records;              /* number that precede the exports, once `exports` is set */
     uint64_t lookups;              /* limefs_snapshot_count_name_lookups() at the last reply */
     uint64_t plus_left;            /* records still to be listed with their attributes */
     DIR *stream;                   /* of a directory of the source tree; else NULL */
     uint64_t dev;                  /* of that directory */
-    off_t offset;                  /* of the stream */
-    struct dirent *entry;          /* read, but did not fit into the last reply */
+    off_t offset;                  /* of the next entry of the stream */
+    struct dirent *entry;          /* the next entry, if it was read already; else NULL */
     unsigned lookups_left;         /* names still to be looked up while they are listed */
 };
 
@@ -40,11 +40,11 @@ struct limefs_listing {
 };
 
 /* A listing shows that a file is a container only if the daemon looks the name up, for which it
- * reads the first bytes of the file. It does so if a program has looked up names of this
- * directory after an earlier listing, or of any other directory within recent_seconds. */
-enum { LOOKUPS_MAX = 16384 }; /* a listing; results for more would expire before use */
+ * reads the first bytes of the file. It does so if programs have looked up names of this
+ * directory after earlier listings, or of any other listed directory within recent_seconds. */
+enum { LOOKUPS_MAX = 16384 }; /* in a listing; results for more would expire before use */
 
-/* After a look-up that takes slow_lookup_seconds a listing makes no more of them: the storage
+/* After a lookup that takes slow_lookup_seconds, a listing makes no more lookups: the storage
  * may have to fetch each file from tape. */
 static const double recent_seconds = 2, slow_lookup_seconds = 0.1;
 
@@ -57,8 +57,6 @@ static int enter_export_dir(struct limefs *fs, struct limefs_dir *dir)
     limefs_export_release(fs, dir->export);
     return -ENOTDIR;
 }
-
-/* ---- open and close ---- */
 
 static int open_container_dir(struct limefs *fs, struct limefs_dir *dir)
 {
@@ -140,8 +138,6 @@ void limefs_dirs_release(struct limefs *fs)
     while (fs->dirs)
         limefs_dir_close(fs, (struct limefs_dir *)fs->dirs);
 }
-
-/* ---- entries ---- */
 
 static void add_dirent(struct limefs_listing *list, const char *name,
                        const struct fuse_entry_param *entry, off_t next)
@@ -235,7 +231,7 @@ bool limefs_dir_is_source(const struct limefs_dir *dir)
     return dir->stream != NULL;
 }
 
-/* Called when a listing starts: true if names should be looked up in it. */
+/* Called when a listing starts. Returns true if the daemon should look its names up. */
 static bool wants_lookups(struct limefs *fs, struct limefs_node *directory)
 {
     if (fs->options.entry_timeout <= 0 || fs->options.attr_timeout <= 0)
@@ -258,7 +254,8 @@ static mode_t entry_type(const struct dirent *entry)
     return entry->d_type == DT_REG ? 0 : (mode_t)entry->d_type << 12;
 }
 
-/* Returns the next entry or NULL, and the same one again until dir->entry is set to NULL. */
+/* Returns the next entry or NULL (errno: 0 at the end). The caller sets dir->entry to NULL when
+ * it has used the entry; until then this returns the same one again. */
 static struct dirent *next_entry(struct limefs_dir *dir)
 {
     if (!dir->entry) {
@@ -273,8 +270,8 @@ static ino_t mount_ino(const struct limefs *fs, const struct limefs_dir *dir, ui
     return limefs_visible_ino(fs, dir->dev, ino);
 }
 
-/* Looks the next name up with the caller's rights, if it may be a container's, and adds it.
- * False if it was not added. Files that this mount writes are left to the kernel's look-ups. */
+/* If the next entry may be a container, looks its name up with the caller's rights and adds it.
+ * Returns false if the caller must add it, as it also must for files that this mount writes. */
 static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
                              struct limefs_listing *list)
 {
@@ -336,12 +333,12 @@ static int list_source_dir(struct limefs *fs, struct limefs_dir *dir,
 
 enum {
     PLUS_ALWAYS = 50000,   /* first records, which are always listed with attributes */
-    PLUS_PER_LOOKUP = 256, /* further ones with attributes, for each look-up of a record */
-    PLUS_SKIP_EVERY = 128, /* each 128th has none: its look-up shows that more are needed */
+    PLUS_PER_LOOKUP = 256, /* further ones with attributes, for each lookup of a record */
+    PLUS_SKIP_EVERY = 128, /* each 128th has none: its lookup shows that more are needed */
 };
 
-/* Decides as the kernel does with READDIRPLUS_AUTO, but also suits a program that reads several
- * replies of names and then their attributes. */
+/* Returns true if a record is listed with its attributes. The kernel's READDIRPLUS_AUTO decides
+ * similarly, but not well for a program that reads several replies before any attributes. */
 static bool wants_attributes(struct limefs_dir *dir, uint64_t ordinal)
 {
     if (ordinal <= PLUS_ALWAYS)
@@ -387,7 +384,7 @@ static ino_t container_dot_ino(struct limefs *fs, const struct limefs_dir *dir,
     return limefs_visible_ino(fs, parent.dev, parent.ino);
 }
 
-/* Allows more records with attributes for those that were looked up since the last reply. */
+/* Lists more records with attributes for each that was looked up since the last reply. */
 static void add_plus_budget(struct limefs *fs, struct limefs_dir *dir)
 {
     uint64_t lookups = limefs_snapshot_count_name_lookups(fs, dir->snap, 0);

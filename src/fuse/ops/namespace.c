@@ -96,7 +96,7 @@ static int open_new(struct limefs *fs, struct limefs_node *directory, const char
     return err;
 }
 
-/* Opens a file that another process created after the kernel's look-up. If it is a directory or
+/* Opens a file that another process created after the kernel's lookup. If it is a directory or
  * a link, -ESTALE makes the kernel look it up again. */
 static int open_existing(struct limefs *fs, struct limefs_node *directory, const char *name,
                          int flags, struct limefs_file **file, struct fuse_entry_param *entry)
@@ -286,7 +286,6 @@ int limefs_make_special(struct limefs *fs, uint64_t parent, const char *name, mo
     return err ? err : limefs_entry_lookup(fs, parent, name, entry);
 }
 
-/* Returns 0 if the container of the node `child` is empty, -ENOTEMPTY, or another -errno. */
 static int check_empty(struct limefs *fs, struct limefs_node *directory, int dirfd,
                        const char *name, const struct limefs_node *child)
 {
@@ -350,7 +349,6 @@ int limefs_remove(struct limefs *fs, uint64_t parent, const char *name)
     return err;
 }
 
-/* Records the new name of a file that the kernel may know by another one. */
 static void update_node_name(struct limefs *fs, struct limefs_node *directory, int dirfd,
                              const char *name)
 {

@@ -1,7 +1,7 @@
 /*
  * namespace.h - creates, removes and renames records, containers and other files of the source
- * tree. Node ids are those of inode.h. Functions return 0 or a negative code for
- * limefs_errno(). The thread must have the caller's rights.
+ * tree. Node ids are those of inode.h; an entry is filled as reply.h says. Functions return 0
+ * or a negative code for limefs_errno(). The thread must have the caller's rights.
  */
 #ifndef LIMEFS_NAMESPACE_H
 #define LIMEFS_NAMESPACE_H

@@ -64,8 +64,8 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     /* Replies are sent from a buffer, so splicing costs time and saves none. */
     conn->want &=
         ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-    /* dir.c decides for each entry whether the reply has its attributes, from more than one
-     * listing. The kernel must not decide it. */
+    /* dir.c decides for each entry whether the reply has its attributes, by what programs did
+     * after earlier replies and listings, too. The kernel must not decide it. */
     conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
     conn->max_read = fs->options.max_read; /* libfuse requires it here as well as at mount */
     conn->max_background = 64;
@@ -261,7 +261,7 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 
 /* ---- operations that change something ---- */
 
-/* Replies EROFS and returns false if the mount is read-only or the node id is an export's. */
+/* Returns true, or replies EROFS if the mount is read-only or the node id is an export's. */
 static bool check_writable(fuse_req_t req, fuse_ino_t ino)
 {
     bool writable =
@@ -270,8 +270,6 @@ static bool check_writable(fuse_req_t req, fuse_ino_t ino)
         fuse_reply_err(req, EROFS);
     return writable;
 }
-
-/* ---- bytes ---- */
 
 static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t size, off_t offset,
                      struct fuse_file_info *fi)
@@ -315,8 +313,6 @@ static void op_fallocate(fuse_req_t req, fuse_ino_t ino, int mode, off_t offset,
                                               (uint64_t)length));
 }
 
-/* ---- attributes ---- */
-
 static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int which,
                        struct fuse_file_info *fi)
 {
@@ -351,8 +347,6 @@ static void op_removexattr(fuse_req_t req, fuse_ino_t ino, const char *name)
     if (check_writable(req, ino))
         reply_error(req, limefs_xattr_set(get_fs(req), ino, name, NULL, 0, 0));
 }
-
-/* ---- names ---- */
 
 static void op_create(fuse_req_t req, fuse_ino_t parent, const char *name, mode_t mode,
                       struct fuse_file_info *fi)
@@ -465,8 +459,9 @@ static bool enter_opener_creds(fuse_req_t req, const struct fuse_file_info *fi)
     return err == 0;
 }
 
-/* These define as_caller_op_*, which only reads (QUERY_OP) or changes something (CHANGE_OP),
- * and as_opener_op_*, which transfers bytes with the opener's rights (DATA_OP). */
+/* Define functions that run an op_* with other rights than the daemon's: as_caller_op_* for one
+ * that only reads (QUERY_OP) or changes something (CHANGE_OP), and as_opener_op_* for one that
+ * transfers bytes with the rights of the user that opened the file (DATA_OP). */
 #define DEFINE_OP(user, enter, name, parameters, ...) \
     static void as_##user##_##name parameters         \
     {                                                 \
@@ -519,7 +514,7 @@ static void as_caller_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *na
         limefs_caller_creds_leave();
 }
 
-/* Lists the current container if the name now leads to that. False after an error reply. */
+/* Makes a new listing show the container's current state. False: an error was replied. */
 static bool refresh_listing(fuse_req_t req, struct limefs_dir *dir)
 {
     if (!limefs_dir_is_stale(get_fs(req), dir))
@@ -585,7 +580,7 @@ static void as_either_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st
     limefs_caller_creds_leave();
 }
 
-/* An op_* runs with the daemon's rights, on what the kernel has open or looked up before. */
+/* Each op_* here runs with the daemon's rights, on what the kernel has looked up before. */
 const struct fuse_lowlevel_ops limefs_ops = {
     .init = op_init,
     .lookup = as_caller_op_lookup,

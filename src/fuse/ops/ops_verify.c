@@ -20,8 +20,6 @@ static void clear_interrupt(struct limefs_work *work)
     fuse_req_interrupt_func(work->req, NULL, NULL);
 }
 
-/* ---- open, with -o verify=open ---- */
-
 static void reply_open(struct limefs *fs, fuse_req_t req, struct limefs_file *file,
                        struct fuse_file_info *info, int err)
 {
@@ -42,7 +40,6 @@ static int verdict_error(int err, enum limefile_verdict verdict)
     return err ? err : verdict == LIMEFILE_BAD ? -EIO : 0;
 }
 
-/* True if opening the file must wait until its record is verified. */
 static bool must_verify(const struct limefs *fs, const struct limefs_file *file)
 {
     return file->snap && !file->target &&
@@ -67,7 +64,6 @@ static int verify_opened_file(struct limefs *fs, const struct limefs_file *file,
     return verdict_error(err, verdict);
 }
 
-/* Verifies the record if required; prepares an export that needs the whole record. */
 static void run_open(struct limefs *fs, struct limefs_work *work)
 {
     struct limefs_file *file = work->file;
@@ -78,7 +74,7 @@ static void run_open(struct limefs *fs, struct limefs_work *work)
     reply_open(fs, work->req, file, &work->info, err);
 }
 
-/* Decides from what is known. Returns 0, an -errno, or -EAGAIN if the queue must do it. */
+/* Decides without reading a record. Returns 0, -errno, or -EAGAIN if the queue must decide. */
 static int try_open(struct limefs *fs, const struct limefs_file *file)
 {
     enum limefile_verdict verdict = LIMEFILE_GOOD;

@@ -54,7 +54,7 @@ void limefs_attr_node(const struct limefs *fs, const struct limefs_node *node,
     *out = *st;
     out->st_ino = limefs_visible_ino(fs, st->st_dev, st->st_ino);
     if (node->kind == LIMEFS_DIRECTORY)
-        out->st_nlink = 1; /* "unknown": the real count lacks containers */
+        out->st_nlink = 1; /* "unknown": the real count does not include containers */
     if (node->kind != LIMEFS_CONTAINER)
         return;
     /* Read permission for the container implies search permission. */
@@ -83,7 +83,7 @@ static double listing_seconds(struct limefs *fs, struct limefs_snapshot *snap)
     return seconds;
 }
 
-/* Entries stay valid while a very long list is read: otherwise ls looks each up twice. */
+/* Makes entries stay valid while a very long list is read: otherwise ls looks each up twice. */
 static double extend_timeout(double listing, double timeout)
 {
     return timeout > 0 && timeout < listing ? listing : timeout;
@@ -102,7 +102,7 @@ void limefs_entry_record(struct limefs *fs, struct limefs_snapshot *snap,
     entry->attr_timeout = extend_timeout(listing, entry->attr_timeout);
     entry->entry_timeout = extend_timeout(listing, entry->entry_timeout);
     if (fs->options.rw && entry->entry_timeout <= fs->options.entry_timeout)
-        entry->entry_timeout = 0; /* a type as a name means one record until another is added */
+        entry->entry_timeout = 0; /* a type is a record's name until another one has the type */
 }
 
 /* In a writable mount, the name leads to another file once the record changes. */

@@ -291,8 +291,9 @@ static bool can_read_directly(const struct limefs *fs, const struct limefs_snaps
     return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !snap->adapter;
 }
 
-/* Limits `range`, the record's, to the bytes of it that a file of an export has as stored, and
- * sets the number of bytes before them. False if they are not in one piece. */
+/* Limits `range`, which is the whole record, to the part that file `number` of an export
+ * contains unchanged. Sets range->prefix to the number of bytes before it in that file. Returns
+ * false if it is not in one piece. */
 static bool find_stored_part(const struct limefile_export *files, uint64_t number,
                              struct limefile_range *range)
 {
@@ -445,8 +446,6 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
                     1;
     return copy_value(list, used, buf, cap);
 }
-
-/* ---- set ---- */
 
 static int set_record_xattr(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                             const char *name, const char *value, size_t len, int flags)

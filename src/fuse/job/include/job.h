@@ -34,7 +34,6 @@ struct limefs_read_range {
     uint64_t layout; /* limefs_written.layout when the record was located; 0: no writer */
 };
 
-/* Returns a request for the range at the current time. */
 struct limefs_read_req limefs_read_req_for(const struct limefs_read_range *);
 
 /* Gets the range from the window, and may wait until the job has read it. Fills the chunks and

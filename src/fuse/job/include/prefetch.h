@@ -45,7 +45,6 @@ struct limefs_extent {
     double last_used;  /* time when its load was planned or ended, or of the last use */
 };
 
-/* A stream of requests. */
 struct limefs_stream {
     uint64_t snap_id;   /* id of the snapshot; 0: unused */
     uint64_t next;      /* end of the furthest request */

@@ -1,13 +1,14 @@
 /*
- * append.h - write to a plain file of the tree that is also appended to below the mount.
+ * append.h - write to a plain file of the tree to which programs also append below the mount,
+ * that is, directly in the source directory.
  *
- * A kernel that caches writes places appended bytes by the length that it knows, and sends them
- * later; by then another process may have appended to the file below the mount. So while every
- * program that has such a file open for writing only appends to it, bytes that the kernel sends
- * beyond the end that it knows are appended to the real file. If they end up at another offset,
- * the file is "moved": for programs that have it open, offsets are translated between the
- * kernel's and the real ones. Once all their data has arrived, a program that opens the file
- * gets a new node (limefs_node_is_current()), through which the kernel reads the real bytes.
+ * A kernel that caches writes places appended bytes at the end of file that it knows, and sends
+ * them later; by then another process may have appended to the file below the mount. So while
+ * all programs that write to the file through the mount only append, the daemon appends bytes
+ * that the kernel sends for offsets beyond that end to the real file. If they get another
+ * offset there, the file is "moved": the functions here translate the kernel's offsets to real
+ * ones for programs that have the file open. Once all their data has arrived, a program that
+ * opens the file gets a new node (limefs_node_is_current()) with the real offsets.
  */
 #ifndef LIMEFS_APPEND_H
 #define LIMEFS_APPEND_H
@@ -22,18 +23,18 @@
 bool limefs_append_note_open(struct limefs_node *, int flags, const struct limefile_identity *);
 void limefs_append_note_close(struct limefs_node *, bool appends);
 
-/* Notes a close(2) of an open file of the node. The kernel reports it at once; the last close
- * it reports later, or never, as other processes may have the same file open. */
+/* Notes a FLUSH request, which the kernel sends at once for each close(2) of a file of the
+ * node. It sends the release later, or not while another process shares the open file. */
 void limefs_append_note_flush(struct limefs *, struct limefs_node *);
 
-/* Returns true if programs that have the file open for writing still need the node as the
- * kernel knows it. The caller holds fs->lock. */
+/* Returns true if programs that have the file open for writing still need this node, because
+ * not all of their data may have arrived. The caller holds fs->lock. */
 bool limefs_append_needs_node(const struct limefs_node *);
 
 /* Returns true if a file may be opened although its length is not the one that the kernel
- * knows: the kernel has none of its bytes, or the program appends and the last change,
- * *changed, is recent. Otherwise open(2) could fail, as the file may change before each of the
- * kernel's two tries. */
+ * knows: if the kernel has none of its bytes and the program only reads or appends, or if the
+ * program appends and the last change, at *changed, is recent. Without this, open(2) could
+ * fail, because a file that is being written may change before both of the kernel's tries. */
 bool limefs_append_allows_open(struct limefs *, const struct limefs_node *, int flags,
                                const struct timespec *changed);
 

@@ -9,7 +9,8 @@
  * another (snapshot.h); it is 0 for all others. The root is node 1, as FUSE requires, and has
  * slot 0.
  *
- * The kernel holds a node or snapshot by its lookups; others hold it by references.
+ * A node or snapshot exists while the kernel has lookups of it, or the daemon has references to
+ * the node or pins of the snapshot.
  */
 #ifndef LIMEFS_INODE_H
 #define LIMEFS_INODE_H
@@ -26,8 +27,8 @@ enum limefs_node_kind {
  * a file with other bytes gets a new node. */
 enum limefs_bytes_state {
     LIMEFS_BYTES_AS_REPORTED,
-    LIMEFS_BYTES_GROWN, /* there are more, and the kernel is notified (kernel_notify.h) */
-    LIMEFS_BYTES_MOVED, /* some have other offsets: append.c translates */
+    LIMEFS_BYTES_GROWN, /* the file has become longer: kernel_notify.h notifies the kernel */
+    LIMEFS_BYTES_MOVED, /* some bytes have other offsets: append.c translates */
 };
 
 /* What a name in a tree stands for. */
@@ -50,10 +51,12 @@ struct limefs_node_name {
 struct limefs_known_times {
     double created; /* when the node was made */
     struct timespec mtime, ctime;
-    unsigned changes, noted_changes; /* by this mount; how many of them are noted here */
-    unsigned pending_changes;
-    struct timespec kernel_mtime; /* that the kernel set, if it was the time then; or 0 */
-    bool has_new_data;            /* data was written since then */
+    unsigned changes;         /* of data or times by this mount, since the node was made */
+    unsigned noted_changes;   /* the number of them that mtime and ctime include */
+    unsigned pending_changes; /* calls that are changing the times now */
+    struct timespec
+        kernel_mtime;  /* the mtime that the kernel last set, if it was "now"; or 0 */
+    bool has_new_data; /* data was written since the kernel last set an mtime */
 };
 
 /* A file that is not a container. */
@@ -75,13 +78,13 @@ struct limefs_container_node {
     bool made_by_mkdir; /* made by mkdir: a container even while it is empty */
     struct limefile_identity mkdir_identity; /* the file that mkdir made, or its replacement */
     struct limefs_snapshot *snap;            /* the newest snapshot; not a reference */
-    struct limefile_identity reported_fault; /* the file with the fault; guarded by `io_lock` */
+    struct limefile_identity reported_fault; /* file whose fault was logged; under io_lock */
 };
 
 struct limefs_directory_node {
     bool listed;             /* it has been listed */
     unsigned lookups;        /* lookups of names and opens of containers since then */
-    unsigned prefetch_lists; /* further lists that also look up names (ops/dir.c) */
+    unsigned prefetch_lists; /* number of next listings that also look names up (ops/dir.c) */
 };
 
 struct limefs_node {
@@ -89,7 +92,7 @@ struct limefs_node {
     uint64_t id; /* never used again, unlike a slot */
     enum limefs_node_kind kind;
     struct limefs_node *parent;     /* NULL for the root */
-    const char *name;               /* in parent; of several names the last one looked up */
+    const char *name;               /* in parent; if it has several, the last one looked up */
     struct limefs_node_name *names; /* current and former ones */
     uint64_t lookups;
     unsigned references; /* children and snapshots */
@@ -99,15 +102,15 @@ struct limefs_node {
     struct limefs_node *next_file;
 
     struct limefile_identity stamp; /* of the file, as last reported to the kernel */
-    bool is_certain;                /* a file with this stamp is of this kind */
+    bool is_certain;                /* a file with this stamp is certainly of this kind */
 
-    /* One for each kind; the others are zero. */
+    /* One for each kind; flags and counts of the others are 0. */
     struct limefs_plain_node plain;
     struct limefs_container_node container;
     struct limefs_directory_node dir;
 
-    /* Held, before fs->lock, while a thread opens and indexes the container, or sets the time
-     * of the plain file below the mount. */
+    /* Held by a thread that opens and indexes the container, or sets the times of the plain
+     * file. Acquired before fs->lock. */
     struct limefs_lock io_lock;
 };
 
@@ -124,6 +127,7 @@ struct limefs_slot {
     void *object; /* struct limefs_node, limefs_snapshot or limefs_export */
 };
 
+/* Creates the tables and the root node. Returns 0 or -ENOMEM. */
 int limefs_inodes_init(struct limefs *, enum limefs_node_kind root_kind,
                        const struct stat *root);
 void limefs_inodes_release(struct limefs *); /* frees nodes, not snapshots */
@@ -143,17 +147,17 @@ uint64_t limefs_inode_node_id(const struct limefs_node *);
 uint64_t limefs_inode_record_id(uint32_t slot, unsigned number, uint64_t ordinal);
 uint64_t limefs_inode_export_id(uint32_t slot, uint64_t ordinal);
 
-/* The inode numbers that programs see, of 32 bits with -o ino32. A mount has one device number,
- * and programs take two files with one inode number for the same file: so the number of a file
- * is distinct from those of other file systems mounted in the tree. A record has the same
- * number in every mount, distinct from those of files. It rises from record to record, because
- * programs that copy a directory go through its files by inode number. */
+/* Return the inode numbers that programs see, of 32 bits with -o ino32. All files of a mount
+ * have one device number, and programs take files with the same inode number for one file: so
+ * files of another file system that is mounted in the tree get distinct numbers. A record has
+ * the same number in every mount, distinct from those of files. It rises from record to record,
+ * because programs that copy a directory read its files in the order of their inode numbers. */
 ino_t limefs_visible_ino(const struct limefs *, uint64_t dev, uint64_t ino);
 ino_t limefs_visible_record_ino(const struct limefs *, const struct stat *container,
                                 uint64_t ordinal);
 
 /* The same for a file of a record's export, distinct from those of records, too. `export`: a
- * number for each name that the export can have; entry: the number of the file in it. */
+ * number that differs between exports of a record; entry: the file's ordinal in the export. */
 ino_t limefs_visible_export_ino(const struct limefs *, const struct stat *container,
                                 uint64_t ordinal, unsigned export, uint64_t entry);
 
@@ -174,19 +178,19 @@ struct limefs_node *limefs_node_lookup_child(struct limefs *, struct limefs_node
                                              const char *name,
                                              const struct limefs_tree_entry *);
 
-/* Lets a node that is not found by its name be found by its i-th one, old or new, from 0 on.
- * Returns false if it never had so many. */
+/* For a plain file that its name no longer leads to: makes the i-th stored name (from 0 on) the
+ * node's name, unless another node has it. Returns false if it has no more names. */
 bool limefs_node_use_name(struct limefs *, struct limefs_node *, unsigned i);
 
-/* Forgets the node of that inode number: the file was just made, or its last name was removed,
- * so that the number may be used again. */
+/* Makes lookups ignore the node that has this inode number: a new file has the number, or may
+ * get it, because the last name of the node's file was removed. */
 void limefs_node_forget_file(struct limefs *, const struct limefile_identity *);
 
-/* Returns true if *st is of the very file that was last reported to the kernel. */
+/* Returns true if *st is of the file (by inode number) that the node was last reported for. */
 bool limefs_node_is_file(struct limefs *, const struct limefs_node *, const struct stat *);
 
-/* Returns true if the file at the node's path, with the attributes *st, is what the node stood
- * for at its last lookup. Another directory or plain file is not; any container is. */
+/* Returns true if the node can stand for the file at its path, with the attributes *st. Any
+ * container can replace a container; another directory or plain file needs a new node. */
 bool limefs_node_is_current(struct limefs *, const struct limefs_node *, const struct stat *);
 
 /* Note that mkdir made the child, an empty file that is a container while it is empty, though
@@ -207,17 +211,17 @@ void limefs_node_note_link(struct limefs *, struct limefs_node *parent, const ch
 void limefs_node_note_attributes(struct limefs *, struct limefs_node *, const struct stat *);
 
 /* Returns true if the kind of the child with the attributes found->st is known, and sets
- * found->kind and found->sure. A file that is being written to, or was made as a container,
- * keeps its kind, but not for sure. */
+ * found->kind and found->is_certain. A file that this mount writes to, or made by mkdir as a
+ * container, keeps its kind, but that is not certain. */
 bool limefs_node_find_kind(struct limefs *, struct limefs_node *parent, const char *name,
                            struct limefs_tree_entry *);
 
-/* Count a lookup in a directory, and an open of one of its containers. After several of them
- * names are looked up as they are listed (ops/dir.c). */
+/* Count a lookup in a directory, and an open of one of its containers. After several of them,
+ * listings of the directory also look its names up (ops/dir.c). */
 void limefs_node_count_lookup(struct limefs *, struct limefs_node *directory);
 void limefs_node_count_open(struct limefs *, const struct limefs_node *);
 
-/* The kernel forgets n lookups of a node, which is freed if nothing else holds it. */
+/* Drops n lookups of a node by the kernel, and frees the node if nothing else holds it. */
 void limefs_node_forget(struct limefs *, struct limefs_node *, uint64_t n);
 
 #endif

@@ -2,8 +2,8 @@
  * kernel_mtime.h - track which mtime of a plain file the kernel knows
  *
  * A kernel that caches writes ignores the times that the file system reports for a file that it
- * knows. So a file that other programs have changed becomes a new node
- * (limefs_node_lookup_child()): its mtime differs from the one when its node was made, or after
+ * knows. So if other programs have changed a file, limefs_node_lookup_child() makes a new node
+ * for it: its mtime then differs from the one that was noted when the node was made, or after
  * this mount's last change.
  */
 #ifndef LIMEFS_KERNEL_MTIME_H
@@ -19,18 +19,18 @@ void limefs_kernel_mtime_init(struct limefs_node *, const struct limefile_identi
 void limefs_kernel_mtime_change_begin(struct limefs *, struct limefs_node *);
 void limefs_kernel_mtime_change_end(struct limefs *, struct limefs_node *, int fd, int err);
 
-/* Called before limefs_kernel_mtime_change_end(): the kernel has set this mtime. The caller
- * holds node->io_lock from before it sets the time below the mount until after this call. */
+/* Notes that the kernel has set this mtime. Called before limefs_kernel_mtime_change_end(). The
+ * caller holds node->io_lock from before it sets the time of the file until after this call. */
 void limefs_kernel_mtime_note_set(struct limefs *, struct limefs_node *,
                                   const struct timespec *mtime);
 
-/* The same for a write by a program that has the file open; the caller holds fs->lock. Call
- * limefs_kernel_mtime_update() when the kernel has sent all data, and before a close. */
+/* Notes a write through the mount; the caller holds fs->lock. When the kernel has sent all data
+ * of a program, and before a close, limefs_kernel_mtime_update() notes the file's new times. */
 void limefs_kernel_mtime_note_write(struct limefs_node *);
 void limefs_kernel_mtime_update(struct limefs *, struct limefs_node *, int fd);
 
-/* Returns true if the kernel only sends back the mtime that it got for the file that is open as
- * fd, and other programs have changed the file since. */
+/* Returns true if the mtime that the kernel sets is only the one that it got from the daemon,
+ * and other programs have changed the file, open as fd, since: it must not be set. */
 bool limefs_kernel_mtime_is_outdated(struct limefs *, const struct limefs_node *, int fd,
                                      const struct timespec *mtime);
 

@@ -1,8 +1,8 @@
 /*
  * kernel_notify.h - report to the kernel that a plain file has grown below the mount (tail -f).
  *
- * A kernel that caches writes ignores the length that the file system reports. So it is made to
- * drop the file's last page, and then to extend the file as if a byte had been stored there.
+ * A kernel that caches writes ignores the length that the file system reports. So the daemon
+ * makes it drop the file's last page, and then stores the file's new last byte in its cache.
  */
 #ifndef LIMEFS_KERNEL_NOTIFY_H
 #define LIMEFS_KERNEL_NOTIFY_H
@@ -14,8 +14,8 @@
  * The caller must not hold fs->lock. */
 void limefs_notify_growth(struct limefs *, struct limefs_node *, int fd, const struct stat *);
 
-/* Makes the kernel drop the bytes that it has of an open file if other programs have changed
- * the file without changing its length. */
+/* Makes the kernel drop its cached bytes of an open file if other programs have changed the
+ * file but not its length. The caller must not hold fs->lock. */
 void limefs_notify_change(struct limefs *, struct limefs_node *, const struct stat *);
 
 #endif

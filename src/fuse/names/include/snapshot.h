@@ -7,8 +7,8 @@
  * unused snapshot may be evicted: its file is closed and its index freed. It is opened again
  * only if the container is still the same.
  *
- * Only writes of this mount (writer.h) change a snapshot: records keep their numbers, because
- * the kernel's pages of them are right, and the snapshot gets another index.
+ * Only writes through this mount (writer.h) change a snapshot: it gets another index, but its
+ * records keep their node ids, because the kernel's cached pages of them are right.
  */
 #ifndef LIMEFS_SNAPSHOT_H
 #define LIMEFS_SNAPSHOT_H
@@ -16,10 +16,10 @@
 #include "inode.h"
 #include "limefile.h"
 
-/* A record that replaced another one of its ordinal: the old one was removed, or the kernel's
- * pages of it are wrong. It has a new node id, not just a new generation: a kernel that gets
- * another generation of an id returns EIO for the inode that it has. If a list that was read
- * before the change arrives late, that inode would be the one of the new record. */
+/* An ordinal whose record got a new node id, because the old record was removed, or the
+ * kernel's pages of the record are wrong. A new generation of the old id would not do: a kernel
+ * that receives another generation of an id fails all use of its inode with EIO. If a listing
+ * from before the change arrived late, it would do so to the inode of the new record. */
 struct limefs_replaced_record {
     struct limefs_replaced_record *next;
     uint64_t ordinal, generation;
@@ -29,7 +29,7 @@ struct limefs_replaced_record {
 /* The mtimes of records that the kernel has received, in a mount that is written to. */
 struct limefs_reported_mtimes {
     struct timespec *times;
-    size_t count; /* of all that it has received */
+    size_t count; /* of all that it has received; `times` has only the last ones */
 };
 
 /* Whether the times of a snapshot's file prove that it is still what was indexed. */
@@ -52,10 +52,10 @@ struct limefs_snapshot {
     struct limefs_node *node; /* a reference to the container */
 
     /* Guarded by fs->lock. */
-    struct stat st; /* of the container at that moment */
-    struct limefile_identity stamp;
-    /* A file with this identity has the headers of the index; 0: not certain yet, as the ctime
-     * was young then, too. */
+    struct stat st;                 /* of the container when it was last checked */
+    struct limefile_identity stamp; /* the identity in st */
+    /* A file with this identity certainly has the records of the index; 0: no identity does
+     * yet, because the file's ctime was too recent. */
     struct limefile_identity confirmed;
     enum limefs_snapshot_state state;
     struct limefs_reported_mtimes reported_mtimes;
@@ -63,17 +63,17 @@ struct limefs_snapshot {
     uint64_t name_lookups; /* lookups of records by name so far */
     unsigned pins;         /* open files and operations; they keep it from being evicted */
     struct limefs_snapshot *newer, *older; /* in the list of open snapshots */
-    uint64_t file_seq;   /* odd: the name leads to this file or to its replacement */
+    uint64_t file_seq;   /* rises when checks become invalid; odd: the file is being replaced */
     bool file_replaced;  /* this mount has replaced its file */
     bool has_sync_error; /* ranks on other hosts wrote, and ended before they synced */
-    struct limefs_writer *_Atomic writer; /* NULL until it is written to; freed with it */
+    struct limefs_writer *_Atomic writer; /* NULL until the first write; freed with it */
     struct limefs_written *_Atomic job;   /* the job's part of the writer; set before it */
     struct limefs_replaced_record *replaced;
     uint64_t change_count;                /* how often changed() of the watches was called */
     struct limefs_checks *_Atomic proofs; /* verify.h; NULL if not requested, or not valid */
     struct limefs_fields *fields;         /* exports.h; NULL if not requested, or not valid */
 
-    /* Held by a thread that reads the metadata of its records. */
+    /* Held by a thread that reads the metadata in its records (verify.h, exports.h). */
     struct limefs_lock metadata_lock;
 
     /* Set while it is open; otherwise fd is -1. */
@@ -85,16 +85,15 @@ struct limefs_snapshot {
 };
 
 /*
- * Whether a snapshot still shows what its name leads to:
- *   state     the file         clock when the file was checked            answer
- *   WRITTEN   is the same      -                                          shown
- *   not       is unchanged in all attributes (limefile_validity())
- *   VALID                      -                                          shown
- *   YOUNG                      within a tick of the ctime,                shown
- *   SUSPECT                    or while a process writes                  shown
- *   YOUNG                      later                                      to check
- *   SUSPECT                    later                                      changed
- *   any       otherwise        -                                          changed
+ * Compares a snapshot with identity `seen` and the file `now` that its name leads to:
+ *   state            file                           clock                          result
+ *   WRITTEN          the same                       -                              CURRENT
+ *   VALID            unchanged                      -                              CURRENT
+ *   RECENT, SUSPECT  unchanged (limefile_validity)  within a tick of its ctime,    CURRENT
+ *                                                   or being_written
+ *   RECENT           unchanged                      later                          UNCERTAIN
+ *   SUSPECT          unchanged                      later                          OUTDATED
+ *   any              otherwise                      -                              OUTDATED
  */
 enum limefs_snapshot_validity limefs_snapshot_validity(enum limefs_snapshot_state,
                                                        const struct limefile_identity *seen,
@@ -103,31 +102,31 @@ enum limefs_snapshot_validity limefs_snapshot_validity(enum limefs_snapshot_stat
                                                        bool being_written);
 
 /* Gets the current snapshot of a container, pinned: limefs_snapshot_unpin() releases it.
- * Returns 0, or an error, also if the file is not a container any more. */
+ * Returns 0, or an error: -EACCES if the caller may not read it, -ESTALE if it is now a plain
+ * file ... */
 int limefs_snapshot_get_current(struct limefs *, struct limefs_node *container,
                                 struct limefs_snapshot **);
 
-/* The same, and its record of that name; LIMEFILE_E_NO_RECORD if there is no such record. */
+/* The same, and gets the record of that name. LIMEFILE_E_NO_RECORD: it has none; not pinned. */
 int limefs_snapshot_find_record(struct limefs *, struct limefs_node *container,
                                 const char *name, struct limefs_snapshot **,
                                 struct limefile_record *);
 
-/* The name does not exist any more: drops the snapshot of the container that had it. */
+/* Notes that the name no longer exists, and drops the snapshot of the container that had it. */
 void limefs_snapshot_note_removal(struct limefs *, struct limefs_node *parent,
                                   const char *name);
 
 /* Pins a snapshot that the kernel knows, and opens it if it was evicted. Returns 0, or -ESTALE
- * if the container has changed. */
+ * if it cannot be opened or the container has changed since. */
 int limefs_snapshot_pin(struct limefs *, struct limefs_snapshot *);
 void limefs_snapshot_unpin(struct limefs *, struct limefs_snapshot *);
-void limefs_snapshot_add_pin(struct limefs *,
-                             struct limefs_snapshot *); /* adds a pin to a pinned one */
+void limefs_snapshot_add_pin(struct limefs *, struct limefs_snapshot *); /* a pinned one */
 
-/* Count n lookups of records by the kernel, or take n back, which may free the snapshot. */
+/* Add n lookups of records by the kernel, or drop n, which may free the snapshot. */
 void limefs_snapshot_add_lookups(struct limefs *, struct limefs_snapshot *, uint64_t n);
 void limefs_snapshot_forget(struct limefs *, struct limefs_snapshot *, uint64_t n);
 
-/* Counts n lookups of records by name, and returns how many there were. */
+/* Adds n to the number of lookups of records by name so far, and returns it. */
 uint64_t limefs_snapshot_count_name_lookups(struct limefs *, struct limefs_snapshot *,
                                             uint64_t n);
 
@@ -140,19 +139,20 @@ struct stat limefs_snapshot_stat(struct limefs *, const struct limefs_snapshot *
 /* The same of a pinned snapshot, but with the current owner, mode and times. */
 struct stat limefs_snapshot_stat_now(struct limefs *, const struct limefs_snapshot *);
 
-/* Checks whether a record of a pinned snapshot can be read now. -ESTALE: the container was
- * changed in place, so it may be another record. *checked, or NULL: the identity of the file at
- * the caller's last check. If this check sets it to another identity, the file has changed
- * since, if only in its times or by an appended record: what was read before must be read
- * again. */
+/* Checks that the container of a pinned snapshot still has this record. -ESTALE: the container
+ * was changed in place, so that it may have another one there. `checked`, unless NULL, is the
+ * identity of the file at the caller's last check. If this call changes *checked, the file has
+ * changed since, if only in its times or by an appended record: the caller must read again what
+ * it read before this call. */
 int limefs_snapshot_check_record(struct limefs *, struct limefs_snapshot *,
                                  const struct limefile_record *,
                                  struct limefile_identity *checked);
 
-/* Returns true if the container of a pinned snapshot is as this mount made or last saw it. */
+/* Returns true if a pinned snapshot's file certainly has the records of the index: its identity
+ * is the confirmed one, or only this mount writes to it. */
 bool limefs_snapshot_is_known(struct limefs *, const struct limefs_snapshot *);
 
-/* The same, but reads all headers if that is needed to decide. */
+/* The same, but if the identity does not decide, compares all headers with the index. */
 bool limefs_snapshot_revalidate(struct limefs *, struct limefs_snapshot *);
 
 /* Returns the identity with which a pinned snapshot's file certainly has its records, or 0. */
@@ -190,15 +190,15 @@ void limefs_snapshot_set_written(struct limefs *, struct limefs_snapshot *, bool
 void limefs_snapshot_replace_index(struct limefs *, struct limefs_snapshot *,
                                    struct limefile_index *);
 
-/* Note that ranks on other hosts wrote to the snapshot of that id, perhaps never to a disk; and
- * return once whether they did. */
+/* Note that data which ranks on other hosts wrote to the snapshot of that id may be lost; and
+ * return true once after that. */
 void limefs_snapshot_record_sync_error(struct limefs *, uint64_t id);
 bool limefs_snapshot_consume_sync_error(struct limefs *, struct limefs_snapshot *);
 
 /* Marks the snapshot as out of date: the next lookup makes a new one. */
 void limefs_snapshot_invalidate(struct limefs *, struct limefs_snapshot *);
 
-/* Note that the kernel gets this mtime for records; and return whether it ever got it. */
+/* Note that the kernel receives this mtime for records; and return whether it ever did. */
 void limefs_snapshot_note_mtime(struct limefs *, struct limefs_snapshot *,
                                 const struct timespec *);
 bool limefs_snapshot_has_reported_mtime(struct limefs *, const struct limefs_snapshot *,
@@ -207,7 +207,8 @@ bool limefs_snapshot_has_reported_mtime(struct limefs *, const struct limefs_sna
 /* The file's times were set: takes over its current attributes. The snapshot is pinned. */
 void limefs_snapshot_refresh_stat(struct limefs *, struct limefs_snapshot *);
 
-/* From now on (or no longer) this mount replaces the file: its name may lead to the new one. */
+/* Called before (true) and after (false) this mount replaces the file: in between, the snapshot
+ * counts as current, whether its name leads to the old file or to the new one. */
 void limefs_snapshot_set_replacing(struct limefs *, struct limefs_snapshot *, bool replacing);
 
 /* Switches to the file that has replaced the container and is open as fd, which stays the
@@ -221,7 +222,7 @@ int limefs_snapshot_renew_record(struct limefs *, struct limefs_snapshot *, uint
 uint64_t limefs_snapshot_record_id(struct limefs *, const struct limefs_snapshot *,
                                    uint64_t ordinal);
 
-/* Like limefs_inode_find(), but without a record that was removed or replaced. */
+/* Like limefs_inode_find(), but sets is_stale and no pointer if the record was replaced. */
 struct limefs_inode limefs_inode_find_current(struct limefs *, uint64_t id);
 
 /* Returns a number that distinguishes records of the same ordinal. */
@@ -231,13 +232,11 @@ uint64_t limefs_snapshot_generation(struct limefs *, const struct limefs_snapsho
 /* Closes and frees all snapshots. */
 void limefs_snapshots_release(struct limefs *);
 
-/* Returns whether it was logged why a file could not be opened as a container: because of what
- * is in it, or because it could not be read. */
+/* Returns whether the functions above log this error of opening a container: one that is due to
+ * its contents, or that prevents reading it. */
 bool limefs_snapshot_error_is_logged(int err);
 
-/* ---- its file ---- */
-
-/* Returns where to read the bytes of a pinned snapshot's container. *fd: memory for it. */
+/* Returns the source from which to read a pinned snapshot's container. *fd: memory for it. */
 struct limefile_source *limefs_snapshot_source(const struct limefs_snapshot *,
                                                struct limefile_fd *fd);
 

@@ -5,9 +5,9 @@
  * every function here that resolves a name does so below one descriptor of the source, never
  * through a symbolic link, and returns a descriptor; the daemon then acts on that descriptor.
  *
- * The daemon finds the file of a node with its own rights, as the kernel has found it for the
- * caller before, and compares it with the file that the kernel knows. It acts on the file, and
- * resolves names that the kernel has not looked up yet, with the caller's rights
+ * The daemon opens the file of a node with its own rights, because the kernel has already
+ * looked it up for the caller, and checks that it is the file that the kernel knows. It acts on
+ * the file, and resolves names that the kernel has not looked up yet, with the caller's rights
  * (credentials.h).
  */
 #ifndef LIMEFS_TREE_H
@@ -33,7 +33,7 @@ int limefs_tree_open_parent(struct limefs *, const struct limefs_node *);
 int limefs_tree_stat(struct limefs *, const struct limefs_node *, struct stat *);
 
 /* Gets attributes and kind of the entry `name` of a directory, with the caller's rights. Reads
- * the file, with the daemon's own, only if it is new, or has or may have changed. */
+ * the file, with the daemon's rights, only if it is new or may have changed. 0 or -errno. */
 int limefs_tree_lookup(struct limefs *, struct limefs_node *parent, const char *name,
                        struct limefs_tree_entry *);
 
@@ -41,8 +41,8 @@ enum {
     LIMEFS_TREE_DETECT_BYTES = 144, /* bytes to read; a shorter file is not a container */
 };
 
-/* Gets the same for the entry `name` of the open directory `dir`, and neither uses nor changes
- * what the mount knows of it. `formats`: as in struct limefs_options. */
+/* The same for the entry `name` of the open directory `dir`, but always reads the file, and
+ * neither uses nor changes a node. `formats`: as in struct limefs_options. */
 int limefs_tree_detect(bool formats, int dir, const char *name, struct limefs_tree_entry *);
 
 /* Returns the path below the source, for messages: "stream2/conf.0100". */

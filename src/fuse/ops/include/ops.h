@@ -1,4 +1,4 @@
-/* ops.h - the table of FUSE operations; userdata is struct limefs */
+/* ops.h - the table of FUSE operations; the session's userdata must be a struct limefs */
 #ifndef LIMEFS_OPS_H
 #define LIMEFS_OPS_H
 
@@ -9,9 +9,8 @@ extern const struct fuse_lowlevel_ops limefs_ops;
 
 struct limefs_file;
 
-/* ---- ops_verify.c ---- */
-
-/* Verifies the record if the options require it, replies, and takes ownership of the file. */
+/* Replies to an open request (ops_verify.c), perhaps later: after the record was verified, if
+ * the options require it. Takes ownership of the file; closes it if the reply is an error. */
 void limefs_op_reply_open(fuse_req_t req, struct limefs_file *, struct fuse_file_info *);
 
 /* Handles a getxattr of LIMEFS_VERIFY_XATTR or LIMEFS_CKSUM_XATTR of a record, including the

@@ -17,10 +17,11 @@ int limefs_errno(int code);
 void limefs_attr_node(const struct limefs *, const struct limefs_node *, const struct stat *st,
                       struct stat *out);
 
-/* Fill an entry for a reply. Each entry has one lookup, which limefs_forget() drops. */
+/* Fill *entry for a reply, with one lookup of its node id. If the kernel does not receive it,
+ * the caller must drop the lookup by limefs_forget(). */
 int limefs_entry_lookup(struct limefs *, uint64_t parent, const char *name,
                         struct fuse_entry_param *);
-/* For a file that was just created, whichever file has its name now. */
+/* For a new file with these attributes, even if its name leads to another file by now. */
 int limefs_entry_created(struct limefs *, struct limefs_node *directory, const char *name,
                          const struct stat *, struct fuse_entry_param *);
 /* For a file that limefs_tree_lookup() found. */
@@ -28,12 +29,12 @@ int limefs_entry_node(struct limefs *, struct limefs_node *directory, const char
                       const struct limefs_tree_entry *, struct fuse_entry_param *);
 void limefs_entry_record(struct limefs *, struct limefs_snapshot *,
                          const struct limefile_record *, struct fuse_entry_param *);
-/* For a file of an export; passes on the lookup that exports.h took. */
+/* For a file of an export, with the lookup that a function of exports.h took for it. */
 void limefs_entry_export(const struct limefs *, const struct limefs_export_entry *,
                          struct fuse_entry_param *);
 void limefs_forget(struct limefs *, uint64_t id, uint64_t n);
 
-/* Gets the current attributes of any node id. */
+/* Gets the current attributes of what a node id stands for. */
 int limefs_attr_get(struct limefs *, uint64_t id, struct stat *);
 
 #endif

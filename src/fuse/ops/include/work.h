@@ -13,8 +13,8 @@
 struct limefs_work {
     struct limefs_work *next;
     fuse_req_t req;
-    /* Runs on the queue's thread: handles the request, removes its interrupt function and
-     * replies. The queue frees the entry afterwards. */
+    /* Called by the queue's thread: handles the request, removes its interrupt function
+     * (libfuse) and replies. The queue frees the struct afterwards. */
     void (*run)(struct limefs *, struct limefs_work *);
     atomic_bool stop; /* the request was interrupted, or the mount ends: return soon */
 
@@ -24,11 +24,11 @@ struct limefs_work {
     struct fuse_file_info info;
 };
 
-/* Start and stop the thread: before the first request and after the last. 0 or -errno. */
+/* Start the thread before the first request, and stop it after the last one. 0 or -errno. */
 int limefs_work_start(struct limefs *);
 void limefs_work_stop(struct limefs *);
 
-/* Appends a copy of the entry to the queue. Returns 0 or -ENOMEM. */
+/* Appends a copy of the struct to the queue. Returns 0 or -ENOMEM. */
 int limefs_work_submit(struct limefs *, const struct limefs_work *);
 
 #endif
