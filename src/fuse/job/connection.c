@@ -38,7 +38,7 @@ static bool launches_job(const struct limefs_job *job)
 static void set_failure(struct limefs_job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Logs why no job serves, unless that was the last failure, too, and stores it for stats.c. The
+/* Logs why no job serves and stores it in job->failure, unless that has this text already. The
  * caller must not hold the lock. */
 static void set_failure(struct limefs_job *job, const char *format, ...)
 {
@@ -59,7 +59,7 @@ static void set_failure(struct limefs_job *job, const char *format, ...)
 /* ---- while the job serves ---- */
 
 /* Gets the next line that the job's processes have printed. Waits for it at most wait_ms. A
- * line that is longer than the buffer comes in parts. Returns false if there is none. */
+ * line that is longer than the buffer comes in parts. Returns false if no line came. */
 static bool read_line(struct limefs_job *job, int wait_ms, char line[LIMEFS_JOB_LINE_MAX + 1])
 {
     for (;;) {
@@ -239,7 +239,7 @@ static bool connect_to_job(struct limefs_job *job, const char *path)
     return true;
 }
 
-/* Prevents that late writes of the lost job replace newer bytes. Ranks on this host check the
+/* Prevents late writes of the lost job from replacing newer bytes. Ranks on this host check the
  * fence, set here, before they write. Ranks on other hosts cannot see it: there, each request
  * expires, and threads that change its bytes wait until then (limefs_late_wait()). */
 static void revoke_writes(struct limefs_job *job)

@@ -120,9 +120,9 @@ bool limefs_job_container_path(struct limefs *fs, const struct limefs_snapshot *
     return n > 0 && (size_t)n < cap;
 }
 
-/* Returns the descriptor that the job gets. To write, it is a new one, which the caller closes:
- * a duplicate of the writer's would keep the writer's lock when the writer closes its own. The
- * writer has checked the user's permission to write. */
+/* Returns the descriptor to pass to the job: the snapshot's or, for writing, that of a new open
+ * file, which the caller closes. (With a duplicate of the writer's descriptor, the job would
+ * keep the writer's lock.) The writer has checked the user's permission to write. */
 static int get_fd_for_job(const struct limefs_snapshot *snap, bool writes)
 {
     if (!writes)
@@ -225,7 +225,7 @@ static struct limefs_job_file *request_open(struct limefs_job *job,
     return connected && !moved ? file : NULL;
 }
 
-/* Returns true if a refused request is due for a retry, as the container changed after it. */
+/* Returns true if it is time to retry a refused request after which the container changed. */
 static bool may_retry_open(const struct limefs_job_file *file)
 {
     return file->state == LIMEFS_JOB_FILE_REFUSED && file->changed &&
@@ -362,7 +362,7 @@ int limefs_job_on_open(struct limefs_job *job, unsigned index, struct limejob_pa
     return reply->broken ? -EPROTO : 0;
 }
 
-/* Frees a closed file. If the job had a wrong one, leaves it refused, for may_retry_open(). */
+/* Frees a closed file. If the job had opened a wrong one, marks it refused, to be retried. */
 static void reset_file(struct limefs_job_file *file)
 {
     struct limefs_job_file closed = {0};

@@ -35,7 +35,7 @@ struct limefs_job_file {
     enum limefs_job_file_state state;
     uint64_t snap_id;
     bool writes;     /* a container open for reading and for writing has two files */
-    uint32_t number; /* by which requests name the open file */
+    uint32_t number; /* of the open file in requests */
     uint64_t bytes;  /* its length in the open request */
     struct limefile_identity identity; /* its identity in the open request */
     bool is_wrong_file;                /* the container had changed when the reply came */

@@ -80,8 +80,8 @@ static int create_dir(struct limefs_launch *launch)
     return 0;
 }
 
-/* Returns true if the directory is this user's, and its lock is free or, after a minute,
- * absent. */
+/* Returns true if no daemon uses this user's directory: its lock is free, or it is a minute old
+ * and has no lock. */
 static bool is_stale_dir(const char *path)
 {
     struct stat st;
@@ -111,7 +111,7 @@ void limefs_launch_remove_stale(void)
         closedir(dir);
 }
 
-/* Gets the path of a program in this one's directory, or its bare name if that has none. */
+/* Gets the path of a program in this one's directory; else its bare name, to search PATH. */
 static void find_program(const char *name, char *path, size_t cap)
 {
     ssize_t n = readlink("/proc/self/exe", path, cap - 1);
@@ -391,7 +391,7 @@ int limefs_supervisor_main(int argc, char *argv[])
 {
     int lifeline = -1;
     sigset_t all;
-    if (argc < 4 || !strstr(argv[2], "/limefs-")) /* a check, as it is removed below */
+    if (argc < 4 || !strstr(argv[2], "/limefs-")) /* remove_dir() deletes it below */
         return 2;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);

@@ -127,8 +127,7 @@ static bool was_read(const struct limefs_prefetch *plan, const struct limefs_ext
     return passed;
 }
 
-/* Counts a slot's bytes that no reader requested; the snapshot's streams then load less ahead.
- */
+/* Counts a slot's unread bytes as wasted. The snapshot's streams then read less ahead. */
 static void count_wasted_bytes(struct limefs_prefetch *plan, const struct limefs_extent *slot)
 {
     if (slot->used < slot->to - slot->from)

@@ -293,14 +293,13 @@ static void note_direct_write(struct limefs_write_stream *stream, uint64_t from,
 {
     if (limefs_range_set_add(&stream->direct, from, to))
         return;
-    stream->direct.count =
-        0; /* no room: forget the older ranges, which are behind the stream */
+    stream->direct.count = 0; /* no room: forget older ranges, which are behind the stream */
     limefs_range_set_add(&stream->direct, from, to);
 }
 
-/* Copies the bytes into the buffer for their range. Returns false if there is none. First waits
- * for late writes of a lost job, and until buffers with overlapping bytes that cannot accept
- * these are written. */
+/* Copies the bytes into the buffer for their range. Returns false if no buffer has it. Waits
+ * for late writes of a lost job, and for buffers that overlap the range but cannot take the
+ * bytes. */
 static bool add_to_buffer(struct limefs_job *job, struct limefs_written *written,
                           const char *buf, size_t n, uint64_t at)
 {

@@ -401,8 +401,7 @@ static uint64_t get_file_seq(struct limefs *fs, const struct limefs_node *node)
 }
 
 /* The attributes of what a container's name leads to, and the time before the name was
- * resolved. If the name is removed after that, the file gets a ctime that is not older than
- * `seen`. */
+ * resolved: if the name is removed later, the file's ctime becomes `seen` or later. */
 struct named_file {
     struct stat st;
     struct timespec seen;
@@ -441,9 +440,9 @@ static bool is_snapshot_current(struct limefs *fs, struct limefs_snapshot *snap,
     limefs_unlock(&fs->lock);
     if (!newest || being_replaced)
         return newest;
-    bool open = snap->fd >= 0, is_uncertain = state != LIMEFS_SNAPSHOT_VALID;
+    bool open = snap->fd >= 0, must_check = state != LIMEFS_SNAPSHOT_VALID;
     bool being_written =
-        open && is_uncertain && limefile_is_being_written(snap->fd, &found->st.st_ctim);
+        open && must_check && limefile_is_being_written(snap->fd, &found->st.st_ctim);
     enum limefs_snapshot_validity answer =
         limefs_snapshot_validity(state, &seen, &now, &found->seen, being_written);
     if (answer != LIMEFS_SNAPSHOT_UNCERTAIN || !open) /* reopen_evicted() indexes it again */

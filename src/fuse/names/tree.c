@@ -220,8 +220,7 @@ static int detect_container(bool formats, int file, const struct timespec *seen,
     return match > 0;
 }
 
-/* Sets found->kind, and returns true, if attributes or a node give it; else the file must be
- * read. */
+/* Sets found->kind by the attributes or a node. Returns false if the file must be read. */
 static bool kind_is_known(struct limefs *fs, struct limefs_node *parent, const char *name,
                           struct limefs_tree_entry *found)
 {

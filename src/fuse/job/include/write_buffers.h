@@ -1,6 +1,6 @@
 /*
  * write_buffers.h - write to containers through the job: gather a program's writes in large
- * buffers in the second half of the window, which the job writes.
+ * buffers, in the second half of the window, from which the job writes them.
  *
  * A stream of writes fills write buffers. Each holds a range of the container that ends at or
  * before the next multiple of an extent. The daemon sends a full buffer to the job, whose ranks

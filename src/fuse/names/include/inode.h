@@ -51,12 +51,11 @@ struct limefs_node_name {
 struct limefs_known_times {
     double created; /* when the node was made */
     struct timespec mtime, ctime;
-    unsigned changes;         /* of data or times by this mount, since the node was made */
-    unsigned noted_changes;   /* the number of them that mtime and ctime include */
-    unsigned pending_changes; /* calls that are changing the times now */
-    struct timespec
-        kernel_mtime;  /* the mtime that the kernel last set, if it was "now"; or 0 */
-    bool has_new_data; /* data was written since the kernel last set an mtime */
+    unsigned changes;             /* of data or times by this mount, since the node was made */
+    unsigned noted_changes;       /* the number of them that mtime and ctime include */
+    unsigned pending_changes;     /* calls that are changing the times now */
+    struct timespec kernel_mtime; /* last set by the kernel, if that was "now"; or 0 */
+    bool has_new_data;            /* data was written since the kernel last set an mtime */
 };
 
 /* A file that is not a container. */
