@@ -19,7 +19,7 @@ enum {
     HELLO_SECONDS = 5,  /* limit for the first reply, because an unmount waits for it */
 };
 
-/* Seconds between tries. They double up to a limit: connecting costs less than launching. */
+/* Seconds between tries, doubled after each one up to a maximum: a launch costs the most. */
 static const double first_pause = 0.25, max_launch_pause = 30, max_connect_pause = 2;
 static const double healthy_seconds = 5; /* after a longer connection, pauses start again */
 /* Seconds in which an mpirun= that cannot start a job usually fails. */

@@ -1,4 +1,5 @@
-/* job_files.c - send requests to a job, and open and close containers over the connection */
+/* job_files.c - send requests to a job, and make it open and close containers. Static functions
+ * are called with job->lock held, except prepare_open() and its parts. */
 #define _GNU_SOURCE
 #include "job_internal.h"
 #include "credentials.h"
@@ -22,8 +23,6 @@ enum {
  * quiet_seconds: if another change followed, the container would differ from the request, and
  * the job would refuse it. A refused request is repeated after retry_seconds. */
 static const double quiet_seconds = 0.05, retry_seconds = 0.25;
-
-/* ---- the connection ---- */
 
 static bool is_being_synced(const struct limefs_job *job, uint64_t snap_id)
 {
@@ -68,7 +67,7 @@ uint64_t limefs_job_fence_offset(const struct limefs_job *job)
 
 /* ---- open and close containers ---- */
 
-/* Requests the job to close the file, now or when there is room (limefs_job_send_closes()). */
+/* Sends a request to close the file, now or when there is room (limefs_job_send_closes()). */
 static void send_close(struct limefs_job *job, struct limefs_job_file *file)
 {
     struct limejob_packet packet;
@@ -190,9 +189,9 @@ static bool is_connected(const struct limefs_job *job, uint64_t connection)
     return job->connections == connection && job->state == LIMEFS_JOB_SERVING;
 }
 
-/* Requests the job to open a container. Releases the lock while it examines the container,
- * which may take time; other threads see the file as opening in the meantime. Returns NULL if
- * the job was lost or the caller must call this again. */
+/* Sends a request to open a container. Releases the lock while it examines the container, which
+ * may take time; other threads see the file as opening in the meantime. Returns NULL if the job
+ * was lost or the caller must call this again. */
 static struct limefs_job_file *request_open(struct limefs_job *job,
                                             struct limefs_job_file *file,
                                             const struct limefs_snapshot *snap, bool writes)
@@ -307,7 +306,8 @@ void limefs_job_container_replaced(struct limefs *fs, const struct limefs_snapsh
 
 /* ---- replies ---- */
 
-/* Duplicates the snapshot's descriptor, for the caller to close. -1: it is not open. */
+/* Duplicates a snapshot's descriptor. Called without job->lock. -1: the snapshot is not open.
+ */
 static int duplicate_fd(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);

@@ -151,9 +151,9 @@ struct limefs_job {
     double synced_from, synced_to; /* begin and end of the last answered SYNC */
     struct limefs_late_write late_writes[LIMEFS_LATE_WRITES_MAX];
     unsigned late_count;
-    uint64_t stored_bytes;                  /* written through the job */
-    uint64_t forwarded_bytes, failed_loads; /* read through the job; loads that failed */
-    uint64_t connections;           /* number so far: a new value means another connection */
+    uint64_t stored_bytes; /* written through the job */
+    /* Bytes read through the job; loads that failed; connections so far (their ids). */
+    uint64_t forwarded_bytes, failed_loads, connections;
     char failure[LIMEJOB_TEXT_MAX]; /* why no job serves, or "" */
 
     struct limefs_launch launch;      /* used by the thread only */
@@ -177,8 +177,8 @@ uint64_t limefs_job_fence_offset(const struct limefs_job *);
 /* Returns true if the reply's code means: the job is busy, retry after another reply. */
 bool limefs_job_is_busy(const struct limefs_job *, int code);
 
-/* Returns the snapshot's file for reading or writing, in any state. If it has none, requests
- * the job to open it, for which this releases the lock in between. NULL: try again later, as
+/* Returns the snapshot's file for reading or writing, in any state. If it has none, sends a
+ * request to open one, for which this releases the lock in between. NULL: try again later, as
  * there is no room, the job was lost, or a container to be read is just being changed. */
 struct limefs_job_file *limefs_job_file_open(struct limefs_job *,
                                              const struct limefs_snapshot *, bool writes);

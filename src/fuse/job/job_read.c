@@ -1,4 +1,4 @@
-/* job_read.c - serve reads through the job */
+/* job_read.c - serve reads through the job. Static functions: with job->lock held. */
 #include "job_internal.h"
 
 #include <errno.h>

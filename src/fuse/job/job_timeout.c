@@ -1,4 +1,4 @@
-/* job_timeout.c - decide when a job takes too long to answer */
+/* job_timeout.c - decide when a job takes too long to answer. Called with job->lock held. */
 #include "job_internal.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
-/* write_buffers.c - gather writes into extents, which the job writes and syncs */
+/* write_buffers.c - gather writes in buffers, which the job writes and syncs. Static functions
+ * are called with job->lock held, except write_buffer() and get_memory(). */
 #define _GNU_SOURCE
 #include "write_buffers.h"
 #include "credentials.h"

@@ -1,4 +1,4 @@
-/* inode.c - slots and nodes, which are found by id, by name and by file */
+/* inode.c - slots and nodes, found by id, name or file. Static functions: under fs->lock. */
 #include "append.h"
 #include "inode.h"
 #include "kernel_mtime.h"

@@ -467,7 +467,7 @@ static struct limefs_snapshot *pin_if_current(struct limefs *fs, struct limefs_n
     if (snap)
         snap->pins++;
     limefs_unlock(&fs->lock);
-    if (written) /* an earlier call may have failed after a rewrite */
+    if (written) /* the fstat() after a rewrite may have failed */
         limefs_snapshot_refresh_stat(fs, snap);
     if (!snap || is_snapshot_current(fs, snap, found))
         return snap;

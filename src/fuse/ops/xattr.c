@@ -371,7 +371,7 @@ static int get_export_range(struct limefs *fs, struct limefs_export *export, uin
     return len;
 }
 
-/* For a record or a file of an export. listxattr() omits it, so that no program copies it. */
+/* Only for records and files of exports. It is not listed, so that no program copies it. */
 static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];

@@ -70,9 +70,9 @@ struct limefs_prefetch_stats {
 };
 
 struct limefs_prefetch {
-    uint64_t extent;    /* bytes of a slot */
-    uint64_t threshold; /* bytes that a stream reads before its next ones are read ahead */
-    uint64_t slack;     /* a slot with at most so many unrequested bytes counts as read */
+    /* Bytes of a slot; bytes that a stream reads before its next ones are read ahead. */
+    uint64_t extent, threshold;
+    uint64_t slack; /* a slot with at most so many unrequested bytes counts as read */
     unsigned slots;
     struct limefs_extent slot[LIMEFS_SLOTS_MAX];
     struct limefs_stream stream[LIMEFS_STREAMS_MAX];

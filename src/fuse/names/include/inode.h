@@ -51,8 +51,8 @@ struct limefs_node_name {
 struct limefs_known_times {
     double created; /* when the node was made */
     struct timespec mtime, ctime;
-    unsigned changes;             /* of data or times by this mount, since the node was made */
-    unsigned noted_changes;       /* the number of them that mtime and ctime include */
+    /* Changes of data or times by this mount; how many of them mtime and ctime include. */
+    unsigned changes, noted_changes;
     unsigned pending_changes;     /* calls that are changing the times now */
     struct timespec kernel_mtime; /* last set by the kernel, if that was "now"; or 0 */
     bool has_new_data;            /* data was written since the kernel last set an mtime */

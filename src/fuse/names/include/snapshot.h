@@ -52,8 +52,8 @@ struct limefs_snapshot {
     struct limefs_node *node; /* a reference to the container */
 
     /* Guarded by fs->lock. */
-    struct stat st;                 /* of the container when it was last checked */
-    struct limefile_identity stamp; /* the identity in st */
+    struct stat st; /* of the container when indexed, or after this mount changed it */
+    struct limefile_identity stamp; /* the identity in st; 0: out of date */
     /* A file with this identity certainly has the records of the index; 0: no identity does
      * yet, because the file's ctime was too recent. */
     struct limefile_identity confirmed;
@@ -66,7 +66,7 @@ struct limefs_snapshot {
     uint64_t file_seq;   /* rises when checks become invalid; odd: the file is being replaced */
     bool file_replaced;  /* this mount has replaced its file */
     bool has_sync_error; /* ranks on other hosts wrote, and ended before they synced */
-    struct limefs_writer *_Atomic writer; /* NULL until the first write; freed with it */
+    struct limefs_writer *_Atomic writer; /* NULL before the first write; owned */
     struct limefs_written *_Atomic job;   /* the job's part of the writer; set before it */
     struct limefs_replaced_record *replaced;
     uint64_t change_count;                /* how often changed() of the watches was called */
@@ -183,7 +183,7 @@ uint64_t limefs_snapshot_change_count(struct limefs *, const struct limefs_snaps
 
 /* ---- for the writer, which has it pinned ---- */
 
-/* From now on (or no longer) only this mount changes the container. */
+/* Notes that from now on, or no longer, only this mount changes the container. */
 void limefs_snapshot_set_written(struct limefs *, struct limefs_snapshot *, bool written);
 
 /* Replaces the index. The snapshot owns the new one. */
