@@ -19,7 +19,7 @@ enum {
     HELLO_SECONDS = 5,  /* limit for the first reply, because an unmount waits for it */
 };
 
-/* Seconds between tries, doubled after each one up to a maximum: a launch costs the most. */
+/* Seconds between tries, doubled after each one up to a maximum for launches or connects. */
 static const double first_pause = 0.25, max_launch_pause = 30, max_connect_pause = 2;
 static const double healthy_seconds = 5; /* after a longer connection, pauses start again */
 /* Seconds in which an mpirun= that cannot start a job usually fails. */
@@ -264,7 +264,7 @@ static void mark_absent(struct limefs_job *job)
 }
 
 /* Closes the connection and the window once readers have released it. Writes locally what the
- * job has not written, but first revokes the requests, so that no rank writes it later. */
+ * job has not written; first revokes the requests, so no rank on this host writes it later. */
 static void disconnect_job(struct limefs_job *job)
 {
     limefs_lock(&job->lock);

@@ -306,8 +306,7 @@ void limefs_job_container_replaced(struct limefs *fs, const struct limefs_snapsh
 
 /* ---- replies ---- */
 
-/* Duplicates a snapshot's descriptor. Called without job->lock. -1: the snapshot is not open.
- */
+/* Duplicates a snapshot's descriptor, without the lock. -1: the snapshot is not open. */
 static int duplicate_fd(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);

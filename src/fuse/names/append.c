@@ -258,7 +258,7 @@ static int append_bytes(struct limefs *fs, struct limefs_node *node, int fd, con
     return err;
 }
 
-/* Appends zeros for bytes [from, to) of the kernel, which may send later bytes before these. */
+/* Appends zeros for bytes [from, to): the kernel may send later bytes before these. */
 static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uint64_t from,
                         uint64_t to)
 {

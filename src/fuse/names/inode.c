@@ -366,7 +366,7 @@ static bool node_matches(const struct limefs *fs, const struct limefs_node *node
         return false;
     if (kind == LIMEFS_CONTAINER)
         return S_ISREG(stamp->mode);
-    if ((node->stamp.mode & S_IFMT) != (stamp->mode & S_IFMT)) /* reused number */
+    if ((node->stamp.mode & S_IFMT) != (stamp->mode & S_IFMT)) /* reused inode number */
         return false;
     if (S_ISLNK(stamp->mode) && !limefile_identity_equal(&node->stamp, stamp))
         return false; /* the kernel caches the target */

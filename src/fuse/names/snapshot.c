@@ -346,8 +346,8 @@ static void set_state(struct limefs_snapshot *snap, bool being_written,
         snap->confirmed = snap->stamp;
 }
 
-/* Makes a pinned snapshot of the O_PATH descriptor `file`, found by name after the time `seen`.
- * Called with node->io_lock held. */
+/* Makes a pinned snapshot of `file`, an O_PATH descriptor that was opened by name after the
+ * time `seen`. Called with node->io_lock held. */
 static int create_snapshot(struct limefs *fs, struct limefs_node *node, int file,
                            const struct timespec *seen, struct limefs_snapshot **out)
 {

@@ -384,7 +384,7 @@ static ino_t container_dot_ino(struct limefs *fs, const struct limefs_dir *dir,
     return limefs_visible_ino(fs, parent.dev, parent.ino);
 }
 
-/* Lists more records with attributes for each that was looked up since the last reply. */
+/* Allows more records with attributes for each one looked up since the last reply. */
 static void add_plus_budget(struct limefs *fs, struct limefs_dir *dir)
 {
     uint64_t lookups = limefs_snapshot_count_name_lookups(fs, dir->snap, 0);

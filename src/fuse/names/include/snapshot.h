@@ -66,7 +66,7 @@ struct limefs_snapshot {
     uint64_t file_seq;   /* rises when checks become invalid; odd: the file is being replaced */
     bool file_replaced;  /* this mount has replaced its file */
     bool has_sync_error; /* ranks on other hosts wrote, and ended before they synced */
-    struct limefs_writer *_Atomic writer; /* NULL before the first write; owned */
+    struct limefs_writer *_Atomic writer; /* NULL before a first write; the snapshot owns it */
     struct limefs_written *_Atomic job;   /* the job's part of the writer; set before it */
     struct limefs_replaced_record *replaced;
     uint64_t change_count;                /* how often changed() of the watches was called */
@@ -120,7 +120,7 @@ void limefs_snapshot_note_removal(struct limefs *, struct limefs_node *parent,
  * if it cannot be opened or the container has changed since. */
 int limefs_snapshot_pin(struct limefs *, struct limefs_snapshot *);
 void limefs_snapshot_unpin(struct limefs *, struct limefs_snapshot *);
-void limefs_snapshot_add_pin(struct limefs *, struct limefs_snapshot *); /* a pinned one */
+void limefs_snapshot_add_pin(struct limefs *, struct limefs_snapshot *); /* if it is pinned */
 
 /* Add n lookups of records by the kernel, or drop n, which may free the snapshot. */
 void limefs_snapshot_add_lookups(struct limefs *, struct limefs_snapshot *, uint64_t n);
@@ -204,7 +204,7 @@ void limefs_snapshot_note_mtime(struct limefs *, struct limefs_snapshot *,
 bool limefs_snapshot_has_reported_mtime(struct limefs *, const struct limefs_snapshot *,
                                         const struct timespec *);
 
-/* The file's times were set: takes over its current attributes. The snapshot is pinned. */
+/* Stores the file's current attributes, after its times were set. The snapshot is pinned. */
 void limefs_snapshot_refresh_stat(struct limefs *, struct limefs_snapshot *);
 
 /* Called before (true) and after (false) this mount replaces the file: in between, the snapshot
