@@ -152,7 +152,7 @@ struct limefs_job {
     struct limefs_late_write late_writes[LIMEFS_LATE_WRITES_MAX];
     unsigned late_count;
     uint64_t stored_bytes; /* written through the job */
-    /* Bytes read through the job; loads that failed; connections so far (their ids). */
+    /* Bytes read through the job; loads that failed; number of connections so far. */
     uint64_t forwarded_bytes, failed_loads, connections;
     char failure[LIMEJOB_TEXT_MAX]; /* why no job serves, or "" */
 
@@ -167,7 +167,7 @@ struct limefs_job {
  * data that ranks on other hosts had not synced, the snapshot's next sync reports an error. */
 void limefs_job_mark_broken(struct limefs_job *);
 
-/* Sends a request. If that fails, the connection is marked as broken, or already was. */
+/* Sends a request, unless the connection is broken. Marks it as broken if that fails. */
 void limefs_job_send(struct limefs_job *, const struct limejob_packet *);
 
 /* Returns the offset in the window of the fence (limejob.h), with which the daemon cancels the
@@ -183,7 +183,7 @@ bool limefs_job_is_busy(const struct limefs_job *, int code);
 struct limefs_job_file *limefs_job_file_open(struct limefs_job *,
                                              const struct limefs_snapshot *, bool writes);
 
-/* Returns the file that is open for writing; NULL: nothing was written through the job. */
+/* Returns the file of the snapshot that the job has open for writing, or NULL. */
 struct limefs_job_file *limefs_job_find_written_file(struct limefs_job *,
                                                      const struct limefs_snapshot *);
 

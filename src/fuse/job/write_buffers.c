@@ -50,7 +50,7 @@ static void release_buffer(struct limefs_job *job, struct limefs_write_buffer *b
 }
 
 /* Writes the buffer from this thread, with the rights of the user whose bytes it has. Releases
- * the lock in the meantime. The next flush or sync of the container returns an error. */
+ * the lock in the meantime. An error is left to the next flush or sync of the container. */
 static void flush_locally(struct limefs_job *job, struct limefs_write_buffer *buffer)
 {
     buffer->state = LIMEFS_BUFFER_LOCAL;
@@ -174,7 +174,8 @@ static void wait_until_written(struct limefs_job *job, struct limefs_write_buffe
         flush_locally(job, buffer);
 }
 
-/* Returns the partly filled buffer that is idle for the longest time, or NULL. */
+/* Returns the partly filled buffer idle for the longest time, at least idle_seconds, or NULL.
+ */
 static struct limefs_write_buffer *find_idle_buffer(struct limefs_job *job)
 {
     struct limefs_write_buffer *found = NULL;
