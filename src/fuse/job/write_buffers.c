@@ -174,8 +174,7 @@ static void wait_until_written(struct limefs_job *job, struct limefs_write_buffe
         flush_locally(job, buffer);
 }
 
-/* Returns the partly filled buffer idle for the longest time, at least idle_seconds, or NULL.
- */
+/* Returns the partly filled buffer that is idle longest, at least idle_seconds, or NULL. */
 static struct limefs_write_buffer *find_idle_buffer(struct limefs_job *job)
 {
     struct limefs_write_buffer *found = NULL;
@@ -299,9 +298,9 @@ static void note_direct_write(struct limefs_write_stream *stream, uint64_t from,
     limefs_range_set_add(&stream->direct, from, to);
 }
 
-/* Copies the bytes into the buffer for their range. Returns false if no buffer has it. Waits
- * for late writes of a lost job, and for buffers that overlap the range but cannot take the
- * bytes. */
+/* Copies the bytes into the buffer for their range. Returns false if no buffer has it. First
+ * waits for late writes of a lost job, and for buffers that overlap but cannot take the bytes.
+ */
 static bool add_to_buffer(struct limefs_job *job, struct limefs_written *written,
                           const char *buf, size_t n, uint64_t at)
 {
