@@ -299,8 +299,7 @@ static void note_direct_write(struct limefs_write_stream *stream, uint64_t from,
 }
 
 /* Copies the bytes into the buffer for their range. Returns false if no buffer has it. First
- * waits for late writes of a lost job, and for buffers that overlap but cannot take the bytes.
- */
+ * waits for late writes of a lost job, and for overlapping buffers that cannot take these. */
 static bool add_to_buffer(struct limefs_job *job, struct limefs_written *written,
                           const char *buf, size_t n, uint64_t at)
 {
