@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { ENTRIES_BYTES = 32768 }; /* of a source directory that are read at once */
+
 struct limefs_dir {
     struct limefs_handle handle; /* first: fs->dirs points to it */
     struct limefs_node *node;
@@ -23,11 +25,12 @@ struct limefs_dir {
     uint64_t records;              /* number that precede the exports, once `exports` is set */
     uint64_t lookups;              /* limefs_snapshot_count_name_lookups() at the last reply */
     uint64_t plus_left;            /* records still to be listed with their attributes */
-    DIR *stream;                   /* of a directory of the source tree; else NULL */
-    uint64_t dev;                  /* of that directory */
-    off_t offset;                  /* of the next entry of the stream */
-    struct dirent *entry;          /* the next entry, if it was read already; else NULL */
     unsigned lookups_left;         /* names still to be looked up while they are listed */
+    int fd;                        /* of a directory of the source tree; else -1 */
+    uint64_t dev;                  /* of that directory */
+    off_t offset;                  /* of the entry at `next` */
+    size_t next, filled;           /* bytes of `entries` that are listed, and that are read */
+    _Alignas(struct dirent64) char entries[ENTRIES_BYTES];
 };
 
 /* A reply that is being filled; `full` once an entry did not fit. */
@@ -42,11 +45,16 @@ struct limefs_listing {
 /* A listing shows that a file is a container only if the daemon looks the name up, for which it
  * reads the first bytes of the file. It does so if programs have looked up names of this
  * directory after earlier listings, or of any other listed directory within recent_seconds. */
-enum { LOOKUPS_MAX = 16384 }; /* in a listing; results for more would expire before use */
+enum {
+    LOOKUPS_MAX = 16384, /* in a listing; results for more would expire before use */
+    PREFETCHED_FILES = 32,
+};
 
-/* After a lookup that takes slow_lookup_seconds, a listing makes no more lookups: the storage
- * may have to fetch each file from tape. */
-static const double recent_seconds = 2, slow_lookup_seconds = 0.1;
+/* A lookup that takes disk_lookup_seconds has read the file from the disk. The listing then
+ * starts to read the first bytes of the next PREFETCHED_FILES files, all at once. After a
+ * lookup that takes slow_lookup_seconds, a listing makes no more lookups: the storage may have
+ * to fetch each file from tape. */
+static const double recent_seconds = 2, disk_lookup_seconds = 50e-6, slow_lookup_seconds = 0.1;
 
 static int enter_export_dir(struct limefs *fs, struct limefs_dir *dir)
 {
@@ -70,18 +78,14 @@ static int open_tree_dir(struct limefs *fs, struct limefs_dir *dir)
     int fd_path = limefs_tree_open_dir(fs, dir->node);
     if (fd_path < 0)
         return fd_path;
-    int fd = limefile_reopen(fd_path, O_RDONLY | O_DIRECTORY);
+    dir->fd = limefile_reopen(fd_path, O_RDONLY | O_DIRECTORY);
     close(fd_path);
-    if (fd < 0)
-        return fd;
+    if (dir->fd < 0)
+        return dir->fd;
     limefs_lock(&fs->lock);
     dir->dev = dir->node->stamp.dev; /* limefs_tree_open_dir() has checked it */
     limefs_unlock(&fs->lock);
-    dir->stream = fdopendir(fd);
-    int err = dir->stream ? 0 : -errno;
-    if (err)
-        close(fd);
-    return err;
+    return 0;
 }
 
 int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
@@ -95,6 +99,7 @@ int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
     dir->node = inode.node;
     dir->export = inode.export;
     dir->ordinal = inode.ordinal;
+    dir->fd = -1;
     int err = inode.export                           ? enter_export_dir(fs, dir)
               : inode.node->kind == LIMEFS_CONTAINER ? open_container_dir(fs, dir)
                                                      : open_tree_dir(fs, dir);
@@ -116,8 +121,8 @@ void limefs_dir_close(struct limefs *fs, struct limefs_dir *dir)
         limefs_snapshot_unpin(fs, dir->snap);
     if (dir->export)
         limefs_export_release(fs, dir->export);
-    if (dir->stream)
-        closedir(dir->stream);
+    if (dir->fd >= 0)
+        close(dir->fd);
     limefs_lock_destroy(&dir->lock);
     free(dir);
 }
@@ -127,7 +132,7 @@ int limefs_dir_sync(struct limefs_dir *dir)
     if (dir->export)
         return 0;
     limefs_lock(&dir->lock);
-    int fd = dir->snap ? dir->snap->fd : dirfd(dir->stream);
+    int fd = dir->snap ? dir->snap->fd : dir->fd;
     int err = fsync(fd) == 0 ? 0 : -errno;
     limefs_unlock(&dir->lock);
     return err;
@@ -228,7 +233,7 @@ static void list_all_exports(struct limefs *fs, struct limefs_dir *dir,
 
 bool limefs_dir_is_source(const struct limefs_dir *dir)
 {
-    return dir->stream != NULL;
+    return dir->fd >= 0;
 }
 
 /* Called when a listing starts. Returns true if the daemon should look its names up. */
@@ -249,20 +254,42 @@ static bool wants_lookups(struct limefs *fs, struct limefs_node *directory)
 }
 
 /* Returns 0 (unknown) for a regular file: only its content shows whether it is a container. */
-static mode_t entry_type(const struct dirent *entry)
+static mode_t entry_type(const struct dirent64 *entry)
 {
     return entry->d_type == DT_REG ? 0 : (mode_t)entry->d_type << 12;
 }
 
-/* Returns the next entry or NULL (errno: 0 at the end). The caller sets dir->entry to NULL when
- * it has used the entry; until then this returns the same one again. */
-static struct dirent *next_entry(struct limefs_dir *dir)
+static const struct dirent64 *entry_at(const struct limefs_dir *dir, size_t position)
 {
-    if (!dir->entry) {
-        errno = 0;
-        dir->entry = readdir(dir->stream);
+    return (const struct dirent64 *)(dir->entries + position);
+}
+
+/* Reads entries if all have been listed. Returns 1, 0 at the end of the directory, or -errno.
+ */
+static int read_entries(struct limefs_dir *dir)
+{
+    if (dir->next < dir->filled)
+        return 1;
+    ssize_t n = getdents64(dir->fd, dir->entries, sizeof dir->entries);
+    dir->next = 0;
+    dir->filled = n > 0 ? (size_t)n : 0;
+    return n < 0 ? -errno : n > 0;
+}
+
+/* Starts to read the first bytes of the next regular files, with the caller's rights. */
+static void prefetch_files(const struct limefs_dir *dir)
+{
+    size_t at = dir->next;
+    for (int i = 0; i < PREFETCHED_FILES && at < dir->filled; i++) {
+        const struct dirent64 *entry = entry_at(dir, at);
+        int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC;
+        int fd = entry->d_type == DT_REG ? openat(dir->fd, entry->d_name, flags) : -1;
+        if (fd >= 0) {
+            posix_fadvise(fd, 0, LIMEFILE_HEADER_BYTES, POSIX_FADV_WILLNEED);
+            close(fd);
+        }
+        at += entry->d_reclen;
     }
-    return dir->entry;
 }
 
 static ino_t mount_ino(const struct limefs *fs, const struct limefs_dir *dir, uint64_t ino)
@@ -277,7 +304,7 @@ static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
 {
     struct limefs_tree_entry found;
     struct fuse_entry_param entry;
-    const struct dirent *at = dir->entry;
+    const struct dirent64 *at = entry_at(dir, dir->next);
     bool is_regular =
         at->d_type == DT_REG || (at->d_type == DT_UNKNOWN && strcmp(at->d_name, ".") != 0 &&
                                  strcmp(at->d_name, "..") != 0);
@@ -293,8 +320,11 @@ static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
     double begin = limefs_clock_seconds();
     if (is_written || limefs_tree_lookup(fs, dir->node, at->d_name, &found) != 0)
         return false;
-    if (limefs_clock_seconds() - begin > slow_lookup_seconds)
+    double seconds = limefs_clock_seconds() - begin;
+    if (seconds > slow_lookup_seconds)
         dir->lookups_left = 0;
+    else if (seconds > disk_lookup_seconds)
+        prefetch_files(dir);
     bool is_new_kind = is_known && found.kind != old_kind; /* the kernel has the old kind */
     if (found.kind != LIMEFS_CONTAINER && !is_new_kind) {
         add_name(list, at->d_name, mount_ino(fs, dir, at->d_ino), found.st.st_mode & S_IFMT,
@@ -312,21 +342,24 @@ static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
 static int list_source_dir(struct limefs *fs, struct limefs_dir *dir,
                            struct limefs_listing *list, off_t offset)
 {
+    int got;
     if (offset != dir->offset) {
-        seekdir(dir->stream, offset);
-        dir->entry = NULL;
+        dir->next = dir->filled = 0;
+        if (lseek(dir->fd, offset, SEEK_SET) < 0)
+            return -errno;
         dir->offset = offset;
     }
-    while (next_entry(dir)) {
+    while ((got = read_entries(dir)) == 1) {
+        const struct dirent64 *entry = entry_at(dir, dir->next);
         if (!list_with_lookup(fs, dir, list))
-            add_name(list, dir->entry->d_name, mount_ino(fs, dir, dir->entry->d_ino),
-                     entry_type(dir->entry), dir->entry->d_off);
+            add_name(list, entry->d_name, mount_ino(fs, dir, entry->d_ino), entry_type(entry),
+                     entry->d_off);
         if (list->full)
             return 0;
-        dir->offset = dir->entry->d_off;
-        dir->entry = NULL;
+        dir->offset = entry->d_off;
+        dir->next += entry->d_reclen;
     }
-    return errno && list->used == 0 ? -errno : 0;
+    return list->used == 0 ? got : 0;
 }
 
 /* ---- a container: "." and ".." are entries 0 and 1, record n is entry n + 1 ---- */
@@ -449,7 +482,7 @@ ssize_t limefs_dir_read(struct limefs *fs, fuse_req_t req, struct limefs_dir *di
         dir->exports = NULL;
         dir->plus_left = 0;
         dir->lookups_left =
-            dir->stream && plus && wants_lookups(fs, dir->node) ? LOOKUPS_MAX : 0;
+            dir->fd >= 0 && plus && wants_lookups(fs, dir->node) ? LOOKUPS_MAX : 0;
         dir->lookups = dir->snap ? limefs_snapshot_count_name_lookups(fs, dir->snap, 0) : 0;
     }
     if (dir->export)
