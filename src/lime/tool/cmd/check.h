@@ -11,6 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { FIRST_TEXT_MAX = 512 };
+
 struct check_options {
     bool quiet, json;
     bool json_lines;   /* JSON: one object per line */
@@ -37,6 +39,8 @@ struct check {
     const char *error;   /* why the file could not be read, or NULL; not owned */
     const char *skipped; /* why the file is skipped, or NULL; not owned */
     uint64_t warnings, deviations, faults; /* numbers of findings, by kind (limeerror.h) */
+    char
+        first_text[FIRST_TEXT_MAX]; /* the first of the deviations and faults, as text, or "" */
     uint64_t records, size;
     uint32_t messages;
     int end_code;                      /* the fault at which the list of records ends, or 0 */

@@ -42,6 +42,8 @@ static void check_report(struct check *check, const struct limefile_finding *fin
 {
     bool warning = limefile_is_harmless(finding->code) && !check->options->strict;
     print_finding_separator(check);
+    if (!warning && !*check->first_text)
+        limefile_finding_text(finding, check->first_text, sizeof check->first_text);
     if (warning)
         check->warnings++;
     else if (limefile_is_fault(finding->code))

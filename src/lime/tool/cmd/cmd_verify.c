@@ -1,9 +1,8 @@
 /* cmd_verify.c - lime verify: let a mount (the daemon or its job) verify its records */
 #define _GNU_SOURCE
+#include "check.h"
 #include "container.h"
-#include "field_check.h"
 #include "jsonout.h"
-#include "limedetect.h"
 #include "limefile.h"
 #include "limeildg.h"
 #include "limeverdict.h"
@@ -24,86 +23,6 @@
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
-
-enum { STRUCTURE_REASON_MAX = 640, TEXT_MAX = 512 };
-
-struct structure {
-    uint64_t bad; /* deviations, without harmless ones */
-    bool is_unreadable;
-    char first[TEXT_MAX]; /* the text of the first one */
-};
-
-static void add_structure_finding(void *context, const struct limefile_finding *finding)
-{
-    struct structure *structure = context;
-    if (limefile_is_harmless(finding->code))
-        return;
-    structure->is_unreadable |= limefile_is_read_error(finding->code);
-    if (structure->bad++ == 0)
-        limefile_finding_text(finding, structure->first, sizeof structure->first);
-}
-
-static int scan_container(struct container *c, struct structure *structure)
-{
-    struct limefile_fields fields;
-    struct limefile_finding finding;
-    int err = limefile_index_scan(c->source, add_structure_finding, NULL, structure, &c->index);
-    if (err)
-        return err;
-    err = limefile_fields_build(c->source, c->index, &fields);
-    if (!err) {
-        for (size_t i = 0; limefile_fields_finding(&fields, i, &finding); i++)
-            add_structure_finding(structure, &finding);
-        limefile_fields_release(&fields);
-    }
-    return err;
-}
-
-/* Collects the findings about a container, or a file that was one before it was damaged. Sets
- * *is_other if the file never was one. Returns 0, or an error if it cannot be read. */
-static int scan_file(struct container *c, struct structure *structure, bool *is_other)
-{
-    struct limefile_finding finding;
-    int kind = c->mounted ? 1 : limefile_detect_container(c->source, &finding);
-    *is_other = kind == 0;
-    if (kind == 1)
-        return scan_container(c, structure);
-    if (kind < 0 && !finding.code)
-        return kind;
-    if (kind < 0)
-        add_structure_finding(structure, &finding);
-    return 0;
-}
-
-/* Examines the structure and metadata of a file in a mount, as 'lime check' does: a container,
- * shown as a directory, or a plain file. A plain file is skipped unless it is a damaged
- * container. The reason is "" if the verdict is good or skipped. */
-static enum limefile_verdict check_structure(const char *path,
-                                             char reason[STRUCTURE_REASON_MAX])
-{
-    struct container c;
-    struct structure structure = {.bad = 0};
-    bool is_other = false;
-    *reason = '\0';
-    int err = container_open_source(&c, path);
-    if (!err) {
-        err = scan_file(&c, &structure, &is_other);
-        container_close(&c);
-    }
-    if (err) {
-        snprintf(reason, STRUCTURE_REASON_MAX, "%s", limefile_strerror(err));
-        return LIMEFILE_UNREADABLE;
-    }
-    if (structure.bad > 1)
-        snprintf(reason, STRUCTURE_REASON_MAX, "%s, and %" PRIu64 " more", structure.first,
-                 structure.bad - 1);
-    else
-        snprintf(reason, STRUCTURE_REASON_MAX, "%s", structure.first);
-    return structure.is_unreadable ? LIMEFILE_UNREADABLE
-           : structure.bad         ? LIMEFILE_BAD
-           : is_other              ? LIMEFILE_SKIPPED
-                                   : LIMEFILE_GOOD;
-}
 
 static const char help[] =
     "Usage: lime verify [-q] [--json] FILE...\n"
@@ -138,6 +57,7 @@ static const char help[] =
 
 enum {
     VALUE_MAX = 512,
+    REASON_MAX = 640,
     POLL_MS = 200, /* interval between reads of ATTR_VERIFYING */
 };
 
@@ -235,13 +155,19 @@ static int verify_record(struct options *o, const char *path, uint64_t bytes)
 /* Prints the verdict on a container or a plain file unless it is good or skipped. */
 static int verify_structure(const struct options *o, const char *path)
 {
-    char reason[STRUCTURE_REASON_MAX];
-    enum limefile_verdict verdict = check_structure(path, reason);
-    if (verdict == LIMEFILE_SKIPPED && gauge_check_damage(path, reason, sizeof reason))
-        verdict = LIMEFILE_BAD;
-    return verdict == LIMEFILE_GOOD || verdict == LIMEFILE_SKIPPED
+    char reason[REASON_MAX];
+    const struct check_options quiet = {.quiet = true};
+    struct check check = {.path = path, .options = &quiet, .is_optional = true};
+    check_file(&check);
+    uint64_t bad = check.deviations + check.faults;
+    int n = snprintf(reason, sizeof reason, "%s", check.error ? check.error : check.first_text);
+    if (bad > 1 && !check.error)
+        snprintf(reason + n, sizeof reason - (size_t)n, ", and %" PRIu64 " more", bad - 1);
+    if (check.verdict == LIMEFILE_SKIPPED && gauge_check_damage(path, reason, sizeof reason))
+        check.verdict = LIMEFILE_BAD;
+    return check.verdict == LIMEFILE_GOOD || check.verdict == LIMEFILE_SKIPPED
                ? TOOL_GOOD
-               : print_verdict(o, path, verdict, reason);
+               : print_verdict(o, path, check.verdict, reason);
 }
 
 static int verify_directory(struct options *o, const char *path);
