@@ -141,7 +141,8 @@ static bool is_installed(const char *name, int len)
         return is_executable(path);
     }
     for (at = at ? at : "/bin:/usr/bin"; *at; at += strcspn(at, ":"), at += *at == ':') {
-        snprintf(path, sizeof path, "%.*s/%.*s", (int)strcspn(at, ":"), at, len, name);
+        int n = (int)strcspn(at, ":"); /* 0: the current directory */
+        snprintf(path, sizeof path, "%.*s/%.*s", n ? n : 1, n ? at : ".", len, name);
         if (is_executable(path))
             return true;
     }
@@ -397,7 +398,7 @@ int limefs_supervisor_main(int argc, char *argv[])
     sigprocmask(SIG_SETMASK, &all, NULL);
     int signals = signalfd(-1, &all, SFD_CLOEXEC);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    prctl(PR_SET_NAME, "limefs-keeper");
+    prctl(PR_SET_NAME, "limefs-job");
     set_job_environment(argv[2]);
     pid_t mpirun = start_mpirun(argv + 3, &lifeline);
     if (mpirun > 0 && !wait_for_mpirun(mpirun, signals, -1, true)) {

@@ -25,7 +25,7 @@
 enum {
     SITE_BYTES = 72 * 8, /* 4 complex 3x3 matrices, as in a gauge configuration */
     INFO_BYTES = 256,
-    L_MAX = 1 << 30, /* 2 L must fit in an int */
+    L_MAX = (1 << 30) - 1, /* 2 L must fit in an int */
     MEASUREMENTS_MAX = 1000000,
 };
 
