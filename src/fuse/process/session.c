@@ -94,10 +94,11 @@ static int arm_wakeup(struct fuse_session *session, int operation)
     return epoll_ctl(epoll_fd, operation, fuse_session_fd(session), &event) == 0 ? 0 : -errno;
 }
 
-/* Returns > 0 once there is a request, or -1 and sets errno. Many programs send the next
- * request within SPIN_SECONDS of a reply. A thread that polls for it so long saves two
- * processors the time to sleep and wake up. On a busy machine it would only take time from
- * others: after VAIN_SPINS without a request it sleeps at once, SPINS_SKIPPED times. */
+/* Polls for a request for SPIN_SECONDS, then sleeps until there is one. Returns > 0, or -1 and
+ * sets errno. Many programs send the next request within SPIN_SECONDS of a reply, and polling
+ * saves two processors the time to sleep and to wake up. On a busy machine polling takes time
+ * from other programs: after VAIN_SPINS polls without a request, a thread does not poll for its
+ * next SPINS_SKIPPED requests. */
 static int wait_for_request(void)
 {
     enum { VAIN_SPINS = 4, SPINS_SKIPPED = 16 };
