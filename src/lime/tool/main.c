@@ -77,8 +77,8 @@ static int dispatch(int argc, char **argv)
     return TOOL_UNUSABLE;
 }
 
-/* Opens /dev/null for each standard stream that the caller has closed. Otherwise a file opened
- * later would get its descriptor, and messages would be written into that file. */
+/* Opens /dev/null in place of each closed standard stream. Otherwise a file that is opened
+ * later would get the stream's descriptor, and messages would be written into that file. */
 static void fill_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -86,9 +86,9 @@ static void fill_standard_streams(void)
             _exit(TOOL_BAD);
 }
 
-/* malloc() maps blocks of 4 MiB or more, so growing arrays leave no holes in the heap, and
- * free() returns their memory to the system. Setting the threshold also keeps glibc from
- * raising it after a free(). The buffers for checksums are smaller and stay on the heap. */
+/* Makes malloc() map blocks of 4 MiB or more: growing arrays then leave no holes in the heap,
+ * and free() returns their memory to the system. Setting the threshold also keeps glibc from
+ * raising it after a free(). Buffers for checksums are smaller and stay on the heap. */
 static void limit_heap_growth(void)
 {
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
@@ -98,7 +98,7 @@ int main(int argc, char **argv)
 {
     fill_standard_streams();
     limit_heap_growth();
-    signal(SIGXFSZ, SIG_IGN); /* write() fails with EFBIG instead; cleanup follows */
+    signal(SIGXFSZ, SIG_IGN); /* write() then fails with EFBIG, and the command cleans up */
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = argc == 0 ? "lime" : slash ? slash + 1 : argv[0];
     const struct command *compat = find_command(compat_programs, COUNT(compat_programs), name);

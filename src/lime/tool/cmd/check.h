@@ -30,7 +30,7 @@ struct check {
     const char *path;
     const struct check_options *options;
     struct qcdml_check *qcdml; /* comparison with a QCDml document, or NULL; check_file() runs
-                                * it for JSON output, otherwise the caller does */
+                                * it if the output is JSON; if not, the caller does */
     struct progress *progress; /* or NULL */
     bool is_optional;          /* skip the file if it is not a container */
 
@@ -39,13 +39,12 @@ struct check {
     const char *error;   /* why the file could not be read, or NULL; not owned */
     const char *skipped; /* why the file is skipped, or NULL; not owned */
     uint64_t warnings, deviations, faults; /* numbers of findings, by kind (limeerror.h) */
-    char
-        first_text[FIRST_TEXT_MAX]; /* the first of the deviations and faults, as text, or "" */
+    char first_text[FIRST_TEXT_MAX];       /* text of the first deviation or fault, or "" */
     uint64_t records, size;
     uint32_t messages;
-    int end_code;                      /* the fault at which the list of records ends, or 0 */
-    bool read_failed;                  /* a part of the file cannot be read */
-    bool has_data;                     /* the file has data that --data would read */
+    int end_code;     /* code of the fault that ends the list of records, or 0 */
+    bool read_failed; /* a part of the file cannot be read */
+    bool has_data;    /* the file has data that --data would read */
     struct check_counts sums, physics; /* results of --data and of --physics */
     uint64_t bytes_read;               /* bytes read for checksums and for physics */
 };

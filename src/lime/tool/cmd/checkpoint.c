@@ -27,8 +27,8 @@ static json_t *checkpoint_result_json(const struct checkpoint_result *r)
                      r->bad ? jsonout_integers(r->first, LIMECELLS_DIMS) : NULL);
 }
 
-/* Returns why the particles cannot be compared with their index, and sets *verdict to the
- * verdict on them; NULL if they can. */
+/* Returns NULL if the particles can be compared with their index. Otherwise returns the reason,
+ * with the verdict on the particles in *verdict. */
 static const char *why_uncompared(const struct limecheckpoint *p,
                                   enum limefile_verdict *verdict)
 {
@@ -175,7 +175,7 @@ static void print_particle_fields(const struct limecells *c)
     }
 }
 
-/* p->has_header must be true, also for known_checkpoint_json(). */
+/* This and known_checkpoint_json() require that p->has_header is true. */
 static void print_known_checkpoint(const struct limecheckpoint *p)
 {
     const struct limecells *c = &p->cells;
@@ -209,7 +209,7 @@ void print_checkpoint(const struct limecheckpoint *p)
 
 /* ---- JSON ---- */
 
-/* Returns an array of numbers; one that is not finite becomes null. */
+/* Returns an array of numbers. A number that is not finite becomes null. */
 static json_t *vector_json(const double numbers[LIMECELLS_DIMS])
 {
     return json_pack("[o?, o?, o?]", json_real(numbers[0]), json_real(numbers[1]),

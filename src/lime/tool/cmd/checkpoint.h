@@ -1,6 +1,6 @@
 /*
  * checkpoint.h - recognize and print checkpoints of particles. field_check.h declares the
- * function that compares them with their indexes.
+ * function that compares the particles with their indexes.
  */
 #ifndef CHECKPOINT_H
 #define CHECKPOINT_H

@@ -177,7 +177,7 @@ static ssize_t read_record_bytes(void *context, void *buf, size_t n, uint64_t of
     return limefile_fd_read(f->c->fd, buf, n, f->record.data_offset + offset);
 }
 
-/* Copies copy->left bytes that the export computes, through a buffer. */
+/* Computes copy->left bytes of the export, from `offset` on, and writes them. */
 static int copy_computed(const struct export_file *f, struct limefile_copy *copy,
                          uint64_t offset)
 {
@@ -193,7 +193,7 @@ static int copy_computed(const struct export_file *f, struct limefile_copy *copy
     return err;
 }
 
-/* Writes n bytes of the file from `offset` to stdout. Returns false after a message. */
+/* Writes n bytes of the file to stdout, from `offset` on. Returns false after a message. */
 static bool export_file_write(const struct export_file *f, uint64_t offset, uint64_t n,
                               struct progress *progress)
 {

@@ -1,8 +1,8 @@
 /*
  * cmd_check.c - lime check: report deviations of containers from the format, and bad checksums
  *
- * The first pass scans the structure and collects its findings. lime check prints them only
- * after parsing the metadata, so that all findings appear in file order. It verifies the data
+ * lime check first scans the structure and collects the findings. It prints them only after it
+ * has parsed the metadata, so that all findings appear in file order. It verifies the data
  * last, because reading them can take minutes.
  */
 #define _GNU_SOURCE
@@ -27,7 +27,7 @@ enum { COUNTS_MAX = 128 };
 
 /* ---- findings ---- */
 
-/* With --json, prints the separator before a finding, which must not be counted yet. */
+/* With --json, prints the separator before a finding. Call it before the finding is counted. */
 static void print_finding_separator(const struct check *check)
 {
     bool first = check->warnings + check->deviations + check->faults == 0;
@@ -37,7 +37,7 @@ static void print_finding_separator(const struct check *check)
         fputs(first ? "\n " : ",\n ", stdout);
 }
 
-/* Counts a finding as warning, fault or deviation, and prints it. --quiet omits only text. */
+/* Counts and prints a finding: a warning, fault or deviation. --quiet omits text, not JSON. */
 static void check_report(struct check *check, const struct limefile_finding *finding)
 {
     bool warning = limefile_is_harmless(finding->code) && !check->options->strict;
@@ -60,7 +60,7 @@ static void check_report(struct check *check, const struct limefile_finding *fin
 
 /* ---- the summary line ---- */
 
-/* Formats "; checksums: 2 right, 1 wrong", or with the text `none` if all counts are 0. */
+/* Formats "; checksums: 2 right, 1 wrong", or "; checksums: " and `none` if all are 0. */
 static void format_counts(const char *what, const char *const names[3],
                           const struct check_counts *counts, const char *none,
                           char buf[COUNTS_MAX])
@@ -183,13 +183,13 @@ struct check_state {
     struct container c;
     struct limefile_fields fields;
 
-    /* Findings about the structure, collected before those about the metadata are known. */
+    /* Findings about the structure, collected before the metadata are parsed. */
     struct limefile_finding *found;
     size_t found_count, found_capacity;
     bool out_of_memory;
 
     /* Findings about metadata that are not reported yet. */
-    size_t fields_reported; /* number of findings of limefile_fields_finding() reported */
+    size_t fields_reported; /* number of findings about fields reported so far */
     size_t next_field;      /* --strict: the next field to search for missing records */
     struct limefile_finding missing[2]; /* missing records of one field */
     unsigned missing_count;
@@ -214,7 +214,7 @@ static int compare_findings(const struct limefile_finding *x, const struct limef
     return (x->code > y->code) - (x->code < y->code);
 }
 
-/* With --strict, returns the next finding about a record that a field lacks, or NULL. */
+/* Returns the next finding about a record that a field lacks; NULL: no more, or no --strict. */
 static const struct limefile_finding *next_missing(struct check_state *state)
 {
     struct limefile_finding *m = state->missing;
@@ -240,8 +240,8 @@ static const struct limefile_finding *next_checkpoint_finding(struct check_state
     return state->has_checkpoint_finding ? &state->checkpoint_finding : NULL;
 }
 
-/* Removes the first pending finding about metadata and stores it in *out. Returns false if none
- * has an offset less than `before`. */
+/* Finds the pending finding about metadata that has the lowest offset. If that is less than
+ * `before`, removes the finding and stores it in *out; else returns false. */
 static bool pop_finding(struct check_state *state, uint64_t before,
                         struct limefile_finding *out)
 {
@@ -288,7 +288,7 @@ static void collect_finding(void *context, const struct limefile_finding *findin
     state->found[state->found_count++] = *finding;
 }
 
-/* Without --data and --physics, the progress bar shows the scan of the structure. */
+/* Shows the progress of the scan. With --data or --physics, the bar shows reads of data. */
 static void show_scan(void *context, uint64_t done, uint64_t size)
 {
     struct check_state *state = context;
@@ -307,7 +307,7 @@ static int parse_container(struct check_state *state)
     return err ? err : limefile_fields_build(source, state->c.index, &state->fields);
 }
 
-/* Reports all findings in file order, and sets the sizes and numbers in `check`. */
+/* Reports all findings in file order, and sets the numbers that the summary line shows. */
 static int report_all_findings(struct check_state *state)
 {
     struct check *check = state->check;
@@ -389,9 +389,9 @@ static int verify_gauge_file(struct check_state *state)
 
 /* ---- kind of file ---- */
 
-/* Determines what to examine: a container (1); a file in another format or with a damaged
- * beginning (0, sets check->format or state->beginning); or nothing (0, with the reason in
- * check->skipped or check->error). Returns < 0 if the file cannot be read. */
+/* Returns 1 for a container, < 0 if the file cannot be read, and 0 otherwise. With 0, sets one
+ * of these: check->format (a file in another format), state->beginning (its beginning is
+ * damaged), check->skipped or check->error (why the file is not examined). */
 static int classify_file(struct check_state *state)
 {
     static const char container[] = "not a LIME container";
@@ -620,7 +620,7 @@ static void print_totals_json(const struct totals *t)
     putchar('\n');
 }
 
-/* Returns how often the data are read, for the progress bar. */
+/* Returns how many times the data are read, for the progress bar. */
 static unsigned count_passes(const struct options *o)
 {
     return o->check.data && o->check.physics ? 2 : 1;
@@ -638,7 +638,7 @@ static struct outcome *find_outcome(const struct checks *all, const struct pathl
     return &all->outcomes[item - all->list->items];
 }
 
-/* Checks a file of the list and stores its outcome. Returns its exit status. */
+/* Checks a file of the list and stores the outcome. Returns the file's exit status. */
 static int check_listed_file(const struct checks *all, const struct pathlist_item *item,
                              unsigned threads, struct progress *progress)
 {
@@ -680,8 +680,8 @@ static int check_listed_file(const struct checks *all, const struct pathlist_ite
     return worse_status(qcdml.status, verdict_status(check.verdict));
 }
 
-/* Checks one file of the list. Only a single file gets a progress bar here: for several files,
- * parallel_run() shows one. */
+/* Checks one file of the list. Shows a progress bar only if the list has no other file: for
+ * several files, parallel_run() shows one. */
 static int check_work(void *context, const struct pathlist_item *item, unsigned threads)
 {
     const struct checks *all = context;

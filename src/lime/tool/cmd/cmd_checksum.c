@@ -20,7 +20,7 @@ enum sum_action { SUM_UNTOUCHED, SUM_ADDED, SUM_REPLACED };
 
 struct sum_item {
     struct limefile_field field;        /* with the sites that the options or the file give */
-    char type[LIMEFILE_TYPE_BYTES + 1]; /* a copy: the field's type is in the index */
+    char type[LIMEFILE_TYPE_BYTES + 1]; /* a copy, because the index owns the field's type */
     struct limefile_checksum sum;
     bool has_cksum; /* `cksum` is known; it is compared with nothing */
     uint32_t cksum;
@@ -113,8 +113,8 @@ static void end_items(const struct checksum_options *o)
 
 static const char checksum_type[] = "scidac-checksum";
 
-/* Returns true if readers would assign a checksum record at the container's end to the field:
- * they assign it to the data before it in the same message. */
+/* Readers assign a checksum record to the last data before it in the same message. Returns true
+ * if they would assign the field a record at the container's end. */
 static bool can_be_appended(const struct edit *edit, const struct limefile_fields *fields,
                             const struct limefile_field *field)
 {
@@ -126,8 +126,8 @@ static bool can_be_appended(const struct edit *edit, const struct limefile_field
            last_field.record.ordinal == field->record.ordinal;
 }
 
-/* Adds a checksum record: appends it if can_be_appended(); otherwise inserts it behind the
- * data, which rewrites the whole container. Returns an exit status. */
+/* Adds a checksum record: appends it if can_be_appended(); otherwise inserts it after the data,
+ * which rewrites the whole container. Returns an exit status. */
 static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
                         const struct limefile_field *field, const struct limefile_checksum *sum)
 {
@@ -140,7 +140,7 @@ static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
         &(struct limefile_new_record){checksum_type, sizeof checksum_type - 1, xml, n});
 }
 
-/* Replaces the data of a checksum record, in place if they fit, padded with blanks. */
+/* Replaces the data of a checksum record; record_replace() pads shorter data with blanks. */
 static int checksum_replace(struct edit *edit, uint64_t ordinal,
                             const struct limefile_checksum *sum)
 {
@@ -189,8 +189,8 @@ static const char help[] =
     "a sum is bad, or could not be computed or added; 2 wrong usage, or FILE cannot\n"
     "be read or is not a container. --cksum and --add compare nothing: 0.\n";
 
-/* Replaces the field's sites by those of --site-bytes or --lattice, if given. Sets them to 0 if
- * the length of the data is not a multiple. */
+/* If --site-bytes or --lattice is given, sets the field's site_bytes and sites by it, or both
+ * to 0 if the length of the data is not a multiple of the given number. */
 static void apply_site_options(const struct checksum_options *o, struct limefile_field *f)
 {
     uint64_t bytes = f->record.bytes, by = o->site_bytes ? o->site_bytes : o->sites;
@@ -204,8 +204,8 @@ static void apply_site_options(const struct checksum_options *o, struct limefile
     f->sites = o->site_bytes ? bytes / by : by;
 }
 
-/* Gets the field in a record, or a field of unknown kind for a record that is not one, and
- * applies the options. Returns false if the record does not exist. */
+/* Gets the field in a record or, if the record is not a field, a field of unknown kind. Applies
+ * the options to it. Returns false if the record does not exist. */
 static bool get_field_to_sum(const struct checksum_options *o, const struct container *c,
                              const struct limefile_fields *fields, uint64_t ordinal,
                              struct limefile_field *out)
@@ -219,7 +219,7 @@ static bool get_field_to_sum(const struct checksum_options *o, const struct cont
     return true;
 }
 
-/* The ordinals of the records to sum, which all exist, and the sum of their bytes. */
+/* The ordinals of the records to sum, all of which exist, and their total length. */
 struct selected {
     uint64_t *ordinal;
     size_t count, capacity;
@@ -304,9 +304,9 @@ static bool check_summable(const struct checksum_options *o, const struct contai
     return false;
 }
 
-/* Data of an unexpected length can have several layouts. Returns 1 if one of them gives the
- * checksum in the file, and sets the field to that layout; 0 if none does or the options give
- * the sites; or an error. */
+/* Data of an unexpected length can have several layouts. If one of them gives the checksum in
+ * the file, sets the field to that layout and returns 1. Returns 0 if none does or the options
+ * give the sites; or an error. */
 static int sum_as_stored(const struct checksum_options *o, const struct container *c,
                          struct limefile_field *f, struct limefile_checksum *sum,
                          struct progress *progress)
@@ -321,8 +321,8 @@ static int sum_as_stored(const struct checksum_options *o, const struct containe
     return right == LIMEFILE_E_STATE ? 0 : right;
 }
 
-/* Sums the field. Returns TOOL_GOOD; after a message TOOL_BAD, if it cannot be summed, or
- * TOOL_UNUSABLE, if it cannot be read. */
+/* Sums the field. Returns TOOL_GOOD; or, after a message, TOOL_BAD if the field cannot be
+ * summed, or TOOL_UNUSABLE if it cannot be read. */
 static int compute_sum(const struct checksum_options *o, const struct container *c,
                        struct limefile_field *f, struct limefile_checksum *sum,
                        struct progress *progress)
@@ -353,7 +353,7 @@ static enum limefile_verdict decide_sum_verdict(const struct sum_item *item,
                                                                         : LIMEFILE_BAD;
 }
 
-/* Sums the field. Sets item->sum, item->verdict and item->field, which gets the sites used. */
+/* Sums the field. Sets item->sum, item->verdict and item->field, with the sites used. */
 static int sum_record(const struct checksum_options *o, const struct container *c,
                       struct sum_item *item, struct limefile_field *f,
                       struct progress *progress)
@@ -367,7 +367,7 @@ static int sum_record(const struct checksum_options *o, const struct container *
     return verdict_status(item->verdict);
 }
 
-/* Computes the cksum(1) of a record's bytes, with the parameters of sum_record(). */
+/* Computes the cksum(1) of a record's bytes. Has the same parameters as sum_record(). */
 static int cksum_record(const struct checksum_options *o, const struct container *c,
                         struct sum_item *item, struct limefile_field *f,
                         struct progress *progress)
@@ -452,7 +452,7 @@ static int report_other_checksum(const struct container *c, const struct sum_ite
     return TOOL_BAD;
 }
 
-/* Returns true, after a message, if the options give other sites than the file states. */
+/* Returns true, after a message, if the file states the sites and the options give others. */
 static bool report_other_sites(const struct checksum_options *o, const struct edit *edit,
                                const struct limefile_field *stated)
 {
@@ -468,7 +468,7 @@ static bool report_other_sites(const struct checksum_options *o, const struct ed
     return true;
 }
 
-/* Adds or, with --replace, replaces the checksum of a field unless it is right. */
+/* Adds or, with --replace, replaces the checksum of a field, unless the stored one is right. */
 static int store_checksum(const struct checksum_options *o, struct edit *edit,
                           const struct limefile_fields *fields, const struct limefile_field *f,
                           struct sum_item *item)
@@ -486,8 +486,8 @@ static int store_checksum(const struct checksum_options *o, struct edit *edit,
     return status;
 }
 
-/* Returns true if the record is still at its place. Between two edits the container is not
- * locked, so another process may change it; this prints a message then. */
+/* Returns true if the record is still at its place; otherwise prints a message. Between two
+ * edits, the container is not locked, so another process may change it. */
 static bool is_intact(const struct edit *edit, const struct limefile_record *record)
 {
     struct limefile_record current;
@@ -600,7 +600,7 @@ static int select_from_file(const struct checksum_options *o, struct sum_items *
     if (status == TOOL_GOOD) {
         status = fill_items(o, &c, &fields, items);
         if (status != TOOL_GOOD)
-            container_report_fault(&c); /* the data may be behind the fault */
+            container_report_fault(&c); /* the data may be after the fault */
         limefile_fields_release(&fields);
     }
     container_close(&c);
@@ -616,7 +616,7 @@ static int run_checksum_add(const struct checksum_options *o)
     return status;
 }
 
-/* Parses "32x32x32x64"; returns the number of sites in *sites. */
+/* Parses "32x32x32x64" and sets *sites. Returns false if the text is not valid. */
 static bool parse_lattice(const char *text, uint64_t *sites)
 {
     *sites = 1;

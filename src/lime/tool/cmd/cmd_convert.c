@@ -41,8 +41,8 @@ static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t 
 
 enum { NAMED_MAX = 8 };
 
-/* Reports up to NAMED_MAX fields that may be configurations but cannot be read as such, and
- * why; if ordinal is not 0, examines only that record. Returns true if it reports any. */
+/* Reports at most NAMED_MAX fields that may be configurations but cannot be read, and why. If
+ * ordinal is not 0, examines only that record. Returns true if it has reported any field. */
 static bool report_unreadable_fields(const struct gaugefile *f, uint64_t ordinal)
 {
     struct limefile_index *index;
@@ -80,8 +80,8 @@ static void explain_open(const struct gaugefile *f, uint64_t ordinal, int err, c
         message_code(f->path, "open", err);
 }
 
-/* Opens the file or, if it is named as a volume, its set without the records of a part of the
- * lattice, which are not configurations. Returns an exit status. */
+/* Opens the file or, if its name is a volume's, the volume's set. Omits records that have only
+ * a part of the lattice: they are not configurations. Returns an exit status. */
 static int open_input_source(struct gaugefile *f)
 {
     static const struct limefile_volumes_options whole = {.skips_parts = true};
@@ -107,9 +107,9 @@ static void close_input_source(struct gaugefile *f)
         close(f->fd);
 }
 
-/* Opens the configuration in the record that `record` selects or, if that is NULL, the only
- * one. Returns an exit status, after a message if it is not TOOL_GOOD; call gaugefile_close()
- * only after TOOL_GOOD. */
+/* Opens the configuration in the record that `record` selects. NULL selects the only one.
+ * Returns an exit status, after a message if it is not TOOL_GOOD; call gaugefile_close() only
+ * after TOOL_GOOD. */
 static int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
 {
     char why[LIMEFILE_GAUGE_WHY_MAX];
@@ -136,7 +136,7 @@ static void gaugefile_close(struct gaugefile *f)
     close_input_source(f);
 }
 
-/* Returns the descriptors of all files that are read. */
+/* Returns the descriptors of all input files, and their number in *count. */
 static const int *gaugefile_inputs(const struct gaugefile *f, size_t *count)
 {
     *count = f->set.volumes ? f->set.count : 1;
@@ -154,7 +154,7 @@ static void warn_not_su3(const struct gaugefile *in, const struct limefile_physi
             data->bound, at[0], at[1], at[2], at[3], "xyzt"[data->first.direction]);
 }
 
-/* Compares the data with all values in the header. Returns TOOL_GOOD if they may be written. */
+/* Compares the data with the header's values. Returns TOOL_GOOD if the data may be written. */
 static int compare_with_header(const struct gaugefile *in, const char *out_path,
                                const struct limefile_gauge_totals *totals,
                                bool ignores_checksum)
@@ -185,9 +185,9 @@ static int compare_with_header(const struct gaugefile *in, const char *out_path,
     return ignores_checksum ? TOOL_GOOD : TOOL_BAD;
 }
 
-/* Checks that the data are finite, have the checksum, plaquette and link trace that the input
- * states, and that `rows` rows determine their links. With `ignores_checksum`, a difference
- * from the stated values is only a warning. Returns an exit status, after messages. */
+/* Checks that the data are finite, that they have the checksum, plaquette and link trace in the
+ * header, and that `rows` rows of a link determine the link. With `ignores_checksum`, another
+ * value in the header is only a warning. Returns an exit status, after messages. */
 static int convert_check_input(const struct gaugefile *in, const char *out_path,
                                const struct limefile_gauge_totals *totals, unsigned rows,
                                bool ignores_checksum)
@@ -241,8 +241,8 @@ static int compare_output(const struct limefile_gauge *g, enum limefile_gauge_fo
 }
 
 /* Opens the finished output `fd` as lime and limefs do, and compares its header with the values
- * computed while it was written. If some links are not SU(3) matrices, it also reads the data
- * back: large numbers may not fit into the output's precision. Returns an exit status. */
+ * computed while it was written. If a link is not an SU(3) matrix, also reads the data back:
+ * large numbers may not fit into the output's precision. Returns an exit status. */
 static int convert_check_output(int fd, const char *out_path, enum limefile_gauge_format format,
                                 const struct limefile_gauge_totals *written)
 {
@@ -323,8 +323,8 @@ static int write_image_data(void *context, const void *data, size_t n, uint64_t 
 }
 
 /* Allocates the whole file at once, because threads that write out of order make allocation by
- * blocks very slow. On ENOSPC it aborts the output. It ignores other errors, because not all
- * file systems support fallocate(). */
+ * blocks very slow. On ENOSPC, aborts the output. Ignores other errors, because not all file
+ * systems support fallocate(). */
 static int allocate_output(struct conversion *c)
 {
     uint64_t size = limefile_gauge_image_size(c->image);
@@ -341,8 +341,8 @@ static bool count_converted_sites(void *context, uint64_t sites)
     return true;
 }
 
-/* Converts the data, checks input and output, and commits the output; after a failed step it
- * prints a message and aborts the output. Returns an exit status. */
+/* Converts the data, checks input and output, and commits the output. If one of these steps
+ * fails, prints a message and aborts the output. Returns an exit status. */
 static int write_image(struct conversion *c, const struct options *o)
 {
     struct limefile_gauge_totals totals;
@@ -382,7 +382,7 @@ static int write_image(struct conversion *c, const struct options *o)
     return TOOL_BAD;
 }
 
-/* Warns if a NERSC header, which allows only short lines of ASCII, changes the text. */
+/* Warns if the text cannot be kept: a NERSC header has only short lines of ASCII. */
 static void warn_changed_text(const char *path, const char *key, const char *text)
 {
     bool plain = true;
@@ -394,8 +394,8 @@ static void warn_changed_text(const char *path, const char *key, const char *tex
         message(path, "warning: %s has '?' for each byte that is not printable ASCII", key);
 }
 
-/* Takes values from the input if no option gives them. type: type of the record for form->text,
- * which the caller sets. */
+/* Takes from the input the values that no option gives. Does not set form->text. type: type of
+ * the record that will store form->text. */
 static void fill_form(struct limefile_gauge_options *form, const struct limefile_gauge *in,
                       char date[32], const char *type)
 {
@@ -429,7 +429,7 @@ static int convert_file(const struct options *given, const char *in, const char 
         return status;
     snprintf(type, sizeof type, "%s-header", limefile_gauge_format_name(c.in.gauge->format));
     fill_form(&o.form, c.in.gauge, date, c.in.gauge->text_type ? c.in.gauge->text_type : type);
-    if (!o.ignores_checksum) /* otherwise this header may contradict the data */
+    if (!o.ignores_checksum) /* with --ignore-checksum, the text may contradict the data */
         o.form.text = c.in.gauge->text;
     int err = limefile_gauge_image_new(&c.in.gauge->sites, &o.form, &c.image);
     if (err) {
@@ -514,7 +514,7 @@ static int parse_lfn_option(const void *command, char *text)
                : value_error(command, "--lfn", NULL, text, "a name without control characters");
 }
 
-/* Returns an option that the format cannot store, or NULL. */
+/* Returns the name of an option whose value the format cannot store, or NULL. */
 static const char *find_unsupported_option(const struct limefile_gauge_options *form)
 {
     bool nersc = form->format == LIMEFILE_GAUGE_NERSC;

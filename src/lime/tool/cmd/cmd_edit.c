@@ -256,7 +256,7 @@ struct header_change {
     enum boundary boundary;
 };
 
-/* Changes a record's type; that of the last record through the editor, which caches it. */
+/* Changes a record's type: the last record's by the editor, because the editor caches it. */
 static int change_type(struct edit *edit, const struct limefile_record *record,
                        const char *type)
 {

@@ -29,7 +29,7 @@ enum {
 };
 
 /* A value in a record's text, and its name or "". Both strings are owned and are one line each.
- * They may contain control characters; see print_and_sanitize_facts(). */
+ * They may contain bytes that are not safe to print; see print_and_sanitize_facts(). */
 struct fact {
     char *name, *value;
 };
@@ -44,7 +44,7 @@ struct facts {
 enum facts_form {
     FACTS_NONE,
     FACTS_TEXT, /* "name = value" lines, or several facts in a line separated by ", " */
-    FACTS_XML,  /* the leaves of any XML; plain text if it is not XML */
+    FACTS_XML,  /* the leaves of any XML; data that are not XML are parsed as FACTS_TEXT */
 };
 
 static const struct {
@@ -201,7 +201,7 @@ struct info {
     struct limefile_fields fields;
     struct facts facts;              /* of the record that is being printed */
     struct limecheckpoint_walk walk; /* the checkpoints that are not printed yet */
-    uint64_t deviations; /* of the structure and, so far, of the metadata; without warnings */
+    uint64_t deviations;             /* number found so far, warnings excluded */
 };
 
 static const char help[] =
@@ -269,14 +269,14 @@ static int info_status(struct info *info, int code)
     return code < 0 ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
-/* Returns why the container ends too early or is empty; NULL if it is complete. */
+/* Returns the fault that ends the container, or a finding that it is empty; else NULL. */
 static const struct limefile_finding *info_fault(const struct info *info)
 {
     static const struct limefile_finding empty = {.code = LIMEFILE_D_EMPTY};
     return limefile_index_size(info->c.index) ? limefile_index_fault(info->c.index) : &empty;
 }
 
-/* Returns the exit status for a container whose reading returned `status`. */
+/* Returns the exit status for a container. status: that of reading it. */
 static int info_exit_status(const struct info *info, int status)
 {
     const struct limefile_finding *fault = info_fault(info);
@@ -352,7 +352,7 @@ static json_t *field_json(struct info *info, const struct limefile_field *f)
         jsonout_integer_or_null(f->by_lfn));
 }
 
-/* Returns the facts as an object; of facts with the same name it has only the first. */
+/* Returns the facts as an object. If several facts have the same name, adds only the first. */
 static json_t *facts_json(const struct facts *facts)
 {
     json_t *object = json_object();
@@ -388,8 +388,8 @@ static int print_facts_json(struct info *info)
 /* Prints the i-th finding, counted from 0. */
 typedef void print_finding_fn(struct info *, const struct limefile_finding *, size_t i);
 
-/* Calls print for all findings of fields and checkpoints. Sets *count to their number, and adds
- * those that are not warnings to info->deviations. Returns an exit status. */
+/* Calls print for all findings about fields and checkpoints. Sets *count to their number. Adds
+ * the number of those that are not warnings to info->deviations. Returns an exit status. */
 static int print_findings(struct info *info, print_finding_fn *print, size_t *count)
 {
     struct limefile_finding finding;
@@ -535,7 +535,7 @@ static void print_and_sanitize_facts(const struct facts *facts)
         puts("  ...");
 }
 
-/* If there are several fields, prints the field's LFN; print_file_info() prints the first. */
+/* Prints the LFN of f if there are several fields. print_file_info() prints the first LFN. */
 static void print_field_lfn(struct info *info, const struct limefile_field *f)
 {
     char lfn[LIMEFILE_LFN_MAX];
@@ -596,7 +596,8 @@ static void print_file_info(const struct info *info)
                 messages, plural(messages));
 }
 
-/* Prints finding i if it is one of the first FINDINGS_SHOWN; before the first, a heading. */
+/* Prints one of the first FINDINGS_SHOWN findings; before the first, a heading if there is
+ * none. */
 static void print_finding(struct info *info, const struct limefile_finding *finding, size_t i)
 {
     char text[512];
@@ -658,8 +659,8 @@ static int print_pending_record_xml(struct info *info, uint64_t *record_xml)
     return print_record_info(info, &record);
 }
 
-/* Prints a record. *record_xml: ordinal of a scidac-record-xml that is not printed yet because
- * a field may follow it in its message, or 0. */
+/* Prints a record. *record_xml: 0, or the ordinal of a scidac-record-xml that is not printed
+ * yet, because its field may follow in the same message. */
 static int print_record_text(struct info *info, const struct limefile_record *r,
                              uint64_t *record_xml)
 {
@@ -715,8 +716,8 @@ static int examine_info(struct info *info, bool json)
     return info_exit_status(info, status);
 }
 
-/* Describes one file. Returns its exit status, after a message if it is not TOOL_GOOD. With
- * json, it also prints an object for a file that it cannot read. */
+/* Describes one file. Prints a message for a file that it cannot read; with json, also an
+ * object. Returns the file's exit status. */
 static int info_one(const char *path, bool json)
 {
     struct info info = {.deviations = 0};
@@ -731,8 +732,8 @@ static int info_one(const char *path, bool json)
     return status;
 }
 
-/* Returns false for a file to skip: found in a directory (item->is_optional), readable, and not
- * even a damaged container. */
+/* Returns false for a file to skip: one that was found in a directory (item->is_optional), can
+ * be read, and is neither a container nor a damaged container. */
 static bool is_container_or_named(const struct pathlist_item *item)
 {
     struct limefile_finding finding;
@@ -773,7 +774,7 @@ static int info_all(const struct pathlist *list, unsigned at_once, bool json)
         .work = info_work,
         .print_crash = json ? print_crashed_info : NULL,
     };
-    headings_are_bold(); /* decides before children redirect stdout */
+    headings_are_bold(); /* decides this before children redirect stdout */
     if (json && array)
         fputs("[", stdout);
     int worst = parallel_run(&parallel);

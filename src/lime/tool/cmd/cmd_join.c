@@ -88,7 +88,7 @@ static int print_set_info(struct join_state *j)
     return TOOL_GOOD;
 }
 
-/* Copies n bytes, at most BUFFER_BYTES, which stay in the buffer. Returns an exit status. */
+/* Copies n bytes, n <= BUFFER_BYTES. Then the buffer contains them. Returns an exit status. */
 static int copy_chunk(struct join_state *j, uint64_t offset, size_t n)
 {
     int err = limefile_read_exact(j->source, j->buffer, n, offset);
@@ -111,7 +111,7 @@ static int copy_range(struct join_state *j, uint64_t from, uint64_t to)
     return status;
 }
 
-/* Copies a field in chunks of whole sites, and compares its checksum with that in the set. */
+/* Copies a field in chunks of whole sites. Compares its checksum with the one in the set. */
 static int copy_summed_field(struct join_state *j, const struct limefile_field *f)
 {
     struct limefile_checksum sum = {0};
@@ -193,8 +193,8 @@ static int join_opened_set(struct join_state *j)
     return j->out_path ? write_joined(j) : print_set_info(j);
 }
 
-/* Without --info and --record, reports records that cannot be joined because they have only a
- * part of the lattice. Returns TOOL_BAD if there are any and --skip-parts is not given. */
+/* Reports records that have only a part of the lattice and so cannot be joined. Without
+ * --skip-parts, returns TOOL_BAD if there are any. With --info or --record, does nothing. */
 static int check_parts_allowed(const struct join_state *j, const struct options *o)
 {
     struct limefile_volumes_info facts;

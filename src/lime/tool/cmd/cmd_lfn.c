@@ -110,7 +110,7 @@ static int print_file_lfns(const char *path, bool several)
     return worse_status(status, fault);
 }
 
-/* Returns true if there is exactly one record of that type; otherwise prints a message. */
+/* count: the number of records of that type. Returns true if it is 1; else prints a message. */
 static bool is_unique(const struct edit *edit, const char *required, uint64_t count)
 {
     if (count > 1)
@@ -135,8 +135,8 @@ static uint64_t find_lfn_ordinal(struct edit *edit, const struct limefile_record
     return ordinal;
 }
 
-/* Searches the message of `data` for the next LFN record, forwards (step 1) or backwards (-1)
- * up to the next record with lattice data. */
+/* Searches the message of `data` for the nearest LFN record, either after `data` (step 1) or
+ * before (step -1). Stops at a record with lattice data. */
 static bool find_adjacent_lfn(const struct edit *edit, const struct limefile_record *data,
                               int step, struct limefile_record *out)
 {
@@ -151,7 +151,7 @@ static bool find_adjacent_lfn(const struct edit *edit, const struct limefile_rec
 }
 
 /* Finds the LFN record of the data. limefile_fields assigns only nonempty LFNs, and only to
- * ildg-binary-data; otherwise an LFN record next to the data in their message is theirs. */
+ * ildg-binary-data. If it assigns none, finds the next one after, or else before the data. */
 static bool find_lfn_of_data(struct edit *edit, const struct limefile_record *data,
                              struct limefile_record *out)
 {
@@ -161,9 +161,9 @@ static bool find_lfn_of_data(struct edit *edit, const struct limefile_record *da
     return find_adjacent_lfn(edit, data, 1, out) || find_adjacent_lfn(edit, data, -1, out);
 }
 
-/* Finds the record after which to insert a new LFN: the last one of the data's message. If
- * other data follow in the message, it is the data's own record: readers would assign an LFN at
- * the end of the message to the other data. */
+/* Finds the record after which to insert a new LFN: the last record of the data's message. If
+ * other data follow in the message, finds the data's own record instead, because readers would
+ * assign an LFN at the end of the message to the other data. */
 static void find_insert_position(const struct edit *edit, const struct limefile_record *data,
                                  struct limefile_record *after)
 {
@@ -200,7 +200,8 @@ static int replace_lfn(struct edit *edit, const struct limefile_record *record, 
     return record_replace(edit, record, lfn, last == '\0' ? n + 1 : n, '\0');
 }
 
-/* word: selects the LFN record or its data; NULL: the only LFN record or the only data. */
+/* word: selects the LFN record to change, or the data to name. NULL: the only LFN record or,
+ * without LFN records, the only ildg-binary-data. */
 static int set_lfn(struct edit *edit, const char *word, const char *lfn)
 {
     struct limefile_record record, old;

@@ -140,7 +140,7 @@ static void print_json_failure(const struct container *c)
 }
 
 /* Lists a file. Prints *separator before the listing, and sets it for the next file. With
- * --json a file that cannot be opened also gets an object. */
+ * --json, also prints an object for a file that cannot be opened. */
 static int list_file(const char *path, const struct options *o, bool several,
                      const char **separator)
 {

@@ -36,8 +36,8 @@ static int create_empty_file(const char *path, bool force)
     return err ? err : limefile_output_commit(&out);
 }
 
-/* Creates a container in a limefs mount. mkdir() does so only with a name that ends in .lime,
- * so this creates it with a temporary name and renames it. */
+/* Creates a container in a limefs mount. mkdir() creates a container only if the name ends in
+ * .lime, so this function creates one with such a temporary name and renames it. */
 static int create_in_directory(int dirfd, const char *name, bool force)
 {
     char temporary[64];
@@ -206,7 +206,7 @@ const struct command cmd_pack = {"pack",          "create a container from files
                                  packargs_operand};
 
 enum {
-    SINGLE_SYNCS_MAX = 256, /* for more files, one syncfs() is cheaper than their fsync() */
+    SINGLE_SYNCS_MAX = 256, /* for more files, one syncfs() is cheaper than many fsync() */
 };
 
 static const char unpack_help[] =
@@ -239,7 +239,7 @@ static void write_entry(FILE *manifest, const struct limefile_record *r, const c
             format_type(r->type, r->type_len, type), name);
 }
 
-/* Writes the manifest and closes fd. If fd is -1, errno states why. Returns 0 or -errno. */
+/* Writes the manifest and closes fd. fd may be -1 with errno set. Returns 0 or -errno. */
 static int fill_manifest(const struct container *c, int fd)
 {
     struct limefile_record r;

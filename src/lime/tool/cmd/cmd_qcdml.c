@@ -56,7 +56,7 @@ static int fill_value(const char *path, struct limefile_qcdml_value *value, cons
     return report_error(path, "fill in", err);
 }
 
-/* Returns true if the template has the element; otherwise prints a message. A missing element
+/* Returns true if the template has the element; else false, after a message. A missing element
  * cannot be inserted, because only the schema defines its place. line: the record's line, or 0
  * for an element outside of records. */
 static bool require_element(const struct options *o, const struct limefile_qcdml_value *value,
@@ -102,7 +102,7 @@ static bool is_uri(const char *text)
     return *text != '\0' && strchr(text, ':');
 }
 
-/* Fills in the LFN from --lfn or the container; without both, that of the template stays. */
+/* Fills in the LFN from --lfn or the container; if neither has one, keeps the template's. */
 static int fill_lfn(const struct options *o, const struct configs *configs,
                     struct limefile_qcdml *d)
 {
@@ -230,8 +230,8 @@ static int validate_document(const struct options *o, const char *xml, size_t n)
     return valid == 1 ? TOOL_GOOD : TOOL_BAD;
 }
 
-/* Opens the output. It must not replace an input, so this function opens the inputs, too, to
- * compare the files. */
+/* Opens the output. Also opens the inputs, so that limefile_output_open() can compare the
+ * files: the output must not replace an input. */
 static int open_document_output(const struct options *o, struct limefile_output *out)
 {
     const char *const paths[] = {o->path, o->template, o->schema};

@@ -1,9 +1,9 @@
 /*
  * cmd_refs.c - lime refs: describe many configurations as one array, by reference
  *
- * All files are examined first, so that nothing is written if one of them does not fit. The
- * result is the Zarr export of the first file with an additional first dimension, "config", and
- * with the offset of each chunk in each file.
+ * Examines all files first, so that it writes nothing if one of them does not fit. The result
+ * is the Zarr export of the first file with an additional first dimension, "config", and with
+ * the offset of each chunk in each file.
  */
 #define _GNU_SOURCE
 #include "container.h"
@@ -89,7 +89,7 @@ static bool find_chosen_field(const struct refs *refs, const struct container *c
     return false;
 }
 
-/* Returns the URL of a file, which the caller frees, or NULL. */
+/* Returns the URL of a file, or NULL. The caller frees the URL. */
 static char *make_url(const struct refs_options *options, const char *path)
 {
     char *url = NULL;
@@ -203,8 +203,8 @@ static void refs_release(struct refs *refs)
     limefile_export_close(refs->export);
 }
 
-/* Parses a JSON file in the first file's Zarr export. dir: its directory there; NULL: the top.
- * Returns NULL if memory is exhausted. */
+/* Parses a JSON file in the first file's Zarr export. dir: the directory of that file in the
+ * export; NULL: the top. Returns NULL if memory is exhausted. */
 static json_t *read_export_text(const struct refs *refs, const char *dir, const char *name)
 {
     struct limefile_export_entry entry;
@@ -219,8 +219,8 @@ static json_t *read_export_text(const struct refs *refs, const char *dir, const 
     return json_loadb((const char *)piece.own, (size_t)entry.bytes, 0, NULL);
 }
 
-/* Prints a member whose value is a string: the JSON text of `value`, which it releases. Returns
- * false if memory is exhausted, also if value is NULL. */
+/* Prints a member whose value is a string with the JSON text of `value`. Releases `value`.
+ * Returns false if `value` is NULL or memory is exhausted. */
 static bool print_text_member(const char *key, json_t *value, const char *after)
 {
     char *text = value ? json_dumps(value, JSON_COMPACT) : NULL;

@@ -58,7 +58,7 @@ static bool is_cut_fault(int code)
            code == LIMEFILE_E_TRAILING || code == LIMEFILE_E_LENGTH;
 }
 
-/* Returns true if the tail needs no copy: lime or limefs left it, or all bytes are zeros. */
+/* Returns true if the tail needs no copy: lime or limefs left it, or the file is all zeros. */
 static bool is_own_tail(const struct limefile_survey *survey)
 {
     return survey->tail == LIMEFILE_TAIL_UNFINISHED || survey->tail == LIMEFILE_TAIL_RESIZED ||
@@ -125,8 +125,8 @@ static const char *header_type(const struct limefile_header *header, char buf[TY
     return format_type(header->type, header->type_len, buf);
 }
 
-/* Returns the length of the type in a header's field, or 0 if the field does not contain
- * printable text and then only NULs. */
+/* Returns the length of the type in a header's field, or 0 unless the field is printable text,
+ * followed by NULs up to the end. */
 static size_t find_type_length(const unsigned char *type)
 {
     size_t len = 0;
@@ -294,8 +294,8 @@ static int save_and_cut(struct repair *repair, const struct limefile_survey *sur
 }
 
 /* Cuts the bytes after the last whole record if check_tail() allows it, and completes a
- * replacement that was killed. Unless is_own_tail(), keeps a copy of the bytes and prints
- * the records lost with them. Returns an exit status, after a message if not TOOL_GOOD. */
+ * replacement that was killed. Unless is_own_tail(), keeps a copy of the bytes and prints the
+ * records that are lost with them. Returns an exit status, after a message if not TOOL_GOOD. */
 static int repair_tail(struct repair *repair, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];
@@ -370,7 +370,7 @@ static int mend_structure(struct repair *repair)
     return err;
 }
 
-/* Runs lime check on the file as it is now. Returns its exit status. */
+/* Runs lime check on the file as it is now. Returns the exit status of lime check. */
 static int check_now(struct repair *repair, bool quiet, struct check *check)
 {
     const struct check_options options = {.quiet = quiet, .threads = 1};
@@ -409,7 +409,7 @@ static void print_good_structure(const struct repair *repair, const struct check
                plural(check->messages), check->size);
 }
 
-/* Prints the result of the repair and of lime check afterwards. Returns the exit status. */
+/* Prints the results of the repair and of a lime check after it. Returns the exit status. */
 static int print_conclusion(struct repair *repair)
 {
     struct check check;
@@ -430,7 +430,7 @@ static int print_conclusion(struct repair *repair)
 }
 
 /* Prints the findings of lime check on a file that does not begin with a record header. Returns
- * its exit status. */
+ * the exit status of lime check. */
 static int report_not_container(struct repair *repair)
 {
     struct check check;

@@ -19,7 +19,7 @@ struct stagelist {
     size_t count, capacity;
     uint64_t bytes;             /* in all sources */
     char *dir;                  /* a directory on the targets' file system */
-    bool recursive, incomplete; /* incomplete: something cannot be copied, after a message */
+    bool recursive, incomplete; /* incomplete: a message named a source that cannot be copied */
     bool force;                 /* replace existing targets */
     const char *listing;        /* the file that lists the sources, "-", or NULL; not owned */
 };
@@ -30,7 +30,8 @@ static bool out_of_memory(void)
     return false;
 }
 
-/* Takes ownership of both names; NULL: memory is exhausted. Returns false after a message. */
+/* Takes ownership of both names, which may be NULL. Returns false, after a message, if memory
+ * is exhausted, also for a name. */
 static bool add_stage_item(struct stagelist *list, char *source, char *target,
                            const struct stat *st)
 {
@@ -47,7 +48,7 @@ static bool add_stage_item(struct stagelist *list, char *source, char *target,
     return source && target ? true : out_of_memory();
 }
 
-/* Finds the last component of a path: "b" of "a/b/", "." of "." */
+/* Finds the last component of a path: "b" of "a/b/", "." of ".". */
 static void split_last_name(const char *path, const char **name, int *length)
 {
     size_t end = strlen(path);
@@ -60,8 +61,8 @@ static void split_last_name(const char *path, const char **name, int *length)
     *length = (int)(end - begin);
 }
 
-/* Returns false for "..", "." and "/" (length 0). The files of such a source are copied into
- * the target directory itself, as by GNU cp: DIR/.. would be outside of it. */
+/* Returns false for "..", "." and "/" (length 0), because DIR/.. is outside of DIR, the target.
+ * Files of a source with such a name are copied into DIR itself, as by GNU cp. */
 static bool is_usable_name(const char *name, int length)
 {
     return length > 0 && strncmp("..", name, (size_t)length) != 0;
@@ -75,7 +76,7 @@ static char *trim_slashes(const char *dir)
     return strndup(dir, end);
 }
 
-/* Returns DIR/NAME for the last component of `path`, which the caller frees, or NULL. */
+/* Returns DIR/NAME for the last component of `path`, or NULL. The caller frees the result. */
 static char *target_path(const char *dir, const char *path)
 {
     const char *name;
@@ -104,7 +105,7 @@ static void report_not_copied(struct stagelist *list, const char *path, const ch
     list->incomplete = true;
 }
 
-/* After a failure, which it reports, staging the files below the directory also fails. */
+/* Reports a failure. Staging the files below the directory then fails, too. */
 static void make_directory(struct stagelist *list, const char *path, const struct stat *like)
 {
     struct stat st;
@@ -124,8 +125,8 @@ struct tree {
     size_t skip;     /* the length of the source's name, without trailing slashes */
 };
 
-/* Returns true for a regular file or a link to one, and for a dangling link, which fails when
- * it is staged. Reports other links. */
+/* Returns true for a regular file, a link to a regular file, and a dangling link. A dangling
+ * link is reported when it is staged; this function reports links to anything else. */
 static bool is_file_entry(struct stagelist *list, const struct walk_entry *entry)
 {
     struct stat st;
@@ -181,8 +182,8 @@ static char *copy_dirname(const char *path)
 struct target_key {
     const struct stage_item *item;
     const char *name; /* the last component of the target's path */
-    dev_t device;     /* of the directory, like inode */
-    ino_t inode;      /* 0: stat() failed, and staging will report why */
+    dev_t device;     /* of the target's directory; so is inode */
+    ino_t inode;      /* 0: stat() has failed; staging will report the reason */
 };
 
 static int compare_targets(const void *a, const void *b)
@@ -240,8 +241,8 @@ static int compare_sources(const void *a, const void *b)
     return (x->inode > y->inode) - (x->inode < y->inode);
 }
 
-/* Returns another item whose source is the target of `item`, or NULL. If the target of `item`
- * is its own source, only that item fails, when it is staged. sorted: by compare_sources(). */
+/* Returns the item whose source is the target of `item`. Returns NULL if no item has it, or
+ * only `item` itself, which alone then fails. sorted: by compare_sources(). */
 static const struct stage_item *find_source(const struct stage_item **sorted, size_t count,
                                             const struct stage_item *item)
 {
@@ -256,8 +257,8 @@ static const struct stage_item *find_source(const struct stage_item **sorted, si
     return found ? *found : NULL;
 }
 
-/* Returns false, after a message, if a copy (with --force) would replace the source of another
- * item or the list of the sources. In `sorted`, that list is an item whose source is NULL. */
+/* Returns false, after a message, if with --force a copy would replace another item's source or
+ * the file that lists the sources. In `sorted`, that file is an item whose source is NULL. */
 static bool targets_are_not_sources(const struct stagelist *list)
 {
     struct stat st;
@@ -302,7 +303,7 @@ static bool is_inside_tree(const char *dir, const char *tree)
     return is_inside;
 }
 
-/* Adds a file or, with -r, the files of a directory, with targets in `dir`. */
+/* Adds a file or, with -r, the files of a directory; the targets are in `dir`. */
 static bool add_source(struct stagelist *list, const char *source, const char *dir)
 {
     struct stat st;
@@ -343,9 +344,9 @@ static void report_bad_target(const char *path)
         message_code(path, "open", err);
 }
 
-/* Lists the sources with targets in the directory `target`, or a single source with `target` as
- * its target. Makes the directories of trees. Returns false, after a message, if nothing may be
- * copied. */
+/* Lists the sources, with targets in `target` if that is a directory; else a single source with
+ * the target `target`. Makes the directories of trees. Returns false, after a message, if
+ * nothing may be copied. */
 static bool stagelist_init(struct stagelist *list, const struct pathlist *sources,
                            const char *target)
 {
@@ -410,7 +411,7 @@ static const char *format_cksums(const struct stage_result *r, char out[DATA_SHO
     return out;
 }
 
-/* Size and checksums as text; "-" if one is missing. */
+/* Size and checksums as text; "-" for a missing one. */
 struct row_texts {
     char size[24], cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
 };
@@ -556,7 +557,7 @@ struct options {
     bool json, quiet, no_space_check;
 };
 
-/* The part of a failed result that is kept until the end: all files of a long list may fail. */
+/* The part of a failed result that is kept. It is small: all files of a long list may fail. */
 struct failure {
     const struct stage_item *item;
     char *reason;
@@ -579,8 +580,8 @@ static void catch_signal(int number)
     caught = number;
 }
 
-/* Catches each of these signals once, so that a repeated one ends the process. Signals that are
- * ignored stay ignored. */
+/* Catches each of these signals only once: the same signal ends the process if it is repeated.
+ * Signals that are ignored stay ignored. */
 static void catch_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
@@ -672,12 +673,12 @@ static void release_tally(struct tally *tally)
 
 /* Results arrive as files finish, but are printed in the order of the list. */
 struct results {
-    struct stage_result **waiting; /* per item; NULL: not finished, or printed */
+    struct stage_result **waiting; /* per item; NULL: not finished; freed once printed */
     size_t printed, finished;
 };
 
-/* Prints finished results in the order of the list, up to the first file that is not finished;
- * at the end it skips those files. Returns false if print_result() does. */
+/* Prints finished results in the order of the list, up to the first unfinished file; with
+ * at_end, skips unfinished files instead. Returns false if print_result() does. */
 static bool print_ready(struct results *q, const struct stagelist *list, bool at_end,
                         struct tally *tally, const struct options *o, struct progress *progress)
 {
@@ -688,7 +689,7 @@ static bool print_ready(struct results *q, const struct stagelist *list, bool at
     return good;
 }
 
-/* Waits for all files and prints their results. Stops staging after a signal. */
+/* Waits for all files and prints their results. Stops staging on a signal or without memory. */
 static void print_results(struct stage *stage, const struct stagelist *list,
                           const struct options *o, struct results *queue, struct tally *tally)
 {

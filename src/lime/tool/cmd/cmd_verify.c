@@ -63,7 +63,7 @@ enum {
 
 struct options {
     bool quiet, json;
-    uint64_t records_seen; /* data records */
+    uint64_t records_seen; /* number of data records that were verified */
 };
 
 /* Reads the attribute as a string. Returns its length, or -errno. */
@@ -152,7 +152,7 @@ static int verify_record(struct options *o, const char *path, uint64_t bytes)
     return print_verdict(o, path, parse_verdict(request.verdict), reason);
 }
 
-/* Prints the verdict on a container or a plain file unless it is good or skipped. */
+/* Prints the verdict on a container or a plain file unless the verdict is good or skipped. */
 static int verify_structure(const struct options *o, const char *path)
 {
     char reason[REASON_MAX];
@@ -172,8 +172,8 @@ static int verify_structure(const struct options *o, const char *path)
 
 static int verify_directory(struct options *o, const char *path);
 
-/* True if the file is in the directory of a mounted container. The attributes do not prove it:
- * a copy of a record on another file system can have them, too. */
+/* True if the file is in the directory of a mounted container. Attributes do not prove that:
+ * even a copy of a record on another file system can have them. */
 static bool is_mounted_record(const char *path)
 {
     char *real = realpath(path, NULL);
@@ -207,7 +207,7 @@ enum location { OUTSIDE, IN_TREE, IN_CONTAINER };
 
 struct verify_walk {
     struct options *o;
-    char *directory; /* the directory that find_location() examined last, or NULL */
+    char *directory; /* the argument of the latest find_location(), or NULL */
     size_t length;   /* of `directory` */
     enum location location;
     int worst;
@@ -263,7 +263,7 @@ static bool verify_entry(void *context, const struct walk_entry *entry)
     return true;
 }
 
-/* Returns true for a temporary file of a command, which limefs may also show as a container. */
+/* Returns true for the temporary file of a command, if limefs shows it as a directory. */
 static bool is_temporary(const char *directory)
 {
     const char *slash = strrchr(directory, '/');
@@ -279,7 +279,7 @@ static int verify_directory(struct options *o, const char *path)
     return walk.worst;
 }
 
-/* A directory without data gets no good verdict, because limefs may not be mounted there. */
+/* Reports that no data were verified. This is not good, because the mount may be missing. */
 static int report_no_data(const struct options *o, const char *directory)
 {
     if (is_in_limefs(directory))

@@ -56,7 +56,7 @@ static int verify_field_sum(const struct data_check *check, const struct limefil
     return right;
 }
 
-/* Returns the code of the deviation for a mount's reason, which begins with the quantity. */
+/* Returns the code of the deviation. A mount's reason begins with the wrong quantity's name. */
 static int reason_code(const char *reason)
 {
     return strncmp(reason, "plaquette", 9) == 0     ? LIMEFILE_D_PLAQUETTE
@@ -82,8 +82,8 @@ static void report_mount_reason(const struct data_check *check, const struct lim
 }
 
 /* Gets the mount's verdict on data that this program cannot verify: those of a file in another
- * format, which has no SciDAC checksum, and bad data that the mount refuses to return. Counts
- * a good or bad verdict, and reports a bad one. Returns false if there is no such verdict. */
+ * format, which has no SciDAC checksum, and bad data that the mount refuses to return. Counts a
+ * good or bad verdict, and reports a bad one. Returns false if it is neither. */
 static bool get_mount_verdict(struct data_check *check, const struct limefile_field *f,
                               struct sum_result *sum)
 {
@@ -108,8 +108,8 @@ static bool get_mount_verdict(struct data_check *check, const struct limefile_fi
     return true;
 }
 
-/* Returns true if a mount refuses to return the data because they are bad; also reports that,
- * unless another check does. */
+/* Returns true if a mount refuses to return the data because they are bad. Reports this unless
+ * another check reports it. */
 static bool report_withheld(const struct data_check *check, const struct limefile_field *f)
 {
     char word[MOUNTED_VALUE_MAX], reason[MOUNTED_VALUE_MAX];
@@ -170,8 +170,8 @@ static const char *find_sum_reason(const struct limefile_field *f, const struct 
                                            : limefile_field_why_unverified(f);
 }
 
-/* Compares the data with the checksum if that is possible. Counts the verdict, and prints one
- * that needs no comparison. A wrong length has already been reported. */
+/* Compares the data with the checksum if possible; otherwise prints the verdict and its reason.
+ * Counts the verdict. A wrong length has already been reported. */
 static void check_sum(struct data_check *check, const struct limefile_field *f,
                       struct sum_result *sum)
 {
@@ -315,8 +315,8 @@ struct prefetch {
     uint64_t slice; /* number of sites in a time slice */
 };
 
-/* Reads sites, and lets the kernel prefetch those of the next time slice at the same place,
- * which the computation usually reads next. */
+/* Reads sites. Lets the kernel prefetch the sites at the same place in the next time slice,
+ * because the computation usually reads them next. */
 static int read_and_prefetch(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct prefetch *a = context;
@@ -476,8 +476,8 @@ static int finish_physics(struct data_check *check, const struct limefile_field 
     return 0;
 }
 
-/* Returns true if the container is a volume of a QIO set. Only the master volume has metadata,
- * so the other volumes do not describe their data. */
+/* Returns true if the container is a volume of a QIO set. Only the master volume has metadata;
+ * the other volumes do not describe their data. */
 static bool is_volume(const struct data_check *check)
 {
     static const char type[] = "scidac-sitelist";
@@ -553,7 +553,7 @@ static uint64_t gauge_sum(const struct limefile_gauge *g, const struct limefile_
     return g->format == LIMEFILE_GAUGE_NERSC ? s->nersc : join_words(s->sum29, s->sum31);
 }
 
-/* why: why the data cannot be compared with the header, or NULL. right: all values match. */
+/* why: why the data cannot be compared with the header, or NULL. right: no value differs. */
 static json_t *gauge_json(const struct limefile_gauge *g,
                           const struct limefile_gauge_sums *data, const char *why, bool right)
 {

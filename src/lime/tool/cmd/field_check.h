@@ -22,7 +22,7 @@ struct data_check {
     const struct limefile_fields *fields;
     unsigned threads;
     bool quiet;  /* print no results; report() still gets the findings */
-    bool strict; /* a file in another format without a checksum is a deviation */
+    bool strict; /* report a file in another format as a deviation if it has no checksum */
     bool with_data, with_physics; /* --data, --physics */
     struct check_counts *sums, *physics;
     limefile_sum_progress_fn *progress;
@@ -37,14 +37,14 @@ struct data_check {
 /* Compares the data of each field with its checksum; counts and reports the results. */
 void sums_check(struct data_check *);
 
-/* Without --data: gets a mount's verdict on a NERSC, MILC or openQCD file that it shows as a
- * container. Has no effect on other files. */
+/* Used without --data: gets and reports the mount's verdict on a NERSC, MILC or openQCD file
+ * that the mount shows as the container `c`. Has no effect for other files. */
 void sums_check_headers(struct data_check *);
 
 /* ---- checkpoints of particles (checkpoint.c) ---- */
 
-/* Compares all particles with their indexes. Data that cannot be read, for example because the
- * file has become shorter, are a finding. Returns 0, or an error such as -ENOMEM. */
+/* Compares all particles with their indexes. Reports data that cannot be read as a finding, for
+ * example if the file has become shorter. Returns 0, or an error such as -ENOMEM. */
 int check_checkpoint_data(struct data_check *);
 
 /* ---- configurations ---- */
@@ -55,17 +55,17 @@ int physics_check(struct data_check *);
 
 /* ---- files in other formats ---- */
 
-/* Returns "nersc", "milc" or "openqcd" if the file begins like one; NULL for any other file. */
+/* Returns "nersc", "milc" or "openqcd" if the file begins like that format, else NULL. */
 const char *gauge_check_format(const struct container *);
 
-/* Returns an error and fills reason with a message if a file in one of these formats has a
- * damaged header or a wrong length; 0 for any other file, or one that cannot be opened. */
+/* Returns an error, and fills reason with a message, if the file is in one of these formats and
+ * has a damaged header or a wrong length. Returns 0 for other files and unreadable ones. */
 int gauge_check_damage(const char *path, char *reason, size_t cap);
 
-/* Compares the data with the checksum, plaquette and link trace in the header; if
- * check->with_physics, also checks that the links are SU(3) matrices. Ignores check->fields.
- * Reports a damaged header. An unsupported variant of a format counts as one unverified
- * configuration. Returns 0, or an error if the file cannot be read. */
+/* Compares the data of a file in one of these formats with the checksum, plaquette and link
+ * trace in its header. If check->with_physics, also checks that the links are SU(3) matrices.
+ * Ignores check->fields. Reports a damaged header. An unsupported variant of a format counts as
+ * one unverified configuration. Returns 0, or an error if the file cannot be read. */
 int gauge_check(struct data_check *);
 
 #endif

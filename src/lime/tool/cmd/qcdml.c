@@ -3,8 +3,8 @@
  * its container (lime check --qcdml)
  *
  * A crcCheckSum that differs from the data's cksum(1) may be another kind of sum: HotQCD's
- * documents have the checksum of NERSC's format. If it is the NERSC checksum of the data, or
- * the data match their SciDAC checksum, the difference is only a warning.
+ * documents have the checksum of NERSC's format. If the crcCheckSum is the NERSC checksum of
+ * the data, or if the data match their SciDAC checksum, the difference is only a warning.
  */
 #define _GNU_SOURCE
 #include "qcdml.h"
@@ -245,7 +245,7 @@ int document_parse(const char *path, const char *text, size_t n, struct limefile
 }
 
 /* NERSC's checksum of a configuration, the sum of its 32-bit words: with all rows of each link,
- * and with the first two rows. */
+ * and with only the first two. */
 struct nersc_sums {
     bool known;
     uint32_t all, two_rows;
@@ -269,7 +269,7 @@ static int sum_nersc_blocks(const struct limefile_sites *sites, unsigned char *b
     return err;
 }
 
-/* Sets out->known only for an SU(3) configuration. Returns 0, -errno or LIMEFILE_E_SHRUNK. */
+/* Sets out->known only for an SU(3) configuration. Returns 0 or an error. */
 static int nersc_sum_data(int fd, const struct limefile_field *field, struct nersc_sums *out)
 {
     struct limefile_fd file;
@@ -380,8 +380,8 @@ static void report_mismatch(const struct comparison *c, size_t line, const char 
                                                      container, why});
 }
 
-/* Returns false, after reporting it, if the document lacks the value. line: where the value
- * should be; container: the container's value, or "". */
+/* Returns true if the document has the value; otherwise reports that it is missing. line: where
+ * it should be, or 0; container: the value in the container, or "". */
 static bool require_value(const struct comparison *c, const struct limefile_qcdml_value *value,
                           size_t line, const char *name, const char *container)
 {
@@ -411,7 +411,7 @@ static void compare_file_values(const struct comparison *c)
 }
 
 /* Sets *why to the reason why a different crcCheckSum does not mean wrong data, or to NULL.
- * stated_hex: the crcCheckSum if its digits are hexadecimal. Returns 0 or an error. */
+ * stated, stated_hex: the values that its text can mean. Returns 0 or an error. */
 static int explain_crc_mismatch(struct comparison *c, const struct limefile_field *f,
                                 uint32_t stated, uint32_t stated_hex, const char **why)
 {
@@ -438,8 +438,8 @@ static int explain_crc_mismatch(struct comparison *c, const struct limefile_fiel
     return err;
 }
 
-/* Compares a crcCheckSum and reports a difference. Returns an exit status that is not TOOL_GOOD
- * only if the data cannot be read, as do compare_plaquette() and compare_record(). */
+/* Compares a crcCheckSum and reports a difference. Fails only if the data cannot be read, like
+ * compare_plaquette() and compare_record(); all return an exit status. */
 static int compare_crc(struct comparison *c, size_t i, const struct limefile_field *f,
                        const struct limefile_qcdml_value *value)
 {

@@ -17,7 +17,7 @@ struct config {
     uint32_t ordinal;
     uint32_t cksum;                /* set by configs_cksum() */
     char plaquette[PLAQUETTE_MAX]; /* decimal text; "" if unknown */
-    const char *origin;            /* the plaquette's source: "as in xlf-info"; or NULL */
+    const char *origin;            /* plaquette's source: "as in xlf-info"; NULL: unknown */
 };
 
 struct configs {
@@ -30,9 +30,9 @@ struct configs {
     struct progress progress; /* begun by the caller; configs_cksum() advances it */
 };
 
-/* Opens the container, or the directory that limefs shows it as. Returns TOOL_GOOD, or another
- * exit status after a message, also for a container without configurations or with a fault.
- * Call configs_close() only after TOOL_GOOD. */
+/* Opens a container, or the directory of one in a limefs mount. Returns TOOL_GOOD, or another
+ * exit status after a message: also if the container has no configuration or has a fault. Call
+ * configs_close() only after TOOL_GOOD. */
 int configs_open(struct configs *, const char *path, unsigned threads);
 void configs_close(struct configs *);
 
@@ -42,17 +42,17 @@ void configs_field(const struct configs *, size_t i, struct limefile_field *out)
 /* Reads the data of configuration i and sets its cksum. Returns an exit status. */
 int configs_cksum(struct configs *, size_t i);
 
-/* Compares lfn with the ildg-data-lfn records of the container. Returns 1 if one of them is
- * equal, 0 if all are different or lfn is NULL, -1 if no record has a valid LFN. common, unless
- * NULL, receives the LFN that all of them contain, or "" if they differ. */
+/* Compares the LFNs in the container's ildg-data-lfn records with lfn, which may be NULL.
+ * Returns 1 if one is equal, 0 if all differ, -1 if no record has a valid LFN. common, unless
+ * NULL, receives the LFN of all these records, or "" if their LFNs differ. */
 int configs_lfn(const struct configs *, const char *lfn, char common[LIMEFILE_LFN_MAX]);
 
-/* Returns "single", "double" or "mixed"; NULL if any precision is unknown. */
+/* Returns "single", "double" or "mixed"; NULL if a configuration's precision is unknown. */
 const char *configs_precision(const struct configs *);
 
 /* Sets plaquette and origin of configuration i if they are unknown: computes the plaquette if
- * the links are SU(3) matrices, otherwise reads it from the metadata. It may stay unknown.
- * Returns an exit status, after a message if it is not TOOL_GOOD. */
+ * the links are SU(3) matrices, otherwise reads it from the metadata. The plaquette may stay
+ * unknown. Returns an exit status, after a message if it is not TOOL_GOOD. */
 int configs_plaquette(struct configs *, size_t i);
 
 /* Parses a plaquette. Returns true if the text is a decimal number, as in a document. */
@@ -64,8 +64,8 @@ bool plaquette_parse(const char *text, struct limefile_physics_stated *out);
  * is not TOOL_GOOD; *text is NULL then. */
 int document_read(const char *path, char **text, size_t *n);
 
-/* Parses text, which must outlive the result; path is for messages. Returns TOOL_GOOD, after
- * which the caller releases the result, or another exit status after a message. */
+/* Parses text, which must outlive the result; path is for messages. Returns TOOL_GOOD, or
+ * another exit status after a message. After TOOL_GOOD, the caller must release the result. */
 int document_parse(const char *path, const char *text, size_t n, struct limefile_qcdml *);
 
 /* ---- lime check --qcdml: compare a container with its document ---- */
@@ -74,8 +74,8 @@ int document_parse(const char *path, const char *text, size_t n, struct limefile
 struct qcdml_check {
     const char *document, *path;
     unsigned threads;
-    bool strict;   /* a crcCheckSum of another kind is a difference */
-    bool silent;   /* print only what cannot be read */
+    bool strict;   /* a crcCheckSum of another kind (qcdml.c) counts as a difference */
+    bool silent;   /* print only errors, not differences */
     json_t *found; /* the caller's empty array; receives the first differences and warnings */
 
     int status; /* TOOL_BAD if there is a difference */

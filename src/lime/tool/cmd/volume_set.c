@@ -81,7 +81,7 @@ static bool add_volume_path(struct volume_list *list, uint64_t number,
     return true;
 }
 
-/* Returns false if a numbered directory does not contain the file. */
+/* Returns false if `name` is a numbered directory that does not contain the file. */
 static bool volume_exists(const struct volume_pattern *p, const char *name)
 {
     char *path = NULL;

@@ -7,7 +7,7 @@
 struct volume_set {
     const char *path; /* as the user gave it; not owned */
     size_t count;
-    char **names; /* of the volumes, ordered by number, like fds and files */
+    char **names; /* paths; like fds and files, in the order of the volumes' numbers */
     int *fds;
     struct limefile_fd *files;
     struct limefile_volumes *volumes; /* joins the files to one container */
@@ -22,8 +22,8 @@ int volume_set_open(struct volume_set *, const char *path,
                     const struct limefile_volumes_options *);
 void volume_set_close(struct volume_set *);
 
-/* Fills text with a message about the i-th record that the option skips_parts omits: its
- * ordinal in the master volume, and which part of the lattice it has. */
+/* Fills text with a message about the i-th record that the option skips_parts omits: the
+ * record's ordinal in the master volume, and the part of the lattice that it has. */
 enum { VOLUME_SET_TEXT_MAX = 512 };
 void volume_set_part_text(const struct volume_set *, size_t i, char text[VOLUME_SET_TEXT_MAX]);
 
