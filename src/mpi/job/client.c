@@ -23,10 +23,10 @@ enum {
     ACCEPTS_PER_EVENT = 32,
 };
 
-/* Frees a closed client when none of its requests is in flight. */
+/* Frees the client if it is closed and has no request in flight; otherwise does nothing. */
 static void release_client(struct job_server *, struct job_client *);
 
-/* Drops a reference of a client or request, and closes the file with the last one. */
+/* Drops one reference to the file. If it was the last, closes the file on all ranks. */
 static void unref_file(struct job_server *, struct job_file *);
 
 /* ---- commands to all workers ---- */
@@ -50,8 +50,8 @@ static bool reserve_slot(struct job_server *server, uint64_t *slot)
     return true;
 }
 
-/* Creates a request for the client's packet, or for the server itself (both NULL). Returns NULL
- * if out of memory. */
+/* Creates a request for the client's packet; for the server itself if both are NULL. Returns
+ * NULL if out of memory. */
 static struct job_request *new_request(struct job_server *server, uint16_t opcode,
                                        struct job_client *client,
                                        const struct limejob_packet *packet)
@@ -128,8 +128,8 @@ static bool range_is_being_written(const struct job_server *server, const struct
 
 /* ---- connections ---- */
 
-/* Sets the fences of the client's writes, which a killed client cannot do, so that no rank
- * overwrites what another process writes to the same place next. */
+/* Sets the fences of the client's writes in flight: a client that was killed cannot do so.
+ * Otherwise a rank could overwrite what another process writes to the same range later. */
 static void cancel_writes(const struct job_client *client)
 {
     limejob_fence fence;
@@ -141,7 +141,7 @@ static void cancel_writes(const struct job_client *client)
                     strerror(errno));
 }
 
-/* Closes the connection. Requests in flight keep window and files until release_client(). */
+/* Closes the connection. The window and files stay open for requests in flight. */
 static void drop_client(struct job_server *server, struct job_client *client)
 {
     if (client->is_closed)
@@ -286,7 +286,7 @@ static bool add_client_file(struct job_client *client, struct job_file *file)
 
 /* ---- files: opened once on all ranks, shared by all clients ---- */
 
-/* The packet gets fd, which the caller still closes. */
+/* The packet contains fd; the caller closes fd. */
 static void format_open_command(struct limejob_packet *packet, const struct job_file *file,
                                 int fd)
 {
@@ -297,8 +297,9 @@ static void format_open_command(struct limejob_packet *packet, const struct job_
     packet->fd = fd;
 }
 
-/* Takes ownership of `requested`, and opens it on all workers unless it is open. Returns NULL
- * if out of memory, or at max_files with *code EMFILE: a rank without descriptors aborts. */
+/* Takes ownership of `requested`. Returns the file if it is open already; else opens
+ * `requested` on all workers. Returns NULL if out of memory; or, with *code EMFILE, if
+ * max_files files are open: a rank that runs out of descriptors would end the job. */
 static struct job_file *find_or_open_file(struct job_server *server, struct job_file *requested,
                                           int fd, int *code)
 {
@@ -326,7 +327,7 @@ static struct job_file *find_or_open_file(struct job_server *server, struct job_
 }
 
 /* Answers a client's open. If it succeeded and the client is still connected, adds the file to
- * the client; otherwise drops the request's reference. */
+ * the client; otherwise drops the request's reference to the file. */
 static void finish_client_open(struct job_server *server, struct job_request *request)
 {
     struct job_file *file = request->file;
@@ -484,7 +485,7 @@ static struct transfer parse_transfer(struct limejob_packet *packet)
     return transfer;
 }
 
-/* Checks the range of the window. Returns NULL, or a message and its errno in *code. */
+/* Checks ranges in the window, and the uid. Returns NULL or a message; its errno is *code. */
 static const char *check_window_range(const struct job_client *client,
                                       const struct transfer *transfer, int *code)
 {
@@ -507,7 +508,7 @@ static const char *check_window_range(const struct job_client *client,
     return NULL;
 }
 
-/* Does the same for the range of the file. */
+/* Checks the range of the file; returns in the same way as check_window_range(). */
 static const char *check_file_range(const struct job_server *server,
                                     const struct job_file *file,
                                     const struct transfer *transfer, int *code)
@@ -610,7 +611,7 @@ static void handle_transfer(struct job_server *server, struct job_client *client
     send_transfer_command(server, request);
 }
 
-/* Stores a failure for the file's other clients, or reports a stored one to this client. */
+/* Stores a failure for the file's other clients; or reports one stored for this client. */
 static void finish_sync(struct job_request *request)
 {
     struct job_file *file = request->file;
@@ -704,7 +705,7 @@ static void finish_request(struct job_server *server, struct job_request *reques
     free_request(server, request);
 }
 
-/* If several ranks have failed, the first error with a message is reported. */
+/* Stores a rank's result. If several ranks fail, keeps the first error that has a message. */
 static void merge_reply(struct job_request *request, struct limejob_packet *packet)
 {
     char text[sizeof request->text];
@@ -873,11 +874,11 @@ static void reject_version(struct job_server *server, struct job_client *client,
     char text[JOB_TEXT_MAX];
     snprintf(text, sizeof text, "limefs-io has protocol version %d, the client %d",
              LIMEJOB_VERSION, client->peer.channel.version);
-    packet->opcode = LIMEJOB_HELLO; /* the reply that any version expects */
+    packet->opcode = LIMEJOB_HELLO; /* any version understands a reply to it */
     reject_hello(server, client, packet, EPROTONOSUPPORT, text);
 }
 
-/* Handles one packet. Returns false if no other packet is pending or the client is closed. */
+/* Receives and handles one packet. Returns false if there was none or no more may be read. */
 static bool receive_packet(struct job_server *server, struct job_client *client)
 {
     static struct limejob_packet packet;
@@ -905,7 +906,7 @@ static void handle_client_events(struct job_server *server, struct job_peer *pee
     struct job_client *client = (struct job_client *)peer;
     if (client->is_closed)
         return;
-    if (events & EPOLLHUP) { /* the client has hung up: even packets it has sent are obsolete */
+    if (events & EPOLLHUP) { /* the client has hung up: ignore even packets that it has sent */
         drop_client(server, client);
         return;
     }
@@ -952,8 +953,8 @@ static void add_client(struct job_server *server, int fd)
     server->unauthenticated++;
 }
 
-/* If no descriptor is free, a pending connection would wake epoll in a loop. So this closes a
- * spare descriptor, accepts the connection, and hangs up. */
+/* If no descriptor is free, a pending connection would wake epoll in a loop. To prevent that,
+ * closes a spare descriptor, accepts and closes the connection, and opens the spare again. */
 static void reject_connection(int listener)
 {
     static int spare = -1;

@@ -13,7 +13,7 @@
 
 /* The container that a client asks to open. */
 struct request {
-    bool for_writing; /* then size and times are not compared */
+    bool for_writing; /* size and times are then not compared */
     struct limejob_open_request opening;
 };
 
@@ -23,13 +23,13 @@ static void parse_open(struct job_worker *worker, struct limejob_packet *packet,
     *id = limejob_get_u32(packet);
     request->for_writing = limejob_get_u32(packet) != 0;
     if (limejob_get_open_request(packet, &request->opening) != 0)
-        job_worker_abort(worker, "open: path not below its root"); /* the others would wait */
+        job_worker_abort(worker, "open: path not below its root"); /* other ranks would wait */
 }
 
 /* ---- verify the file ---- */
 
-/* Checks that fd is the requested file; with_state: also that it has the size and times that
- * the client saw, unless it writes. Returns 0, or a positive errno and a message in text. */
+/* Checks that fd is the requested file and, if with_state and the client only reads, has the
+ * size and times that the client saw. Returns 0, or a positive errno and a message in text. */
 static int compare_file(const struct job_worker *worker, int fd, const struct request *request,
                         bool with_state, char *text, size_t cap)
 {
@@ -38,9 +38,9 @@ static int compare_file(const struct job_worker *worker, int fd, const struct re
     return job_identity_check(fd, &request->opening.identity, ignored, text, cap);
 }
 
-/* Opens the file by name: other hosts get no descriptor. The administrator owns the path up to
- * the root. Any user may change what is below the root, so no symbolic link is followed there.
- * O_PATH avoids side effects if the file is a device. Returns a descriptor or -errno. */
+/* Opens the file by name, because other hosts get no descriptor. The administrator owns the
+ * path up to the root; any user may change what is below, so no symbolic link is followed
+ * there. O_PATH avoids side effects if the file is a device. Returns a descriptor or -errno. */
 static int open_by_name(const struct limejob_open_request *opening)
 {
     char root[LIMEJOB_PATH_MAX];
@@ -54,7 +54,7 @@ static int open_by_name(const struct limejob_open_request *opening)
     return fd;
 }
 
-/* Reopens the file of `path_fd` for I/O, if it is the requested one. Size and times are
+/* Reopens the file of `path_fd` for I/O if it is the requested file. Size and times are
  * compared after the open, because a network file system revalidates them when a file is opened
  * for I/O. Returns 0, or an errno and fills text with a message. */
 static int reopen_for_io(const struct job_worker *worker, const struct request *request,
@@ -71,7 +71,7 @@ static int reopen_for_io(const struct job_worker *worker, const struct request *
     return -*fd;
 }
 
-/* Opens the requested file, by the client's descriptor on rank 0's host, by name on others.
+/* Opens the requested file: on rank 0's host by the client's descriptor, on others by name.
  * Returns 0 and sets *fd, or a positive errno and a message in text; the caller closes *fd. */
 static int open_verified(const struct job_worker *worker, const struct request *request,
                          int client_fd, int *fd, char *text, size_t cap)
@@ -97,8 +97,8 @@ static int agree_on_code(const struct job_worker *worker, int code)
 
 /* ---- opening ---- */
 
-/* Collective. Ends the job if it fails on some ranks only, which is unlikely: all ranks have a
- * verified descriptor. Returns 0, or EIO and fills text with a message. */
+/* Collective. Ends the job if the open fails on some ranks but not on all: unlikely, because
+ * all have a verified descriptor. Returns 0, or EIO and fills text with a message. */
 static int open_by_mpi(struct job_worker *worker, struct job_container *container, int mode,
                        char *text, size_t cap)
 {
@@ -121,7 +121,7 @@ static int open_by_mpi(struct job_worker *worker, struct job_container *containe
     return EIO;
 }
 
-/* Sets the hints, equal on all ranks because all have the same options. Collective. */
+/* Collective. Sets the hints, which are equal on all ranks: all have the same options. */
 static int set_hints(struct job_worker *worker, struct job_container *container)
 {
     int64_t values[LEMON_HINTS];
@@ -155,9 +155,9 @@ static void release_container(struct job_container *container)
     free(container);
 }
 
-/* Opens the verified file by MPI on all ranks together, and again for direct I/O. Collective.
- * Returns 0, or a positive errno and fills text with a message; the caller then releases the
- * container. Compares the file again: it may have changed since this rank verified it. */
+/* Collective. Opens the verified file by MPI on all ranks together, and reopens it for direct
+ * I/O. Compares the file again: it may have changed since this rank verified it. Returns 0, or
+ * a positive errno with a message in text; the caller then releases the container. */
 static int open_collectively(struct job_worker *worker, const struct request *request,
                              struct job_container *container, char *text, size_t cap)
 {
@@ -216,7 +216,7 @@ static int open_on_ranks(struct job_worker *worker, uint32_t id, const struct re
         container->next = worker->containers;
         worker->containers = container;
     } else if (container) {
-        release_container(container); /* collective if MPI has opened it, on all ranks */
+        release_container(container); /* MPI has opened it on all ranks or on none */
     }
     return code ? code : agreed;
 }
@@ -262,7 +262,7 @@ void job_container_close(struct job_worker *worker, struct limejob_packet *packe
     job_worker_reply(worker, &reply);
 }
 
-/* All ranks close them in the same order, the reverse order of the opens. */
+/* All ranks close the containers in the same order, the reverse order of the opens. */
 void job_containers_close(struct job_worker *worker)
 {
     while (worker->containers) {

@@ -1,8 +1,8 @@
 /*
  * container_write.c - write data from memory to a container's file, and sync it
  *
- * Data bypass MPI-IO: if the disk is full, Open MPI 4.1 returns MPI_SUCCESS after a short
- * write. The MPI file only serves MPI_File_sync().
+ * The data bypass MPI-IO, because Open MPI 4.1 returns MPI_SUCCESS for a short write if the
+ * disk is full. The MPI file is used only for MPI_File_sync().
  */
 #define _GNU_SOURCE
 #include "descriptor.h"
@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 8 << 20, /* longer writes into the page cache may stall */
+    CHUNK = 8 << 20, /* longer writes into the page cache can stall */
 };
 
 void job_container_open_direct(struct job_container *container)
@@ -34,8 +34,8 @@ void job_container_close_direct(struct job_container *container)
     container->direct_fd = -1;
 }
 
-/* Checks the permission to write. If this rank was stopped, the client may have given up and
- * written the data itself, and newer data, before the rank continues. Returns 0 or an errno. */
+/* Checks the permission to write: while a rank is stopped, its client may give up and write the
+ * data itself, and then newer data. Returns 0 or an errno. */
 static int check_permit(const struct job_write_permit *permit)
 {
     struct timespec now;
@@ -67,8 +67,8 @@ static int write_all(int fd, const struct job_write_permit *permit, const char *
     return 0;
 }
 
-/* Writes by direct I/O. After EINVAL (the alignment is wrong for the file system, or became so
- * when the disk was full), returns 0: the caller writes the rest through the page cache. */
+/* Writes by direct I/O. Also returns 0 after EINVAL (wrong alignment for this file system, or
+ * for the rest after a short write): the caller writes the rest through the page cache. */
 static int write_direct(struct job_container *container, const struct job_write_permit *permit,
                         const char *data, int64_t n, int64_t offset, int64_t *done)
 {
@@ -130,7 +130,7 @@ static int sync_mpi_file(struct job_container *container, char *text, size_t cap
     return EIO;
 }
 
-/* The kernel reports an error once for each descriptor, so both are synced. */
+/* The kernel reports an error once for each descriptor, so this function syncs both. */
 int job_container_sync(struct job_container *container, char *text, size_t cap)
 {
     int code = fsync(container->fd) == 0 ? 0 : errno;

@@ -38,7 +38,7 @@ void job_tcp_set_options(int fd)
 
 /* ---- rank 0 ---- */
 
-/* Listens at an abstract name, which leaves no file; the kernel chooses it. */
+/* Listens at an abstract name, chosen by the kernel: it leaves no file. */
 static int listen_local(struct job_rendezvous *rendezvous)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -80,7 +80,7 @@ static int listen_tcp_family(int family, in_port_t *port)
     return err;
 }
 
-/* Listens on an IPv6 socket, which also serves IPv4, or on an IPv4 socket without IPv6. */
+/* Listens on an IPv6 socket, which also serves IPv4; on an IPv4 socket if IPv6 is missing. */
 static int listen_tcp(in_port_t *port)
 {
     int fd = listen_tcp_family(AF_INET6, port);

@@ -27,7 +27,7 @@ enum job_opcode {
     JOB_CLOSE,
     /* u32 file, u32 window, u64 offset in the file, u64 bytes, u64 offset in the window */
     JOB_READ,
-    /* As JOB_READ, then u64 fence (in the window; UINT64_MAX: none), u64 deadline, u32 uid */
+    /* As JOB_READ, then u64 offset of the fence (or UINT64_MAX), u64 deadline, u32 uid */
     JOB_WRITE,
     /* u32 file */
     JOB_SYNC,
@@ -49,12 +49,12 @@ union job_address {
     struct sockaddr_in6 six; /* sin6_port has the same offset as sin_port */
 };
 
-/* Where workers find the server. MPI broadcasts it to the job's ranks only, so the token proves
- * that a peer is one of them. */
+/* Where workers find the server. Rank 0 sends this struct only to the job's ranks, by MPI, so
+ * the token proves that a peer is one of them. */
 struct job_rendezvous {
     unsigned char token[JOB_TOKEN_BYTES];
     char name[16]; /* of an abstract Unix socket, for ranks on rank 0's host */
-    int addresses; /* number of addresses of rank 0's TCP socket, for other hosts; 0: no such */
+    int addresses; /* number of TCP addresses, for ranks on other hosts; 0: no such ranks */
     union job_address address[JOB_ADDRESSES_MAX];
 };
 
@@ -62,8 +62,8 @@ struct job_rendezvous {
  * Returns 0 or -errno. */
 int job_rendezvous_open(struct job_rendezvous *, bool has_remote, int *local, int *tcp);
 
-/* Sets the options of a TCP connection between hosts, at both ends: small packets are sent at
- * once, and a dead host or link is detected within half a minute, even if no data flow. */
+/* Sets the options of a TCP connection between hosts; both ends call it. Small packets are sent
+ * at once, and a dead host or link is detected within half a minute, even if no data flow. */
 void job_tcp_set_options(int fd);
 
 /* Other ranks: connects to the server and sends JOB_JOIN. Returns 0 or -errno. */

@@ -29,8 +29,8 @@ int job_creds_init(void)
     return syscall(SYS_capset, &header, data) == 0 ? 0 : -errno;
 }
 
-/* Affects this thread only. setfsuid() reports no failure, but returns the old fsuid; a call
- * with an invalid uid only reads it. */
+/* Affects this thread only. setfsuid() returns the old fsuid, but reports no failure. So a
+ * second call, with an invalid uid that changes nothing, reads the new fsuid. */
 static bool set_fsuid(uid_t uid)
 {
     syscall(SYS_setfsuid, uid);
@@ -55,6 +55,6 @@ void job_creds_leave(uid_t uid)
         job_report("setfsuid: cannot become root again");
         job_watchdog_abort();
     }
-    /* setfsuid() cleared the flag, which lets MPI's ranks read each other's memory. */
+    /* setfsuid() cleared this flag. MPI's ranks need it to read each other's memory. */
     prctl(PR_SET_DUMPABLE, dumpable);
 }

@@ -2,10 +2,10 @@
  * extent.c - read or write one extent of a container by all ranks
  *
  * Each rank moves its share of the extent. Ranks on rank 0's host use the client's window.
- * Ranks on other hosts use buffers, which they exchange with rank 0 in parts; rank 0 sends from
- * the window and receives into it. Rank 0 posts its messages before it moves its own share and
- * does not wait for them: it executes the next commands, and replies to this one when all
- * messages are complete.
+ * Ranks on other hosts use buffers, and exchange their shares with rank 0 in parts; rank 0
+ * sends from the window and receives into it. Rank 0 posts its messages before it moves its own
+ * share, and does not wait for them: it executes the next commands, and replies to this command
+ * when all its messages are complete.
  *
  * MPI keeps the order of messages between two ranks, and all ranks execute commands in the same
  * order, so one tag for each direction is enough.
@@ -51,7 +51,7 @@ struct job_transfer {
     char text[JOB_TEXT_MAX];
 };
 
-/* What a message belongs to. */
+/* The command that an MPI message belongs to. */
 struct job_message {
     struct job_transfer *transfer;
     int bytes; /* expected bytes of a receive; 0 for a send */
@@ -172,7 +172,7 @@ static void finish_if_complete(struct job_worker *worker, struct job_transfer *t
     free(transfer);
 }
 
-/* A rank that could not read sends an empty message, and reports the reason to the server. */
+/* A rank that cannot read sends an empty message; its own reply tells the server the reason. */
 static void complete_message(struct job_worker *worker, const struct job_message *message,
                              const MPI_Status *status)
 {
@@ -230,8 +230,8 @@ bool job_extent_busy(const struct job_worker *worker)
 
 /* ---- on rank 0's host ---- */
 
-/* While MPI messages are in flight, parts are short and end at a block boundary: after each,
- * the caller calls job_extent_progress(). */
+/* Returns the end of the next part to move. While MPI messages are in flight, parts are short
+ * and end at block boundaries, so that the caller can call job_extent_progress() in between. */
 static int64_t find_part_end(const struct job_worker *worker, const struct job_extent *extent,
                              int64_t at, int64_t to)
 {
@@ -289,8 +289,8 @@ static int read_share_part(struct job_worker *worker, const struct job_extent *e
     return EIO;
 }
 
-/* Waits until the last message from or to the buffer is complete. If rank 0 or its host fails,
- * the watchdog ends this process. */
+/* Waits until the previous message that uses buffer i is complete. If rank 0 or its host fails,
+ * the watchdog ends this process. Returns where in the buffer to put the data at `from`. */
 static char *wait_for_buffer(struct job_worker *worker, const struct job_extent *extent,
                              unsigned i, int64_t from)
 {
@@ -305,7 +305,7 @@ static char *wait_for_buffer(struct job_worker *worker, const struct job_extent 
            (extent->offset + from) % LIMEJOB_ALIGN;
 }
 
-/* Sends the rank's share to rank 0; after an error the messages are empty. */
+/* Reads the rank's share and sends it to rank 0. After an error, the messages are empty. */
 static void send_share(struct job_worker *worker, const struct job_extent *extent,
                        const struct limejob_packet *packet)
 {
@@ -352,8 +352,8 @@ static int write_share_part(struct job_worker *worker, const struct job_extent *
 
 /* ---- on other hosts ---- */
 
-/* Writes the rank's share, and posts receives into the buffers ahead of the writes. Also
- * receives the rest after an error, because rank 0 sends it. */
+/* Receives the rank's share and writes it. Posts receives into the buffers ahead of the writes.
+ * Even after an error, receives the rest, because rank 0 sends it. */
 static void receive_share(struct job_worker *worker, const struct job_extent *extent,
                           const struct limejob_packet *packet)
 {

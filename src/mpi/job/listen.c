@@ -56,7 +56,7 @@ int job_listen_check(const char *path)
     return -err;
 }
 
-/* Gives up after LOCK_TRIES: in /tmp, any user may hold the lock forever. */
+/* Gives up after LOCK_TRIES: in /tmp, any user could hold the lock forever. */
 static void lock_briefly(int fd)
 {
     const struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};

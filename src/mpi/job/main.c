@@ -30,8 +30,8 @@ enum {
 
 /* ---- before MPI ---- */
 
-/* Raises the soft limit of descriptors to the hard one, ignoring errors: each client's window
- * takes a descriptor, and each container three or more. */
+/* Raises the soft limit of descriptors to the hard limit, and ignores errors. Each client's
+ * window takes one descriptor, and each container up to three. */
 static void raise_descriptor_limit(void)
 {
     struct rlimit limit;
@@ -51,14 +51,14 @@ static void start_mpi(int *argc, char ***argv)
      * host). MPI must find a component for them, but need not select it. */
     setenv("OMPI_MCA_sharedfp", "^lockedfile,individual", 0);
     setenv("OMPI_MCA_sharedfp_sm_priority", "-1", 0);
-    /* Open MPI 5 locks what it reads and writes, and waits forever if a mount holds a lock. */
+    /* Open MPI 5 would lock what it reads and writes, and wait forever for a mount's lock. */
     setenv("OMPI_MCA_fs_ufs_lock_algorithm", "1", 0);
     /* Open MPI's shared memory goes to a directory that the supervisor of limefs removes. The
      * directory does not exist on other hosts. */
     const char *shm = getenv("LIMEFS_IO_SHM");
     if (shm && access(shm, W_OK | X_OK) == 0) {
-        setenv("OMPI_MCA_btl_vader_backing_directory", shm, 0); /* Open MPI 4; below: 5 */
-        setenv("OMPI_MCA_btl_sm_backing_directory", shm, 0);
+        setenv("OMPI_MCA_btl_vader_backing_directory", shm, 0); /* Open MPI 4 */
+        setenv("OMPI_MCA_btl_sm_backing_directory", shm, 0);    /* Open MPI 5 */
     }
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Size and times change while clients write, so they are compared only for reading. */
+/* Size and times are compared only for reading: while clients write, they change. */
 static unsigned ignored_flags(bool writing)
 {
     return writing ? LIMEFILE_STATE : 0;

@@ -16,7 +16,7 @@ struct job_options {
     char *hint_keys[JOB_HINTS_MAX], *hint_values[JOB_HINTS_MAX];
     int hint_count;
     int ready_fd;    /* rank 0 writes "ready" to it; -1: none */
-    int lifeline_fd; /* of rank 0: the job ends when its other end is closed; -1: none */
+    int lifeline_fd; /* rank 0's: the job ends when the other end is closed; -1: none */
     bool json;
 };
 

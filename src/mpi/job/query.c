@@ -35,7 +35,7 @@ static int connect_to_job(const struct job_options *options, struct limejob_chan
 
 /* ---- status ---- */
 
-/* Copies a name without control characters: any program of this user may listen here. */
+/* Copies a name without control characters: any program of this user could be the server. */
 static const char *printable(const json_t *text, char out[LIMEJOB_PATH_MAX])
 {
     const char *value = json_string_value(text);

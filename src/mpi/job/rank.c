@@ -45,7 +45,7 @@ static void handle_worker(struct job_server *server, struct job_peer *peer, uint
     if (!server->end_sent)
         job_server_abort("rank %d on %s has ended; ending the job", worker->rank,
                          server->locations[worker->rank].host);
-    server->workers[worker->rank] = NULL; /* it has executed JOB_END */
+    server->workers[worker->rank] = NULL; /* the worker has executed JOB_END */
     job_peer_drop(server, peer);
 }
 

@@ -76,9 +76,9 @@ static void send_end_command(struct job_server *server)
         job_peer_send(server, &server->workers[i]->peer, &packet);
 }
 
-/* Continues a shutdown that has begun: when no request is in flight, sends the workers the
- * command to end. Returns true when all of it is sent, so that the server may exit; clients
- * notice the end when the process exits. Aborts the job after END_US. */
+/* Continues a shutdown that has begun: when no request is in flight, sends JOB_END to the
+ * workers. Returns true when that is sent to all: then the server may exit. Clients notice the
+ * end when the process exits. Aborts the job after END_US. */
 static bool advance_shutdown(struct job_server *server)
 {
     if (!server->is_ending)
@@ -117,8 +117,8 @@ static void handle_lifeline(struct job_server *server, struct job_peer *peer, ui
 
 /* ---- start ---- */
 
-/* Ends the job when the other end of the pipe or terminal lifeline_fd is closed. epoll rejects
- * a regular file and /dev/null, which would end the job at once. */
+/* Ends the job when the other end of the pipe or terminal lifeline_fd is closed. A regular file
+ * or /dev/null would end the job at once; epoll rejects them. */
 static void watch_lifeline(struct job_server *server)
 {
     int fd = server->options->lifeline_fd;
@@ -162,7 +162,7 @@ static void start_serving(struct job_server *server)
 }
 
 /* Returns how many containers may be open at once. Each takes up to 3 descriptors of a rank.
- * The limit allows 6 for each, so that half of all remain for clients, windows and MPI. */
+ * The limit counts 6 for each, so half of the descriptors remain for clients, windows, MPI. */
 static uint64_t file_limit(void)
 {
     enum { PER_FILE = 6, FILES_MIN = 16 };
@@ -243,8 +243,7 @@ static void handle_events(struct job_server *server)
 
 void *job_server_run(void *setup)
 {
-    static struct job_server
-        *server; /* static, so that the leak checker still finds it when the process ends */
+    static struct job_server *server; /* static: the leak checker finds it at the exit, too */
     server = create_server(setup);
     while (!advance_shutdown(server))
         handle_events(server);

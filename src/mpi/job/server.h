@@ -47,7 +47,7 @@ struct job_peer {
     struct limejob_channel channel;
     struct job_outbox outbox;
     uint32_t events; /* the events that epoll watches for */
-    bool is_dropped; /* freed after all events of this round are handled */
+    bool is_dropped; /* closed; freed when all events of this round are handled */
     struct job_peer *next_dropped;
 };
 
@@ -62,8 +62,8 @@ struct job_file {
     struct job_request *waiters;
     struct limefile_identity identity; /* at the time of the open */
     uint32_t root; /* length of the leading directory in `path` (limejob.h) */
-    /* The number of failed syncs, and the last error. The kernel reports an error once, but the
-     * server reports it to each client that has the file open, at its next sync. */
+    /* The number of failed syncs, and the latest error. The kernel reports it once; the server,
+     * to each client that has the file open, at that client's next sync. */
     unsigned sync_failures;
     int sync_error;
     char sync_error_text[JOB_TEXT_MAX];
@@ -87,7 +87,7 @@ bool job_file_is_same(const struct job_file *, const struct job_file *);
 
 /* ---- requests (client.c) ---- */
 
-/* A command that is sent to all workers, or a client's open that waits for such a command. */
+/* A command that is sent to all workers, or a client's open that waits for JOB_OPEN. */
 struct job_request {
     uint64_t slot; /* index in server->requests; the tag of its packets */
     uint16_t opcode;
@@ -95,7 +95,7 @@ struct job_request {
     struct job_file *file;
     uint16_t client_opcode;
     uint64_t client_tag;
-    uint64_t bytes, window_offset;   /* the range of the window that is read into or written */
+    uint64_t bytes, window_offset;   /* the data's range in the window */
     uint64_t offset;                 /* in the file */
     uint64_t fence_offset, deadline; /* of a write (struct job_write_permit) */
     uint32_t uid;                    /* the user on whose behalf the job writes */
@@ -103,7 +103,7 @@ struct job_request {
     uint64_t bytes_moved;            /* bytes that the ranks have read or written */
     int code;
     char text[JOB_TEXT_MAX];
-    struct job_request *next; /* in the client's list, or among the file's waiters */
+    struct job_request *next; /* in client->transfers or in file->waiters */
 };
 
 /* ---- clients (client.c) ---- */
@@ -111,7 +111,7 @@ struct job_request {
 struct job_client_file {
     struct job_file *file;
     unsigned opens;
-    unsigned reported_failures; /* the file's failures that this client has been notified of */
+    unsigned reported_failures; /* file->sync_failures when last reported to this client */
 };
 
 struct job_client {
@@ -120,7 +120,7 @@ struct job_client {
     bool has_greeted, is_closed;
     bool closes_after_flush; /* the client is closed when its outbox is empty */
     pid_t pid;
-    uint32_t window; /* number of its window, the memory that it shares with ranks; 0: none */
+    uint32_t window; /* number of the window, memory that client and ranks share; 0: none */
     int window_fd;   /* -1: none */
     uint64_t window_bytes;
     unsigned in_flight;
@@ -152,12 +152,12 @@ struct job_server {
     struct job_rank **workers; /* by rank; NULL: has not joined, or has ended */
     int joined_ranks;
     int64_t join_until_us;
-    struct job_rank **pending;  /* ring of connections that have not joined; or NULL */
-    int next_pending;           /* next slot of the ring; the connection in it is dropped */
+    struct job_rank **pending;  /* ring of connections that have not joined, or NULL */
+    int next_pending;           /* the next slot to fill; a connection in it is dropped first */
     struct job_client *clients; /* includes closed clients whose requests are in flight */
     int client_count, unauthenticated; /* unauthenticated: clients without HELLO so far */
     struct job_file *files;
-    uint64_t file_count, max_files; /* limit of files open at once, of all clients */
+    uint64_t file_count, max_files; /* max_files: limit of file_count */
     uint32_t last_file_id, last_window_id;
     struct job_request **requests;
     uint64_t request_slots, requests_in_flight;
@@ -172,7 +172,7 @@ struct job_server {
 
 /* ---- server.c ---- */
 
-/* The thread's argument, from main(). own_channel: the server's end of rank 0's channel. */
+/* The argument of job_server_run(). own_channel: the server's end of rank 0's channel. */
 struct job_server_setup {
     const struct job_options *options;
     const struct job_location *locations;
@@ -207,12 +207,12 @@ void job_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void job_ranks_add_own(struct job_server *, int fd); /* rank 0's worker, without JOB_JOIN */
 void job_ranks_accept(struct job_server *, struct job_peer *, uint32_t events);
 
-/* Drops the connections that have not joined, when all ranks have joined. */
+/* Drops connections that have not joined. Call it when all ranks have joined. */
 void job_ranks_drop_pending(struct job_server *);
 
 /* ---- client.c ---- */
 
-/* Accepts clients. The first call, with events 0, only opens the spare descriptor. */
+/* Accepts clients. The first call has events 0: it only opens a spare descriptor (client.c). */
 void job_clients_accept(struct job_server *, struct job_peer *, uint32_t events);
 
 /* Drops clients that have not sent HELLO in time. */
@@ -234,7 +234,7 @@ int64_t job_now_us(void);
 /* Returns whether no lower rank runs on the same host. */
 bool job_is_first_on_host(const struct job_server *, int rank);
 
-/* Returns JSON, which the caller frees, or NULL if out of memory. */
+/* Returns JSON, or NULL if out of memory or if it is too long to send. The caller frees it. */
 char *job_status_json(const struct job_server *);
 
 #endif

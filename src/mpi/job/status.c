@@ -44,7 +44,7 @@ void job_counters_end(struct job_counters *counters, uint16_t opcode, uint64_t b
     }
 }
 
-/* Replaces control characters, which JSON would make longer, and invalid UTF-8 by '?'. */
+/* Replaces invalid UTF-8 and control characters by '?': JSON would lengthen the latter. */
 static json_t *json_name(const char *name)
 {
     char *copy = strdup(name);

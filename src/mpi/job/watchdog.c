@@ -64,8 +64,8 @@ static void handle_signal(void)
         job_watchdog_abort();
 }
 
-/* Requests SIGTERM for the process when its parent ends. This thread makes the request, because
- * the kernel drops it when a thread changes its user, as a worker does (credentials.h). */
+/* Requests SIGTERM for the process when its parent ends. The watchdog makes the request,
+ * because the kernel would drop it when a worker changes its user (credentials.h). */
 static void request_parent_signal(void)
 {
     if (!watch.parent)

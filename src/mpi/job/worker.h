@@ -26,7 +26,7 @@ struct job_container {
     MPI_File mpi_file;
     struct lemon_file file; /* for reading */
     struct lemon_plan_hints hints;
-    int fd;        /* verified to be the client's file; MPI opens the file through it */
+    int fd;        /* of the client's file, verified; MPI opens the file through it */
     int direct_fd; /* O_DIRECT, for writing; -1: none */
 };
 
@@ -84,13 +84,13 @@ void job_containers_close(struct job_worker *);
 
 /* ---- container_write.c: containers that are open for writing ---- */
 
-/* Sets direct_fd from container->fd, or to -1 if the file system has no direct I/O. */
+/* Reopens container->fd as direct_fd for direct I/O, or sets it to -1 if that is impossible. */
 void job_container_open_direct(struct job_container *);
 void job_container_close_direct(struct job_container *);
 
 /* A client's permission to write, checked before each system call. */
 struct job_write_permit {
-    const limejob_fence *fence; /* in the client's window: not 0 cancels; or NULL */
+    const limejob_fence *fence; /* in the client's window: 0 permits the write; or NULL */
     uint64_t deadline;          /* ns of CLOCK_REALTIME; 0: none */
     uid_t uid;                  /* the user whose limits apply to the write (credentials.h) */
 };
@@ -108,8 +108,8 @@ void job_extent_read(struct job_worker *, struct limejob_packet *command);
 void job_extent_write(struct job_worker *, struct limejob_packet *command);
 void job_extent_sync(struct job_worker *, struct limejob_packet *command);
 
-/* Completes MPI messages that have finished; rank 0 also replies to commands that are complete.
- * Returns whether any message has finished. */
+/* Tests the MPI messages in flight. Rank 0 also replies to commands that are complete. Returns
+ * whether any message has finished. */
 bool job_extent_progress(struct job_worker *);
 
 /* Returns whether MPI messages are in flight. */

@@ -596,8 +596,7 @@ static void print_file_info(const struct info *info)
                 messages, plural(messages));
 }
 
-/* Prints one of the first FINDINGS_SHOWN findings; before the first, a heading if there is
- * none. */
+/* Prints finding i if i < FINDINGS_SHOWN; before the first problem, also prints a heading. */
 static void print_finding(struct info *info, const struct limefile_finding *finding, size_t i)
 {
     char text[512];

@@ -30,8 +30,7 @@ static bool out_of_memory(void)
     return false;
 }
 
-/* Takes ownership of both names, which may be NULL. Returns false, after a message, if memory
- * is exhausted, also for a name. */
+/* Takes ownership of both names. Returns false, after a message, if memory is exhausted. */
 static bool add_stage_item(struct stagelist *list, char *source, char *target,
                            const struct stat *st)
 {
