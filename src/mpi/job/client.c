@@ -297,8 +297,8 @@ static void format_open_command(struct limejob_packet *packet, const struct job_
     packet->fd = fd;
 }
 
-/* Takes ownership of `requested`. Returns the file if it is open already; else opens
- * `requested` on all workers. Returns NULL if out of memory; or, with *code EMFILE, if
+/* Takes ownership of `requested`. Returns the same file if server->files has it; else begins to
+ * open `requested` on all workers. Returns NULL if out of memory; or, with *code EMFILE, if
  * max_files files are open: a rank that runs out of descriptors would end the job. */
 static struct job_file *find_or_open_file(struct job_server *server, struct job_file *requested,
                                           int fd, int *code)
@@ -326,8 +326,8 @@ static struct job_file *find_or_open_file(struct job_server *server, struct job_
     return requested;
 }
 
-/* Answers a client's open. If it succeeded and the client is still connected, adds the file to
- * the client; otherwise drops the request's reference to the file. */
+/* Answers a client's open. If the open succeeded and the client is still connected, adds the
+ * file to the client; otherwise drops the request's reference to the file. */
 static void finish_client_open(struct job_server *server, struct job_request *request)
 {
     struct job_file *file = request->file;
@@ -878,7 +878,7 @@ static void reject_version(struct job_server *server, struct job_client *client,
     reject_hello(server, client, packet, EPROTONOSUPPORT, text);
 }
 
-/* Receives and handles one packet. Returns false if there was none or no more may be read. */
+/* Receives and handles one packet. Returns false if no other packet may be read. */
 static bool receive_packet(struct job_server *server, struct job_client *client)
 {
     static struct limejob_packet packet;

@@ -72,7 +72,7 @@ static int reopen_for_io(const struct job_worker *worker, const struct request *
 }
 
 /* Opens the requested file: on rank 0's host by the client's descriptor, on others by name.
- * Returns 0 and sets *fd, or a positive errno and a message in text; the caller closes *fd. */
+ * Returns 0, or a positive errno and a message in text. The caller closes *fd, if not -1. */
 static int open_verified(const struct job_worker *worker, const struct request *request,
                          int client_fd, int *fd, char *text, size_t cap)
 {

@@ -20,8 +20,7 @@ enum job_opcode {
     JOB_WINDOW,
     /* u32 window */
     JOB_UNMAP,
-    /* u32 file, u32 whether for writing, then as LIMEJOB_OPEN; the descriptor goes to ranks on
-     * rank 0's host */
+    /* u32 file, u32 for_writing, then as LIMEJOB_OPEN; the descriptor as with JOB_WINDOW */
     JOB_OPEN,
     /* u32 file */
     JOB_CLOSE,

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static int dumpable = 1; /* the process's flag at the start */
+static int dumpable = 1; /* the process's flag (PR_GET_DUMPABLE) at the start */
 
 int job_creds_init(void)
 {
@@ -55,6 +55,6 @@ void job_creds_leave(uid_t uid)
         job_report("setfsuid: cannot become root again");
         job_watchdog_abort();
     }
-    /* setfsuid() cleared this flag. MPI's ranks need it to read each other's memory. */
+    /* setfsuid() cleared the dumpable flag. MPI ranks need it to read each other's memory. */
     prctl(PR_SET_DUMPABLE, dumpable);
 }

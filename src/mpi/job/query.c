@@ -132,7 +132,7 @@ static int show_status(const struct job_options *options, struct limejob_channel
 
 /* ---- stop ---- */
 
-/* Returns when the job has ended, which closes the connection, or after END_MS. */
+/* Waits until the job ends, which closes the connection; END_MS at most. */
 static int stop_job(const struct job_options *options, struct limejob_channel *channel)
 {
     static struct limejob_packet reply;

@@ -62,8 +62,8 @@ struct job_file {
     struct job_request *waiters;
     struct limefile_identity identity; /* at the time of the open */
     uint32_t root; /* length of the leading directory in `path` (limejob.h) */
-    /* The number of failed syncs, and the latest error. The kernel reports it once; the server,
-     * to each client that has the file open, at that client's next sync. */
+    /* The number of failed syncs, and the latest error. The kernel reports an error once. The
+     * server repeats it to each client that has the file open, at that client's next sync. */
     unsigned sync_failures;
     int sync_error;
     char sync_error_text[JOB_TEXT_MAX];
@@ -152,8 +152,8 @@ struct job_server {
     struct job_rank **workers; /* by rank; NULL: has not joined, or has ended */
     int joined_ranks;
     int64_t join_until_us;
-    struct job_rank **pending;  /* ring of connections that have not joined, or NULL */
-    int next_pending;           /* the next slot to fill; a connection in it is dropped first */
+    struct job_rank **pending; /* ring of connections that have not joined; NULL: a free slot */
+    int next_pending;          /* the next slot to fill; a connection in it is dropped first */
     struct job_client *clients; /* includes closed clients whose requests are in flight */
     int client_count, unauthenticated; /* unauthenticated: clients without HELLO so far */
     struct job_file *files;
@@ -185,9 +185,10 @@ struct job_server_setup {
 /* The thread's function. Returns after JOB_END is sent to all workers. */
 void *job_server_run(void *setup);
 
-/* Watch fd as a peer (after an error the caller closes fd); send a packet, whose unsent rest
- * waits in the outbox. Return 0 or -errno. */
+/* Watches fd as a peer. Returns 0 or -errno; after an error, the caller closes fd. */
 int job_peer_watch(struct job_server *, struct job_peer *, int fd);
+
+/* Sends a packet; what the socket does not accept waits in the outbox. Returns 0 or -errno. */
 int job_peer_send(struct job_server *, struct job_peer *, const struct limejob_packet *);
 
 /* Closes a peer's socket, and frees the peer after the current events are handled. */

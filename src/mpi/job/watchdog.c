@@ -106,7 +106,7 @@ static void block_signals(void)
     sigaddset(&set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &set, NULL); /* new threads inherit the mask */
     signal(SIGPIPE, SIG_IGN);
-    signal(SIGXFSZ, SIG_IGN); /* write() returns EFBIG instead */
+    signal(SIGXFSZ, SIG_IGN); /* write() then fails with EFBIG */
     watch.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

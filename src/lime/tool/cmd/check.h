@@ -35,7 +35,7 @@ struct check {
     bool is_optional;          /* skip the file if it is not a container */
 
     enum limefile_verdict verdict;
-    const char *format;  /* if it is not a container: "nersc", "milc" or "openqcd" */
+    const char *format;  /* "nersc", "milc" or "openqcd" for a file in that format; else NULL */
     const char *error;   /* why the file could not be read, or NULL; not owned */
     const char *skipped; /* why the file is skipped, or NULL; not owned */
     uint64_t warnings, deviations, faults; /* numbers of findings, by kind (limeerror.h) */

@@ -149,8 +149,8 @@ static bool open_export(struct export_file *out, const struct export_operand *op
 }
 
 /* Opens a file in an export: "ildg-binary-data.npy", "3.t/000". The part before the suffix
- * names a record as in select_record(). Returns 1; 0 if `word` does not name an export, or is
- * the type or name of a record; < 0 after a message. Call export_file_close() in any case. */
+ * names a record as in select_record(). Returns 1 if it is open; 0 if `word` names no export,
+ * or is a record's type or name; < 0 after a message. Call export_file_close() in any case. */
 static int export_file_open(const struct container *c, const char *word,
                             struct export_file *out)
 {

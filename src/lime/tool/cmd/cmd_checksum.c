@@ -126,8 +126,8 @@ static bool can_be_appended(const struct edit *edit, const struct limefile_field
            last_field.record.ordinal == field->record.ordinal;
 }
 
-/* Adds a checksum record: appends it if can_be_appended(); otherwise inserts it after the data,
- * which rewrites the whole container. Returns an exit status. */
+/* Adds a checksum record: appends it if can_be_appended(); otherwise inserts it after the data
+ * and so rewrites the whole container. Returns an exit status. */
 static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
                         const struct limefile_field *field, const struct limefile_checksum *sum)
 {

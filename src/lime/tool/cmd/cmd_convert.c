@@ -186,8 +186,8 @@ static int compare_with_header(const struct gaugefile *in, const char *out_path,
 }
 
 /* Checks that the data are finite, that they have the checksum, plaquette and link trace in the
- * header, and that `rows` rows of a link determine the link. With `ignores_checksum`, another
- * value in the header is only a warning. Returns an exit status, after messages. */
+ * header, and that `rows` rows of a link determine the link. With `ignores_checksum`, a wrong
+ * value is only a warning. Returns an exit status, after messages. */
 static int convert_check_input(const struct gaugefile *in, const char *out_path,
                                const struct limefile_gauge_totals *totals, unsigned rows,
                                bool ignores_checksum)
@@ -221,7 +221,7 @@ static void report_unwritten(const char *out_path, int err,
                           "choose another one with --to");
 }
 
-/* Returns 0 if the output's header, format and numbers are right; otherwise an error. */
+/* Returns 0 if the output has this format and the values in `written`; otherwise an error. */
 static int compare_output(const struct limefile_gauge *g, enum limefile_gauge_format format,
                           const struct limefile_gauge_totals *written)
 {

@@ -41,7 +41,7 @@ static bool append_item(struct edit *edit, const struct pack_item *item,
     return good;
 }
 
-/* Appends all files, or none after an error. */
+/* Appends all files or, if one fails, none. */
 static int append_items(const char *path, const struct packlist *list)
 {
     struct edit edit;
@@ -138,8 +138,8 @@ static void note_stale_checksum(const struct edit *edit, const struct limefile_r
                     next.ordinal, type);
 }
 
-/* Replacing in place writes the data twice; a rewrite writes them and the rest of the container
- * once. Choose the cheaper one. */
+/* Replacing in place writes the data twice; a rewrite writes the data and the rest of the
+ * container once. Chooses the cheaper way if both are possible. */
 static int replace_data(struct edit *edit, const struct limefile_record *record,
                         struct input *input)
 {

@@ -150,8 +150,8 @@ static bool find_adjacent_lfn(const struct edit *edit, const struct limefile_rec
     return false;
 }
 
-/* Finds the LFN record of the data. limefile_fields assigns only nonempty LFNs, and only to
- * ildg-binary-data. If it assigns none, finds the next one after, or else before the data. */
+/* Finds the data's LFN record. limefile_fields assigns only nonempty ones, to ildg-binary-data.
+ * If it assigns none, finds the next LFN record after or else before the data. */
 static bool find_lfn_of_data(struct edit *edit, const struct limefile_record *data,
                              struct limefile_record *out)
 {

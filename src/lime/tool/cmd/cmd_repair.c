@@ -28,7 +28,7 @@ struct repair {
     struct progress progress;
 };
 
-/* Counts a change and prints it on stdout as "FILE: text", in a dry run marked as such. */
+/* Counts a change and prints it on stdout as "FILE: text", with a mark in a dry run. */
 __attribute__((format(printf, 2, 3))) static void repair_note(struct repair *repair,
                                                               const char *format, ...)
 {
@@ -125,8 +125,8 @@ static const char *header_type(const struct limefile_header *header, char buf[TY
     return format_type(header->type, header->type_len, buf);
 }
 
-/* Returns the length of the type in a header's field, or 0 unless the field is printable text,
- * followed by NULs up to the end. */
+/* Returns the length of the type in a header's type field; 0 unless the field is printable
+ * text, followed by NULs up to the end. */
 static size_t find_type_length(const unsigned char *type)
 {
     size_t len = 0;

@@ -240,8 +240,8 @@ static int compare_sources(const void *a, const void *b)
     return (x->inode > y->inode) - (x->inode < y->inode);
 }
 
-/* Returns the item whose source is the target of `item`. Returns NULL if no item has it, or
- * only `item` itself, which alone then fails. sorted: by compare_sources(). */
+/* Returns the item whose source is the target of `item`, or NULL. Also returns NULL if it is
+ * `item` itself: then only that item fails. sorted: by compare_sources(). */
 static const struct stage_item *find_source(const struct stage_item **sorted, size_t count,
                                             const struct stage_item *item)
 {
@@ -672,7 +672,7 @@ static void release_tally(struct tally *tally)
 
 /* Results arrive as files finish, but are printed in the order of the list. */
 struct results {
-    struct stage_result **waiting; /* per item; NULL: not finished; freed once printed */
+    struct stage_result **waiting; /* per item; NULL: not finished; freed after printing */
     size_t printed, finished;
 };
 

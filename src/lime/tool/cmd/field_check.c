@@ -277,7 +277,7 @@ static bool report_figures(const struct data_check *check, const struct limefile
     return good;
 }
 
-/* Reports links that are not SU(3) matrices, and wrong figures. Returns true if all is good. */
+/* Reports links that are not SU(3), and wrong metadata. Returns true if all is good. */
 static bool report_physics(const struct data_check *check, const struct limefile_field *f,
                            const struct physics_result *result)
 {

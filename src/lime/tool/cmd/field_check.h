@@ -55,7 +55,7 @@ int physics_check(struct data_check *);
 
 /* ---- files in other formats ---- */
 
-/* Returns "nersc", "milc" or "openqcd" if the file begins like that format, else NULL. */
+/* Returns the format in which the file begins: "nersc", "milc" or "openqcd"; else NULL. */
 const char *gauge_check_format(const struct container *);
 
 /* Returns an error, and fills reason with a message, if the file is in one of these formats and
