@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 /* Makes room for `count` elements; `array` is the address of the pointer to them, *capacity the
- * number that fits. Returns false if memory is exhausted, and then changes nothing. */
+ * number that has room. Without memory, returns false and changes nothing. */
 bool limefile_reserve(void *array, size_t *capacity, size_t count, size_t element_bytes);
 
 #endif

@@ -14,15 +14,13 @@
 
 enum { LIMEFILE_FD_PATH_MAX = 32 }; /* size of limefile_fd_path()'s buffer, with the NUL */
 
-/*
- * Opens the relative `path` below the directory `dir`, never outside of it and never through
- * a symbolic link. `flags` are those of open(2) without O_CREAT and O_TMPFILE; O_CLOEXEC and
- * O_NOFOLLOW are added. With O_PATH, a symbolic link as the last component is opened itself.
- * Returns a descriptor or -errno: -ELOOP for a link, -EXDEV for a path that leaves `dir`.
- */
+/* Opens the relative `path` below the directory `dir`, never outside of it and never through a
+ * symbolic link. `flags` are those of open(2) without O_CREAT and O_TMPFILE; O_CLOEXEC and
+ * O_NOFOLLOW are added. With O_PATH, a symbolic link as the last component is opened as a link.
+ * Returns a descriptor or -errno: -ELOOP for a link, -EXDEV for a path that leaves `dir`. */
 int limefile_open_beneath(int dir, const char *path, int flags);
 
-/* Does the same one component at a time, for Linux before 5.6, which has no openat2(). */
+/* Does the same one component at a time, without openat2(), for Linux before 5.6. */
 int limefile_walk_beneath(int dir, const char *path, int flags);
 
 /* Fills `path` with a path to the file that fd has open, for system calls that accept no
@@ -30,8 +28,8 @@ int limefile_walk_beneath(int dir, const char *path, int flags);
 void limefile_fd_path(int fd, char path[LIMEFILE_FD_PATH_MAX]);
 
 /* openat(2) with O_CLOEXEC. With O_NONBLOCK, openat(2) fails with EAGAIN while another process
- * holds a lease. The function then retries for 5 ms, which is enough for limefs and limefs-run:
- * they release a lease at once. Returns a descriptor or -errno. */
+ * holds a lease. In this case the function retries for 5 ms, which is enough for limefs and
+ * limefs-run: they release a lease at once. Returns a descriptor or -errno. */
 int limefile_open_at(int dir, const char *path, int flags, mode_t mode);
 
 /* Reopens the file that fd, possibly an O_PATH descriptor, has open; O_CLOEXEC is added. The

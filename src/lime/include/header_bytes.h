@@ -1,4 +1,4 @@
-/* header_bytes.h - read and write the fields, at AT_..., of a big-endian record header */
+/* header_bytes.h - offsets of a record header's fields, and access to big-endian numbers */
 #ifndef LIMEFILE_HEADER_BYTES_H
 #define LIMEFILE_HEADER_BYTES_H
 
@@ -18,8 +18,8 @@ enum {
 
 enum { FLAG_MB = 0x80, FLAG_ME = 0x40 };
 
-/* Values of the reserved byte in the last record's header while a program changes a container;
- * zero at other times. The tail is the bytes after the last record. */
+/* Values of the reserved byte in a record's header while a program changes the container; zero
+ * at other times. The tail is all bytes after the record with this mark. */
 enum {
     MARK_RESIZING = 0x5f,  /* the tail is not committed; the record's own data are intact */
     MARK_REMOVING = 0x2d,  /* the tail is being removed */

@@ -11,26 +11,26 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LIMEFILE_CLEANUP_MAX = 8 }; /* files that can be guarded at a time; more are ignored */
+enum { LIMEFILE_CLEANUP_MAX = 8 }; /* guards at a time; further ones are ignored */
 
 /* Makes the signals remove the file `name`, relative to `dir_fd` (a descriptor, or AT_FDCWD).
  * `name` is not copied: it must stay valid until the guard ends. */
 void limefile_cleanup_add(int dir_fd, const char *name);
 
-/* Ends the guard of that file; `name` is the pointer that limefile_cleanup_add() got. */
+/* Ends a guard; `name` is the pointer that was passed to limefile_cleanup_add(). */
 void limefile_cleanup_remove(const char *name);
 
-/* Makes the signals cut the file `fd` at byte `end`. One file at a time. */
+/* Makes the signals cut the file `fd` at byte `end`, instead of the file of an earlier call. */
 void limefile_cleanup_truncate(int fd, uint64_t end);
 
-/* Ends all guards. */
+/* Ends all guards and the cut. */
 void limefile_cleanup_clear(void);
 
 /* Block the three signals, and restore the signal mask from before. */
 void limefile_cleanup_block(sigset_t *before);
 void limefile_cleanup_unblock(const sigset_t *before);
 
-/* Returns true if a blocked signal is pending that will end the process. */
+/* Returns true if one of the blocked signals is pending and will end the process. */
 bool limefile_cleanup_pending(void);
 
 #endif

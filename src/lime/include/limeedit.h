@@ -2,13 +2,13 @@
  * limeedit.h - change a container in place (append, resize, remove, rename and replace records)
  * and recover it after a crash.
  *
- * If the process is killed at any moment, committed records are intact, and uncommitted data
- * are a tail after the last record, which limefile_recover() cuts. This relies on the order of
- * the writes: the last write of each step is 8 aligned bytes of a header, which no page or
- * sector boundary divides. docs/format.md has the steps.
+ * A process can be killed at any moment: committed records stay intact, and uncommitted data
+ * form a tail after the last record. limefile_recover() cuts this tail. This relies on the
+ * order of the writes: the last write of each step is 8 aligned bytes of a header, which no
+ * page or sector boundary divides. docs/format.md has the steps.
  *
- * All changes go through a limefile_source (write, truncate, sync), so that tests can let each
- * of them fail. Results are as in limefile.h. Not thread-safe. The caller must hold
+ * All changes go through a limefile_source (write, truncate, sync), so that tests can make each
+ * call fail. Results are as in limefile.h. Not thread-safe. The caller must hold
  * limefile_lock() on the file.
  */
 #ifndef LIMEEDIT_H
@@ -19,34 +19,32 @@
 /* ---- locking (lock.c) --------------------------------------------------------------- */
 
 /* Acquires an OFD write lock on the whole file, as every writer of this project does. The lock
- * ends when the last descriptor that shares fd's open file description is closed. Returns 0,
- * -EBUSY if another process holds a lock, or another -errno (no locks on this file system). */
+ * ends when all descriptors that share fd's open file description are closed. Returns 0, -EBUSY
+ * if another process holds a lock, or another -errno (no locks on this file system). */
 int limefile_lock(int fd);
 
 /* Acquires a shared lock in the same way; fd may be read-only. */
 int limefile_lock_shared(int fd);
 
-/* Returns 0, or -EBUSY if limefile_lock() would fail with it. fd may be read-only. */
+/* Returns -EBUSY if limefile_lock() would; else 0 or another -errno. fd may be read-only. */
 int limefile_lock_test(int fd);
 
 /* ---- the last record (edit.c) -------------------------------------------------------- */
 
-/*
- * An editor knows where the container ends and what its last record is. The last record may
- * have any length and may grow; the others keep their lengths. The caller writes data itself,
- * into the same file from data_offset (limefile_editor_last()) on, and then commits them:
+/* An editor knows where the container ends and what its last record is. The last record may
+ * have any length and may grow; the others keep their lengths. The caller itself writes the
+ * last record's data, from its data_offset (limefile_editor_last()) on, and then commits them:
  *
  *     begin "ildg-log"  header without magic, sync          readers see bytes after the end
  *     commit n          padding, length, sync, magic, sync  readers see one more record
  *
  * A committed record can grow further after limefile_growth_begin(): until the next commit,
- * readers see its old length, and bytes after the end. The editor stores the offset of each
- * header, 8 bytes a record, so that the caller can remove any number of records.
- */
+ * readers see its old length, and bytes after its end. The editor stores the offset of each
+ * header, 8 bytes a record, so that the caller can remove any number of records. */
 struct limefile_editor;
 
-/* Creates an editor. The index must have no fault and match the source; LIMEFILE_E_STATE if the
- * file does not end with the last record. Writes the last padding if it is missing. */
+/* Creates an editor. LIMEFILE_E_STATE: the index has a fault, or the file's size or last record
+ * differs from the index. Writes the last record's padding if it is missing. */
 int limefile_editor_new(struct limefile_source *, const struct limefile_index *,
                         struct limefile_editor **out);
 void limefile_editor_free(struct limefile_editor *); /* does not write */
@@ -64,40 +62,42 @@ struct limefile_last_record {
 int limefile_editor_last(const struct limefile_editor *, struct limefile_last_record *out);
 
 /* Returns the end of the last record, which is the end of the file, in *end. LIMEFILE_E_STATE:
- * the end is undefined, as an append or a resize is in progress or has failed. */
+ * the end is undefined, because an append or a resize is in progress or has failed. */
 int limefile_editor_end(const struct limefile_editor *, uint64_t *end);
 
 /* Appends a record: writes its header without magic and syncs it, before the caller writes
- * data. Readers see no record yet. The record joins the last message, or begins the first one.
- * If a commit of the previous record has failed, this repairs that record first. Errors:
- * LIMEFILE_E_STATE if the last record is not committed or bytes follow it; LIMEFILE_E_TYPE,
- * also for an empty type. After an error the file is unchanged. */
+ * data. Readers see no record yet. The record joins the message of the record before it; the
+ * first record begins a message. If the last commit of the record before it failed, this first
+ * repairs that record. After an error no record is added. LIMEFILE_E_STATE: the last record is
+ * not committed, or bytes follow it. LIMEFILE_E_TYPE: also for an empty type. */
 int limefile_append_begin(struct limefile_editor *, const char *type, size_t type_len);
 
-/* Makes the last record begin a message, or (false) join the previous one. Before the commit
- * this writes nothing; afterwards it calls limefile_set_boundary() and updates the editor.
+/* Makes the last record begin a message, or (false) join the message before it. Before the
+ * record's first commit this call writes nothing; after it, it calls limefile_set_boundary().
  * Errors: LIMEFILE_E_ORDER if `mb` is false for the first record of the container, which always
- * begins a message; LIMEFILE_E_STATE after a failed first commit, until a commit succeeds. */
+ * begins a message; LIMEFILE_E_STATE if the container is empty, or if the first commit of the
+ * last record failed and no commit has succeeded since. */
 int limefile_editor_set_mb(struct limefile_editor *, bool mb);
 
-/* Marks a committed record as growing, in the reserved byte of its header, and syncs the mark.
- * Call it before writing after the record's end: after a crash, limefile_recover() then cuts
- * the bytes after the record's end without a call of `save`. limefile_resize() calls it;
- * limefile_commit() removes the mark. A second call does nothing. */
+/* Marks the last record, if committed, as growing, in the reserved byte of its header, and
+ * syncs the mark. The caller must call this function before it writes after the record's end:
+ * if a crash follows, limefile_recover() cuts the bytes after this end without a call of
+ * `save`. limefile_resize() itself calls it; limefile_commit() removes the mark. A second call
+ * does nothing. */
 int limefile_growth_begin(struct limefile_editor *);
 
 /* Sets the length of the last record's data to `bytes`. When it returns 0, these data and all
  * earlier writes to the file are on the disk. After an error the record has its old or its new
- * length, or (before its first commit) does not exist; the caller may retry. */
+ * length; before its first commit, it still does not exist. The caller may retry. */
 int limefile_commit(struct limefile_editor *, uint64_t bytes);
 
-/* Resizes the file for `bytes` of the last record's data; `now` is their current length,
- * committed or not. New bytes read as zeros. The order of writes leaves a valid container on
- * the disk at any time. Does not commit growth. */
+/* Changes the length of the last record's data from `now`, committed or not, to `bytes`. New
+ * bytes read as zeros. At any time, a valid container is on the disk. If `bytes` is less than
+ * the committed length, commits it; a greater length is not committed. */
 int limefile_resize(struct limefile_editor *, uint64_t now, uint64_t bytes);
 
-/* Cuts the space that a writer has allocated after the last record, whose data, committed or
- * not, are `now` bytes long. */
+/* Cuts the space that a writer has allocated after the last record's data. `now` is the length
+ * of these data, committed or not. */
 int limefile_trim(struct limefile_editor *, uint64_t now);
 
 /* Removes the last record, committed or not. */
@@ -105,15 +105,14 @@ int limefile_remove_last(struct limefile_editor *);
 
 /* ---- replace a record's data in place (redo.c) ----------------------------------------- */
 
-/*
- * A crash at any moment leaves either the old data or the new data. The caller first writes the
- * new data after the last record; then one write makes them valid, and they are copied into the
- * record. If a crash interrupts the copy, limefile_recover() repeats it.
+/* After a crash at any moment, limefile_recover() restores either the old data or the new data.
+ * The caller first writes the new data after the last record. limefile_redo_commit() makes them
+ * valid by one write, then copies them into the record. If a crash interrupts the copy,
+ * limefile_recover() repeats it.
  *
  *     limefile_redo_begin()      makes room in the file for the new data at redo->offset
  *     the caller writes redo->bytes bytes there
- *     limefile_redo_commit()     or limefile_redo_abandon()
- */
+ *     limefile_redo_commit()     or limefile_redo_abandon() */
 struct limefile_redo {
     uint64_t offset;   /* offset of the new data in the file */
     uint64_t target;   /* offset of the record's data */
@@ -121,21 +120,23 @@ struct limefile_redo {
     bool is_committed; /* set by commit: recovery can complete the change */
 };
 
-/* Begins a replacement. The last record can get any length. LIMEFILE_E_STATE: another record
- * would get another length, or the last record is not committed. After any other error, and
- * before the commit, only limefile_redo_abandon() is allowed. */
+/* Begins a replacement. Only the last record can get a new length. LIMEFILE_E_STATE: the length
+ * of another record differs from `bytes`, or the last record is not committed. After any other
+ * error, the caller must call limefile_redo_abandon(); after success, limefile_redo_commit() or
+ * limefile_redo_abandon(). */
 int limefile_redo_begin(struct limefile_editor *, const struct limefile_record *,
                         uint64_t bytes, struct limefile_redo *redo);
 
-/* Copies the new data into the record. When it returns 0, the record has the new data, even
- * after a crash. After an error it has the old data if redo->is_committed is false; if true,
- * recovery restores the old or the new data, and the caller may only free the editor. */
+/* Makes the new data valid and copies them into the record. When it returns 0, the record has
+ * the new data, even if a crash follows. After an error, the record has the old data if
+ * redo->is_committed is false. If it is true, the data may be a mixture: the caller must free
+ * the editor, and recovery restores the old or the new data. */
 int limefile_redo_commit(struct limefile_editor *, struct limefile_redo *redo);
 
-/* Removes the new data after the last record. The record keeps its old data. */
+/* Cancels a replacement: removes the new data after the last record. The old data stay. */
 int limefile_redo_abandon(struct limefile_editor *);
 
-/* ---- headers of any record (edit.c) --------------------------------------------------- */
+/* ---- headers of any record (edit_header.c) -------------------------------------------- */
 
 /* Changes the type in the header at header_offset and syncs it. For the last record of an
  * editor, call limefile_editor_set_type(), which also updates the editor. */
@@ -143,8 +144,8 @@ int limefile_set_type(struct limefile_source *, uint64_t header_offset, const ch
                       size_t type_len);
 int limefile_editor_set_type(struct limefile_editor *, const char *type, size_t type_len);
 
-/* Sets or (false) clears a message boundary between two adjacent records, in the flags of both
- * headers, and syncs them. */
+/* Sets or (false) clears a message boundary between two adjacent records: changes ME in the
+ * first header and MB in the second one, and syncs. */
 int limefile_set_boundary(struct limefile_source *, uint64_t header_before,
                           uint64_t header_after, bool boundary);
 
@@ -156,7 +157,8 @@ struct limefile_chunk {
     uint64_t offset, bytes;
 };
 
-/* A new record. LIMEFILE_E_TYPE: a header cannot hold the type, or the type is empty. */
+/* A record to insert. If the type is empty or does not fit into a header, limefile_rewrite()
+ * returns LIMEFILE_E_TYPE. */
 struct limefile_new_record {
     const char *type;
     size_t type_len;
@@ -171,29 +173,27 @@ struct limefile_rewrite {
     const struct limefile_index *index;
     const struct limefile_record *record;
     const struct limefile_new_record *insert; /* record to insert after `record`; or NULL */
-    const struct limefile_chunk *chunks;      /* new data of `record`; NULL removes it */
+    const struct limefile_chunk *chunks;      /* new data of `record`; or NULL */
     size_t count;                             /* of chunks */
     limefile_progress_fn *progress;           /* or NULL */
     void *context;
 };
 
-/*
- * Writes a new container next to the old one, with one record changed, removed or inserted, and
- * renames it over `name`. At any moment readers see the complete old container or the complete
- * new one; if space is short, the call fails before it changes anything. copy_file_range()
- * shares or copies unchanged parts. Owner, mode and attributes stay. An inserted record joins
- * the message of the record before it, and ends the message if that did. If a record is
- * removed, the flags of its neighbours are adjusted. *new_fd: the new container, O_RDWR,
- * locked; the caller closes it.
+/* Writes a new container next to the old one, with one record inserted, changed (`chunks`) or,
+ * if `insert` and `chunks` are NULL, removed, and renames it over `name`. At any moment readers
+ * see the complete old container or the complete new one; if space is short, the call fails and
+ * the old one stays. copy_file_range() shares or copies unchanged parts. Owner, mode and
+ * attributes stay. An inserted record joins the message of the record before it, and ends the
+ * message if that record did. A removed record's MB and ME pass to its neighbours. *new_fd: the
+ * new container, O_RDWR, locked; the caller closes it.
  *
  * When it returns 0, the data and the name are on the disk. After an error the old container is
- * unchanged and *new_fd is -1, except if the very last step fails: then *new_fd is a descriptor
- * and `name` is the new container, but perhaps not after a power failure. If the
- * process is killed just before the rename, or at any time without O_TMPFILE, it can leave a
- * file .NAME.limefs-new, which the next call removes. -ESTALE: `name` is not the open file, for
- * example a symbolic link. -EPERM: the owner cannot be preserved. Other hard links keep the old
- * container.
- */
+ * unchanged and *new_fd is -1. One error is different: if only the sync of the directory fails,
+ * *new_fd and `name` are the new container, but a power failure can bring back the old one. A
+ * process that is killed just before the rename or, on a file system without O_TMPFILE, at any
+ * time, can leave a file .NAME.limefs-new; the next call removes it. -ESTALE: `name` is not the
+ * open file, for example a symbolic link. -EPERM: the owner cannot be preserved. Other hard
+ * links keep the old container. */
 int limefile_rewrite(const struct limefile_rewrite *, int *new_fd);
 
 /* ---- after a crash (recover.c) --------------------------------------------------------- */
@@ -202,44 +202,44 @@ int limefile_rewrite(const struct limefile_rewrite *, int *new_fd);
  * of type 'x', 17 bytes, cut". */
 typedef void limefile_report_fn(void *context, const char *text);
 
-/* Saves bytes [from, size) of the file, which recovery is about to cut although they may not be
- * an unfinished record of this project. Returns 0 to cut them, < 0 to leave them. */
+/* Saves bytes [from, size) of the file, which recovery is about to cut although it cannot tell
+ * that they are an unfinished record of this project. Returns 0 to cut them, < 0 to leave
+ * them. */
 typedef int limefile_save_fn(void *context, uint64_t from, uint64_t size);
 
 /*
  * Restores the state before or after the change that a crash has interrupted: completes a
- * replacement (limefile_redo_commit()), or cuts the bytes after the last record. The last
- * record then ends its message, and has no mark and zero padding. Nothing else is changed: no
- * other deviation, and no record that the change did not concern.
+ * replacement (limefile_redo_commit()), or cuts the bytes after the last record. Afterwards,
+ * the last record ends its message, has no mark, and its padding is zero. Recovery repairs no
+ * other deviation, and changes no other record except one that the interrupted change concerns.
  *
  * Recovery cuts without a call of `save`: an unfinished record, which has a header without
  * magic and a plain ASCII type; bytes after a record that is marked as being resized, unless
- * they begin like a whole record; zeros of a header that did not reach the disk. Any other tail
- * is cut only after `save` (NULL: never). A tail with a whole record in it is damage and is
- * never cut, except after a marked record.
+ * they begin like a whole record; the rest of a record that was being removed; zeros instead of
+ * a header that did not reach the disk. Any other tail is cut only if `save` returns 0 (NULL:
+ * never). A tail that contains a whole record is never cut, except after a marked record.
  *
- * Returns 0 if the container can be changed; it is synced if this call changed anything.
- * Otherwise nothing was changed, or an I/O error occurred: returns that error, the code of a
- * fault that cannot be cut, or that of limefile_survey_check(). LIMEFILE_E_MAGIC, _VERSION:
- * not a container.
+ * Returns 0 if programs may change the container now; if this call has changed it, it is
+ * synced. Returns an I/O error or, without a change, the code of a fault that cannot be cut, or
+ * the result of `save` or limefile_survey_check(). LIMEFILE_E_MAGIC, _VERSION: not a container.
  */
 int limefile_recover(struct limefile_source *source, limefile_report_fn *note,
                      limefile_save_fn *save, void *context);
 
 /* Copies owner, group, extended attributes, access control list and mode from an open file to
- * another (attributes.c). Attributes that only `to` has remain. Returns 0 or -errno. Call it
- * before anything else is done to `to`, which no other user may be able to read. */
+ * another (attributes.c). Extended attributes that only `to` has remain. Returns 0 or -errno.
+ * Before the call, other users must not be able to read `to`. */
 int limefile_attributes_copy(int from, int to);
 
 /* Gives `to` the access control list of `from`, or removes that of `to` if `from` has none.
- * Only the owner of `to` may do so. Call fchmod(2) afterwards. */
+ * Only the owner of `to` can do so. Call fchmod(2) afterwards: the list changes the mode. */
 int limefile_acl_copy(int from, int to);
 
 /* Creates a file for bytes cut at offset `from`, next to the container `name` in the directory
- * `dir_fd` (or AT_FDCWD and a path): NAME.cut-FROM, with .1, .2 ... added if that exists. It
- * gets the owner and mode of the open file `container`; if that is not permitted, only the
- * caller can read it. Returns a descriptor or -errno. The caller always frees the name *path
- * (or NULL). */
+ * `dir_fd` (or AT_FDCWD and a path): NAME.cut-FROM, with .1, .2 ... added if that exists. The
+ * file gets the owner and mode of the open file `container`; if that is not permitted, only the
+ * caller can read it. Returns a descriptor or -errno. The caller always frees the name,
+ * *path. */
 int limefile_create_cut_file(int dir_fd, const char *name, uint64_t from, int container,
                              char **path);
 
@@ -249,10 +249,10 @@ enum limefile_tail {
     LIMEFILE_TAIL_NONE,
     LIMEFILE_TAIL_UNFINISHED,     /* an unfinished record of this project, never committed */
     LIMEFILE_TAIL_RESIZED,        /* after a record that was being resized: old or new data */
-    LIMEFILE_TAIL_RESIZED_RECORD, /* the same, but it begins like a whole record */
+    LIMEFILE_TAIL_RESIZED_RECORD, /* the same, but the tail begins like a whole record */
     LIMEFILE_TAIL_REMOVED,        /* remainder of a record that was being removed */
-    LIMEFILE_TAIL_REDO,           /* new data of a record; recovery copies them into it */
-    LIMEFILE_TAIL_ZEROS,          /* zeros, at most a header long */
+    LIMEFILE_TAIL_REDO,  /* new data of a record; recovery copies them into the record */
+    LIMEFILE_TAIL_ZEROS, /* zeros, at most a header long */
     LIMEFILE_TAIL_OTHER,
 };
 
@@ -278,20 +278,19 @@ struct limefile_survey {
 int limefile_survey_scan(struct limefile_source *, limefile_progress_fn *progress,
                          void *context, struct limefile_survey *out);
 
-/* Returns 0, or the reason why no program may change this container, whatever its tail is.
- * LIMEFILE_E_FLAGS: message flags contradict each other, as after a crash in the middle of
- * limefile_set_boundary(). LIMEFILE_E_MIXED: the mark of a replacement without its new data. */
+/* Returns 0, or why no program may change this container, whatever its tail is:
+ * LIMEFILE_E_FLAGS if message flags contradict each other, as after a crash in
+ * limefile_set_boundary(); LIMEFILE_E_MIXED if a record is half replaced and its new data are
+ * lost. */
 int limefile_survey_check(const struct limefile_survey *);
 
-/* Fills buf with a text on what limefile_survey_repair() cuts or completes, for tails that need
- * no question. The text always ends with a NUL. */
+/* Fills buf with a NUL-terminated text on what limefile_survey_repair() cuts or completes. */
 void limefile_survey_text(const struct limefile_survey *, char *buf, size_t cap);
 
-/* Cuts the tail or completes the replacement, and syncs; can be repeated after a crash. */
+/* Cuts the tail or completes the replacement; syncs. After a crash, scan and repair again. */
 int limefile_survey_repair(struct limefile_source *, const struct limefile_survey *);
 
-/* Searches for a whole record at any byte after `from`. Returns 1 if found, 0 if not, or an
- * error code. (salvage.c) */
+/* Finds a whole record at byte `from` or later. Returns 1, 0 if not found, or an error. */
 struct limefile_salvage {
     uint64_t offset;
     struct limefile_header header;
@@ -300,9 +299,9 @@ int limefile_salvage_find(struct limefile_source *, uint64_t from, uint64_t size
                           limefile_progress_fn *progress, void *context,
                           struct limefile_salvage *out);
 
-/* Repairs flags, reserved bits, bytes after the NUL of types, and padding, but not types or the
- * mark of a replacement. dry: only reports what it would do. note may be NULL. Does not sync.
- * (repair_headers.c) */
+/* Repairs flags, the reserved byte, bytes after the NUL of types, and padding, but no types and
+ * no mark of a replacement. dry: changes nothing, but reports what it would change. note may be
+ * NULL. Does not sync. (repair_headers.c) */
 int limefile_repair_headers(struct limefile_source *, bool dry, limefile_report_fn *note,
                             limefile_progress_fn *progress, void *context);
 

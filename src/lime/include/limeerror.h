@@ -3,10 +3,11 @@
  *
  * Functions return 0 or a count, or a negative code: -errno or a value of enum limefile_error.
  * LIMEFILE_E_MAGIC to LIMEFILE_E_BEGINNING are faults, where a reader must stop. LIMEFILE_D_*
- * are deviations: a reader can continue. Those from LIMEFILE_D_XML on concern the contents of
- * records (limeildg.h, limecheckpoint.h). In a finding, `have` of LIMEFILE_D_XML is the
- * parser's negated error code, `why` of LIMEFILE_D_OPTIONAL the element, and `have` and `want`
- * of LIMEFILE_D_CHECKSUM are suma << 32 | sumb. All functions are thread-safe.
+ * are deviations: a reader can continue. Deviations from LIMEFILE_D_XML on concern the contents
+ * of records (limeildg.h, limecheckpoint.h). In a finding (limefile.h), `have` of
+ * LIMEFILE_D_XML is the parser's negated error code, `why` of LIMEFILE_D_OPTIONAL is the
+ * element, `have` and `want` of LIMEFILE_D_CHECKSUM are suma << 32 | sumb. All functions are
+ * thread-safe.
  */
 #ifndef LIMEERROR_H
 #define LIMEERROR_H
@@ -41,18 +42,18 @@ enum limefile_error {
     LIMEFILE_E_ORDER,     /* (writer) MB or ME out of order */
     LIMEFILE_E_OVERFILL,  /* (writer) more data than the header states */
     LIMEFILE_E_UNDERFILL, /* (writer) less data than the header states */
-    LIMEFILE_E_STATE,     /* (writer, editor) not possible now: a record is open, or none is */
+    LIMEFILE_E_STATE,     /* not allowed now, or not for this object: see the function */
     LIMEFILE_E_NO_RECORD, /* the container has no such record */
     LIMEFILE_E_SHRUNK,    /* the file is shorter now than it was when indexed */
     LIMEFILE_E_FLAGS,     /* (limeedit.h) message flags that contradict each other */
-    LIMEFILE_E_MIXED, /* (limeedit.h) a half-replaced record, and its new data are missing */
+    LIMEFILE_E_MIXED, /* (limeedit.h) a record is half replaced, and its new data are lost */
 
     LIMEFILE_E_XML,       /* (limeildg.h) metadata that cannot be parsed, or exceed a limit */
     LIMEFILE_E_XML_VALUE, /* (limeildg.h) metadata without a required element */
 
     LIMEFILE_D_XML,            /* a metadata record that cannot be understood */
     LIMEFILE_D_OPTIONAL,       /* an optional element of metadata that cannot be read */
-    LIMEFILE_D_DATATYPE,       /* a datatype of a private record with an unknown prefix */
+    LIMEFILE_D_DATATYPE,       /* a private record's datatype with an unknown prefix */
     LIMEFILE_D_FORMAT_MISSING, /* ildg-binary-data that no ildg-format describes */
     LIMEFILE_D_FORMAT_LATE,    /* an ildg-format after its data, or without data */
     LIMEFILE_D_FORMAT_DIFFERS, /* two records describe the same data differently */
@@ -72,8 +73,8 @@ enum limefile_error {
     LIMEFILE_D_CELLS, /* (lime check --data) cells whose particles differ from their index */
 
     LIMEFILE_D_LINKS,      /* (lime check --physics) links that are not SU(3) matrices */
-    LIMEFILE_D_PLAQUETTE,  /* (lime check --physics) metadata state another plaquette */
-    LIMEFILE_D_LINK_TRACE, /* (lime check --physics) metadata state another link trace */
+    LIMEFILE_D_PLAQUETTE,  /* (lime check --physics) plaquette differs from the metadata */
+    LIMEFILE_D_LINK_TRACE, /* (lime check --physics) link trace differs from the metadata */
 
     LIMEFILE_E_GAUGE_UNKNOWN,   /* (limegauge.h) a file in an unknown format */
     LIMEFILE_E_GAUGE_NONE,      /* a container without an SU(3) configuration */
@@ -82,18 +83,18 @@ enum limefile_error {
     LIMEFILE_E_GAUGE_VALUE,     /* a header value that is missing, repeated or invalid */
     LIMEFILE_E_GAUGE_LATTICE,   /* a lattice that is invalid, or that a format cannot hold */
     LIMEFILE_E_GAUGE_LENGTH,    /* a file size that differs from the header */
-    LIMEFILE_E_GAUGE_LIST,      /* a list of sites that does not contain each site once */
+    LIMEFILE_E_GAUGE_LIST,      /* a list of sites that lacks or repeats a site */
     LIMEFILE_E_GAUGE_ORDER,     /* data whose byte order cannot be determined */
     LIMEFILE_E_GAUGE_FORM,      /* a precision or number of rows that the format lacks */
     LIMEFILE_E_GAUGE_NAN,       /* the plaquette or link trace of the data is NaN */
     LIMEFILE_E_GAUGE_RANGE,     /* plaquette or link trace beyond what the format allows */
     LIMEFILE_E_GAUGE_CHECKSUM,  /* data that do not match the checksum in their header */
-    LIMEFILE_E_GAUGE_PLAQUETTE, /* the same for the plaquette */
-    LIMEFILE_E_GAUGE_TRACE,     /* the same for the link trace */
+    LIMEFILE_E_GAUGE_PLAQUETTE, /* data that do not match the plaquette in their header */
+    LIMEFILE_E_GAUGE_TRACE,     /* data that do not match the link trace in their header */
 
     LIMEFILE_E_VOLUME_MASTER,  /* (limevolumes.h) not exactly one volume has the metadata */
     LIMEFILE_E_VOLUME_MISSING, /* sites that are in no volume */
-    LIMEFILE_E_VOLUME_TWICE,   /* a site that is in the volumes twice */
+    LIMEFILE_E_VOLUME_TWICE,   /* a site that the volumes contain twice */
     LIMEFILE_E_VOLUME_LIST,    /* a list of sites that is missing or invalid */
     LIMEFILE_E_VOLUME_RECORDS, /* volumes whose records or record lengths differ */
     LIMEFILE_E_VOLUME_PART,    /* a record that holds a hypercube */
@@ -109,17 +110,17 @@ enum limefile_error {
 /* Returns a static text in lower case for any code. */
 const char *limefile_strerror(int code);
 
-/* Returns true if a reader must stop at `code`: a fault or an I/O error, not a deviation. */
+/* Returns true if `code` is an error but not a deviation: a reader must stop. */
 bool limefile_is_fault(int code);
 
-/* Returns true if `code` means that a file could not be read: errno or LIMEFILE_E_SHRUNK. */
+/* Returns true if `code` means that a file could not be read: -errno or LIMEFILE_E_SHRUNK. */
 bool limefile_is_read_error(int code);
 
 /* Returns true if `code` is -errno. */
 bool limefile_is_errno(int code);
 
-/* Returns true if `code` is a deviation that affects no reader, so that programs only warn
- * (docs/verdicts.md). */
+/* Returns true if `code` is a deviation that affects no reader. For it, programs print a
+ * warning (docs/verdicts.md). */
 bool limefile_is_harmless(int code);
 
 /* Returns the code as a word for scripts: "data-cut", "mb-missing"; errno as "EIO". */

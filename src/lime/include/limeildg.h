@@ -19,13 +19,11 @@
 
 /* ---- the XML of one record (ildgxml.c) ---------------------------------------------- */
 
-/*
- * These functions accept a record's data as stored: NULs and white space at both ends are not
- * part of the XML. Names of elements are compared without their namespace. LIMEFILE_E_XML: the
- * XML cannot be parsed. LIMEFILE_E_XML_VALUE: a required element is missing or has an invalid
- * value (a lattice without sites, a precision of 65 bits). An optional number that cannot be
- * read counts as missing; `ignored` is the name of the first such element, or NULL.
- */
+/* These functions accept a record's data as stored, and skip NULs and white space at both ends.
+ * Names of elements are compared without their namespace. LIMEFILE_E_XML: the XML cannot be
+ * parsed. LIMEFILE_E_XML_VALUE: a required element is missing or has an invalid value (a
+ * lattice without sites, a precision of 65 bits). An optional number that cannot be read counts
+ * as missing; `ignored` is the name of the first element with such a number, or NULL. */
 
 /* A lattice. The extents are in sites, x first, t last; their product fits 63 bits. */
 struct limefile_lattice {
@@ -46,7 +44,7 @@ struct limefile_ildg {
 };
 int limefile_ildg_parse(const void *xml, size_t n, struct limefile_ildg *out);
 
-/* The group that the name of a gauge field states (field.c); upper or lower case. */
+/* The gauge group that a field's name states, in upper or lower case (field.c). */
 enum limefile_group {
     LIMEFILE_GROUP_NONE,
     LIMEFILE_GROUP_SU,       /* su3gauge, su2gauge .. su9999gauge */
@@ -63,8 +61,8 @@ struct limefile_gaugename {
 /* Returns false if ILDG has no gauge field with this name. */
 bool limefile_gaugename_parse(const char *field, struct limefile_gaugename *out);
 
-/* <cvcFormat>: cvc-contraction-format, cvc_contraction-format. Its type becomes `field`;
- * without a number of components it describes a spinor. Text after the document is ignored. */
+/* <cvcFormat>: cvc-contraction-format, cvc_contraction-format. The element <type> becomes
+ * `field`. Without <components>, a site is a spinor. Text after the document is ignored. */
 int limefile_cvc_parse(const void *xml, size_t n, struct limefile_ildg *out);
 
 /* <scidacFile>: scidac-private-file-xml, called private file XML here */
@@ -95,13 +93,13 @@ struct limefile_scidac_record {
 };
 int limefile_scidac_record_parse(const void *xml, size_t n, struct limefile_scidac_record *out);
 
-/* <FieldMetaData>: grid-format. Returns the lattice of the field in the same message. */
+/* <FieldMetaData>: grid-format. It states the lattice of the field in the same message. */
 int limefile_grid_parse(const void *xml, size_t n, struct limefile_lattice *out);
 
-/* <scidacChecksum>. Leading zeros can be missing; "0x" is accepted. */
+/* <scidacChecksum>. The numbers may begin with "0x", and their leading zeros may be missing. */
 int limefile_checksum_parse(const void *xml, size_t n, struct limefile_checksum *out);
 
-/* Formats the data of a scidac-checksum record like QIO. Returns the length without the NUL. */
+/* Formats a scidac-checksum record as QIO does. Returns the length without the NUL. */
 #define LIMEFILE_CHECKSUM_XML_MAX 192
 size_t limefile_checksum_xml(const struct limefile_checksum *,
                              char out[LIMEFILE_CHECKSUM_XML_MAX]);
@@ -110,7 +108,7 @@ size_t limefile_checksum_xml(const struct limefile_checksum *,
  * ends around it. LIMEFILE_E_XML_VALUE: it is empty, too long or has control characters. */
 int limefile_lfn_parse(const void *data, size_t n, char out[LIMEFILE_LFN_MAX]);
 
-/* Reads a record and parses it as an LFN. Returns 1; 0: not an LFN; < 0: an error. */
+/* Reads a record and parses it as an LFN. Returns 1, 0 if it is not an LFN, or an error. */
 int limefile_record_lfn(struct limefile_source *, const struct limefile_record *,
                         char lfn[LIMEFILE_LFN_MAX]);
 
@@ -127,8 +125,8 @@ enum limefile_fieldkind {
     LIMEFILE_KIND_GAUGE,
     LIMEFILE_KIND_PROPAGATOR, /* scidac-binary-data, etmc- or quda-propagator-format */
     LIMEFILE_KIND_SOURCE,     /* scidac-binary-data, etmc-source-format */
-    /* Another field: a scidac-private-record-xml alone, cvc's format, or an ildg-format of
-     * another kind of field. */
+    /* Any other field: described by a scidac-private-record-xml alone, by cvc's format, or by
+     * an ildg-format whose field is not a gauge field. */
     LIMEFILE_KIND_SCIDAC,
     LIMEFILE_KIND_GLOBAL, /* like KIND_SCIDAC, but recordtype 1: one datum, no lattice */
 };
@@ -141,13 +139,13 @@ struct limefile_field {
     char name[LIMEFILE_WORD_MAX]; /* "su3gauge", "diracFermion", "QDP_F3_ColorMatrix"; or "" */
     unsigned precision;           /* 32 or 64; 0: unknown */
     struct limefile_lattice lattice; /* the whole lattice; dims 0: unknown */
-    bool halved; /* a checkerboard (Grid), stored like the box below: half the extent in x */
-    bool boxed;  /* holds only the box from `lower` to `upper` of each dimension */
+    bool halved; /* every second site (Grid), stored as a box with half the extent in x */
+    bool boxed;  /* the record has the sites from `lower` to `upper` in each dimension */
     uint64_t lower[LIMEFILE_DIMS_MAX], upper[LIMEFILE_DIMS_MAX];
     uint64_t sites;         /* sites in the record; 0: unknown */
     uint64_t site_bytes;    /* 0: unknown */
     uint64_t expected;      /* data length by lattice and precision; 0: unknown */
-    uint64_t datacount;     /* data of a site, by the private record; 0: unknown */
+    uint64_t datacount;     /* number of data in a site, by the private record; 0: unknown */
     unsigned colors, spins; /* by the private record; 0: not stated */
     bool disputed;          /* true if another description differs in the size of a site */
     uint64_t by_format, by_record; /* ildg or etmc format; private record */
@@ -157,7 +155,7 @@ struct limefile_field {
     struct limefile_checksum checksum;
 };
 
-/* Returns false for LIMEFILE_D_FIELD_LENGTH: the length contradicts the description. */
+/* Returns false if the length contradicts the description (LIMEFILE_D_FIELD_LENGTH). */
 bool limefile_field_length_fits(const struct limefile_field *);
 
 /* Returns true if sites and site_bytes are known and agree with the record's length, so that
@@ -190,11 +188,9 @@ bool limefile_datatype_is_known(const char *datatype);
 
 /* ---- comparing data with their checksum (field_verify.c) ---- */
 
-/*
- * If a record's length contradicts its description, either the number of sites or the size of a
- * site can be wrong; the checksum shows which one. It cannot if, in addition,
- * descriptions contradict each other or the record is a hypercube.
- */
+/* If a record's length contradicts its description, either the number of sites or the size of a
+ * site can be wrong; the checksum shows which one. It cannot show this if descriptions
+ * contradict each other or the record is a hypercube. */
 
 /* Fills *out with the i-th possible layout (from 0): sites and site_bytes whose product is the
  * length. There are at most two. Returns false if the i-th does not exist. */
@@ -205,55 +201,54 @@ bool limefile_field_layout(const struct limefile_field *, unsigned i,
 bool limefile_field_sum_matches(const struct limefile_field *,
                                 const struct limefile_checksum *);
 
-/* Returns why the data are wrong whatever their checksum is (a static text), or NULL. */
+/* Returns why no checksum can match, so that the data are wrong (a static text), or NULL. */
 const char *limefile_field_why_bad(const struct limefile_field *);
 
-/* Returns why the data cannot be compared with a checksum (a static text). NULL: they can be,
- * or limefile_field_why_bad() has a reason. */
+/* Returns why the data cannot be compared with a checksum (a static text), or NULL if they can
+ * be, or if limefile_field_why_bad() returns a reason. */
 const char *limefile_field_why_unverified(const struct limefile_field *);
 
-/*
- * The fields of a container. Records belong together by these rules:
+/* The fields of a container. Records belong together by these rules:
  *   - An ildg-format and a private record describe the next binary record of their message.
- *   - A checksum belongs to the binary record before it in its message, or else to the one
- *     after it. If each binary record of the message directly follows a checksum, each checksum
- *     belongs to the one after it.
- *   - A logical file name (LFN) belongs to the ildg-binary-data next to it.
+ *   - A checksum belongs to the binary record before it in its message or, if no binary record
+ *     is before it, to the one after it. If both alternate in the message, and a checksum is
+ *     first, each checksum belongs to the binary record after it.
+ *   - A logical file name (LFN) belongs to the ildg-binary-data before it in its message or, if
+ *     this does not exist or has an LFN, to the next ildg-binary-data.
  *   - A message ends between two records if the first has ME and the second has MB. If only one
- *     flag is set, the message continues, and metadata belong to the nearest binary record.
+ *     of these flags is set, the message continues.
  *   - In a message without a binary record, an ildg-format (finding: format-late) or a private
- *     record describes the next binary record of a later message. A checksum belongs to the
- *     last binary record before it, if that has none.
- *   - tmLQCD writes an etmc format into another message than its data: it describes the next
- *     scidac-binary-data, and all that follow with the same length (one for each flavour).
- *   - A private file XML is valid up to the next one; a grid-format in the message of a field
- *     with a private record has priority.
+ *     record describes the next binary record of a later message, and a checksum belongs to the
+ *     last binary record before it if this record has no checksum.
+ *   - tmLQCD writes an etmc format into another message than its data: the format describes the
+ *     next scidac-binary-data, and all later ones of the same length (one for each flavour).
+ *   - A private file XML is valid up to the next one. For a field with a private record, a
+ *     grid-format in the message of this private record has priority.
  *
- * limefile_fields_build() reads each metadata record once, and no data. It uses 40 bytes a
- * field, 16 a deviation, and the descriptions, which adjacent fields share if equal: a
- * container can have a million fields and deviations. The index must outlive the result. -errno
- * or LIMEFILE_E_SHRUNK: a read failed.
- */
+ * limefile_fields_build() reads each metadata record once, and no data. A container can have a
+ * million fields and deviations, so a field needs 40 bytes, a deviation 16, and adjacent fields
+ * share equal descriptions. The index must outlive the result. Errors: -errno or
+ * LIMEFILE_E_SHRUNK if a read fails. */
 struct limefile_fields {
     size_t count;
-    char lfn[LIMEFILE_LFN_MAX]; /* the first one; "" if none */
-    uint64_t by_lfn;            /* ordinal of its record, or 0 */
-    bool described; /* a record is ILDG or SciDAC metadata: not a plain LIME container */
+    char lfn[LIMEFILE_LFN_MAX];          /* the first LFN; "" if none */
+    uint64_t by_lfn;                     /* ordinal of its record, or 0 */
+    bool described;                      /* the container has ILDG or SciDAC metadata */
     struct limefile_fields_store *store; /* private to the library */
 };
 int limefile_fields_build(struct limefile_source *, const struct limefile_index *,
                           struct limefile_fields *out);
 void limefile_fields_release(struct limefile_fields *);
 
-/* Returns the i-th field, counted from 0 in file order. */
+/* Fills *out with the i-th field, counted from 0 in file order. */
 void limefile_fields_get(const struct limefile_fields *, size_t i, struct limefile_field *out);
 
 /* Finds the field whose binary record has that ordinal. Returns false if it does not exist. */
 bool limefile_fields_find(const struct limefile_fields *, uint64_t ordinal,
                           struct limefile_field *out);
 
-/* Returns the i-th deviation (LIMEFILE_D_XML and later), counted from 0 in file order. Returns
- * false if i is not less than their number. */
+/* Fills *out with the i-th deviation (LIMEFILE_D_XML and later), counted from 0 in file order.
+ * Returns false if it does not exist. */
 bool limefile_fields_finding(const struct limefile_fields *, size_t i,
                              struct limefile_finding *out);
 
@@ -271,28 +266,30 @@ void limefile_field_add_sites(const struct limefile_field *, struct limefile_che
                               const void *data, uint64_t first, uint64_t sites);
 
 /* Computes the checksum of the whole record, read from fd by `threads` threads (0: one for each
- * processor), with direct I/O if not in the page cache. progress may be NULL; one thread at a
- * time calls it while others continue; if it returns false, the sum soon fails with -EINTR.
- * Other errors: LIMEFILE_E_STATE if the field is not summable, LIMEFILE_E_SHRUNK, -errno. */
+ * processor). Bytes that are not in the page cache are read by direct I/O. progress may be
+ * NULL; one thread at a time calls it while the others continue. If it returns false, the
+ * function soon returns -EINTR. Other errors: LIMEFILE_E_STATE if the field is not summable,
+ * LIMEFILE_E_SHRUNK, -errno. */
 typedef bool limefile_sum_progress_fn(void *context, uint64_t bytes_more);
 int limefile_field_sum(int fd, const struct limefile_field *, unsigned threads,
                        limefile_sum_progress_fn *progress, void *context,
                        struct limefile_checksum *out);
 
-/* The same for a source that several threads may read at once. */
+/* The same for a source, which several threads must be able to read at once. */
 int limefile_field_sum_source(struct limefile_source *, const struct limefile_field *,
                               unsigned threads, limefile_sum_progress_fn *, void *context,
                               struct limefile_checksum *);
 
-/* Computes what cksum(1) prints for the data of a record, in the same way. Errors:
+/* Computes the cksum of a record's data (limefile_cksum), in the same way. Errors:
  * LIMEFILE_E_SHRUNK, -EINTR, -errno. */
 int limefile_record_cksum(struct limefile_source *, const struct limefile_record *,
                           unsigned threads, limefile_sum_progress_fn *progress, void *context,
                           uint32_t *out);
 
-/* Compares the record with its checksum, in each layout (limefile_field_layout()) until one
- * matches. Returns 1 and that layout in *as, or 0 and the first one; *out is its checksum.
- * LIMEFILE_E_STATE: no layout exists; other errors as for limefile_field_sum(). */
+/* Compares the record with its checksum in each layout (limefile_field_layout()) until one
+ * matches. Returns 1 with the matching layout in *as, or 0 with the first layout; *out is the
+ * checksum of the data in this layout. LIMEFILE_E_STATE: no layout exists. Other errors as
+ * above. */
 int limefile_field_verify(int fd, const struct limefile_field *, unsigned threads,
                           limefile_sum_progress_fn *progress, void *context,
                           struct limefile_field *as, struct limefile_checksum *out);

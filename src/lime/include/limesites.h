@@ -17,7 +17,7 @@ enum {
 };
 
 struct limefile_sites {
-    uint64_t extent[4]; /* x, y, z, t; the product fits 55 bits, so the bytes fit 63 */
+    uint64_t extent[4]; /* x, y, z, t; the product fits 55 bits */
     unsigned precision; /* bits of a real number in `out` of `read`: 32 or 64 */
     /* Fills out with the sites [first, first + count). Returns 0, -errno, LIMEFILE_E_SHRUNK, or
      * a code of the file's format. Several threads may call it at once. */
@@ -41,10 +41,9 @@ static inline size_t limefile_sites_bytes(const struct limefile_sites *sites)
 
 /* ---- configurations in containers ---- */
 
-/*
- * Whether a field is an SU(3) gauge configuration: ILDG's su3gauge, or a QIO field of four 3x3
- * colour matrices a site, with any prefix of its datatype. All programs use this function.
- */
+/* Whether a field is an SU(3) gauge configuration: ILDG's su3gauge, or a QIO field of four 3x3
+ * colour matrices a site, with any prefix of its datatype. All programs use
+ * limefile_field_configuration(). */
 enum limefile_configuration {
     LIMEFILE_CONFIGURATION,         /* a configuration that can be read */
     LIMEFILE_CONFIGURATION_UNKNOWN, /* may be a gauge field, but cannot be examined */
@@ -53,12 +52,12 @@ enum limefile_configuration {
 
 #define LIMEFILE_WHY_VOLUME "one volume of a partitioned set; use 'lime join'"
 
-/* Sets *why to the reason for LIMEFILE_CONFIGURATION_UNKNOWN (static), or NULL. */
+/* Sets *why to the reason for LIMEFILE_CONFIGURATION_UNKNOWN (a static text), else to NULL. */
 enum limefile_configuration limefile_field_configuration(const struct limefile_field *,
                                                          const char **why);
 
-/* Makes the sites of a field in a container available in `out`, which points to `context`: do
- * not move it. Several threads must be able to use the source, as with a descriptor.
+/* Makes the sites of a field in a container available in `out`. `out` points to `context`,
+ * which must stay in place. Several threads must be able to read the source at once.
  * LIMEFILE_E_STATE: the field is not LIMEFILE_CONFIGURATION. */
 struct limefile_sites_field {
     struct limefile_source *source;

@@ -9,7 +9,7 @@
 #define LIMEVERDICT_H
 
 enum limefile_verdict {
-    LIMEFILE_GOOD,    /* everything requested was examined and is right */
+    LIMEFILE_GOOD,    /* everything that was requested was examined and is right */
     LIMEFILE_SKIPPED, /* not examined: not the requested kind of file */
     /* Nothing is wrong, but a requested part has no checksum or one that cannot be compared. */
     LIMEFILE_UNVERIFIED,

@@ -13,7 +13,7 @@ enum option_kind {
     OPTION_FLAG_OFF,      /* bool: false */
     OPTION_STOP,          /* bool: true, and the rest of the line is not parsed */
     OPTION_TEXT,          /* const char *: pointer into argv */
-    OPTION_UNSIGNED,      /* unsigned; as for all numbers, from `least` to `most` */
+    OPTION_UNSIGNED,      /* unsigned; like all numbers, from `least` to `most` */
     OPTION_NUMBER,        /* int64_t */
     OPTION_COUNT,         /* int64_t, with k, M, G or T for powers of 1000 */
     OPTION_SIZE,          /* int64_t, with k, M, G or T for powers of 1024 */
@@ -47,15 +47,16 @@ enum {
     OPTION_INVALID = -2, /* why[]: "-j: invalid value '0' (a number from 1 to 64)" */
 };
 
-/* Parses argv by at most 40 rules. Calls operand() for each operand in order; if that is NULL,
- * the operands are left in argv, from optind on. Returns 0, a result above, or the result of
- * take() or operand(). why[] can contain any bytes of argv (text.h). */
+/* Parses argv by at most 40 rules. Calls operand() for each operand in order; if `operand` is
+ * NULL, the operands are left in argv, from optind on. Returns 0, OPTION_HELP, OPTION_INVALID,
+ * or a result of take() or operand(). why[] can contain any bytes of argv (text.h). */
 int limefile_options_parse(const struct option_rule *, int argc, char **argv,
                            int (*operand)(const void *context, const char *word),
                            const void *context, char why[OPTION_ERROR_BYTES]);
 
-/* Parses the value of one option, not of a FLAG or CALL, into rule->value. If it is invalid,
- * fills why[] with "GIVEN: invalid value 'TEXT' (0 to 1G)" and returns false. */
+/* Parses the value of one option into rule->value. The kind is one from OPTION_TEXT to
+ * OPTION_WORD. given: the option as the user wrote it. If the value is invalid, fills why[]
+ * with "GIVEN: invalid value 'TEXT' (0 to 1G)" and returns false. */
 bool limefile_option_parse(const struct option_rule *, const char *given, const char *text,
                            char why[OPTION_ERROR_BYTES]);
 

@@ -5,11 +5,11 @@
 
 #include <stdint.h>
 
-/* Added to one state of the generator, gives the next state. */
+/* The sum of a state of the generator and this number is the next state. */
 #define MIX64_STEP UINT64_C(0x9e3779b97f4a7c15)
 
-/* Returns the random word of a state: each bit of the state changes half of the result's bits,
- * and no two states have the same result. */
+/* Returns the random word of a state. A change of one bit of the state changes about half of
+ * the word's bits; no two states have the same word. */
 static inline uint64_t mix64(uint64_t state)
 {
     state = (state ^ state >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -17,7 +17,7 @@ static inline uint64_t mix64(uint64_t state)
     return state ^ state >> 31;
 }
 
-/* Returns a random word as a number in [0, 1). */
+/* Converts a random word to a number in [0, 1). */
 static inline double mix64_fraction(uint64_t word)
 {
     return (double)(word >> 11) * 0x1p-53;

@@ -12,10 +12,10 @@
 #include <stdint.h>
 
 /* Returns the length of the UTF-8 sequence at the start of `text` and sets *code. Returns 0 if
- * it is invalid, truncated, overlong or a surrogate. len > 0. */
+ * the sequence is invalid, truncated, overlong or a surrogate. len > 0. */
 size_t limefile_utf8_decode(const char *text, size_t len, uint32_t *code);
 
-/* Replaces bytes by '?' that could control a terminal or forge a line of a log: control
+/* Replaces by '?' all bytes that could control a terminal or forge a line of a log: control
  * characters (C0 and DEL, except those in `allowed`; C1), characters that change the direction
  * of text, line and paragraph separators, and bytes that are not UTF-8. The length stays. */
 void limefile_text_sanitize(char *text, const char *allowed);
@@ -33,7 +33,7 @@ const char *limefile_format_size(double bytes, int digits, char text[LIMEFILE_SI
 /* Trims white space and control bytes at both ends of a text of *len bytes. */
 void limefile_text_trim(const char **text, size_t *len);
 
-/* Parses `len` decimal digits. Returns false for other text, no text, or an overflow. */
+/* Parses `len` decimal digits. Returns false for another character, len 0, or an overflow. */
 bool limefile_parse_number(const char *text, size_t len, uint64_t *out);
 
 #endif
