@@ -73,7 +73,7 @@ static uint32_t multiply_polynomials(uint32_t a, uint32_t b)
     return product;
 }
 
-/* A CRC is linear, and each byte that follows multiplies the CRC of the bytes before by x^8. */
+/* A CRC is linear, and each byte after a range multiplies the range's CRC by x^8. */
 uint32_t limefile_cells_crc_combine(uint32_t first, uint32_t second, uint64_t n)
 {
     uint32_t power = UINT32_C(1) << 23; /* x^8, then its square, and so on */
@@ -227,10 +227,11 @@ const char *limefile_cells_entry_decode(const struct limecells *c, const unsigne
     return NULL;
 }
 
-/* The ranges of all cells cover the data once if, at each offset, as many ranges begin as end;
- * only at 0 one more begins, and at the end of the data one more ends. (No range is empty, so
- * the ranges from 0 lead to the end, and no others can form a circle.) The checker compares
- * sums of hashes of the offsets. The hash has a random key, so no file can be made to pass. */
+/* The ranges of all cells cover the data once if, at each offset, as many ranges begin as end,
+ * except that one more begins at 0 and one more ends at the end of the data. (No range is
+ * empty, so a chain of ranges leads from 0 to the end, and no others can form a circle.) The
+ * checker compares sums of hashes of the offsets. The hash has a random key, so that no file
+ * can be made to pass this check with other ranges. */
 static uint64_t hash_offset(const struct limecells_checker *k, uint64_t offset)
 {
     return mix64(mix64(offset + k->key[0]) ^ k->key[1]);

@@ -101,7 +101,7 @@ static const char *check_fields(const struct limecells *c)
 }
 
 /* Returns true if so few floating-point numbers lie between a cell's edges that a position
- * might not determine its cell. limefile_cells_locate() depends on wider cells. */
+ * might not determine its cell. limefile_cells_locate() relies on wider cells. */
 static bool is_too_narrow(const struct limecells *c, int d)
 {
     double width = c->length[d] / (double)c->cells[d];
@@ -186,7 +186,7 @@ double limefile_cells_canonical(const struct limecells *c, int d, double x)
     return c->periodic[d] && x == c->origin[d] + c->length[d] ? c->origin[d] : x;
 }
 
-/* Corrects a rounding error: the edges decide between neighbouring cells. */
+/* Returns the cell whose edges enclose x. `i` is that cell, except for a rounding error. */
 static int64_t correct_by_edges(const struct limecells *c, int d, double x, int64_t i)
 {
     while (i > 0 && x < limefile_cells_edge(c, d, (uint64_t)i))
@@ -198,7 +198,7 @@ static int64_t correct_by_edges(const struct limecells *c, int d, double x, int6
 
 int64_t limefile_cells_locate(const struct limecells *c, int d, double x)
 {
-    /* Far above the rounding error of `scaled`: limefile_cells_check() rejects narrow cells. */
+    /* Far above the error of `scaled`, because limefile_cells_check() rejects narrow cells. */
     const double near_edge = 0x1p-7;
     double end = c->origin[d] + c->length[d];
     if (!(x >= c->origin[d] && x <= end))

@@ -8,8 +8,8 @@
  * eines skalierbaren Checkpoint-Restart Schemas mit parallelem File-I/O" (2014), chapter 4; the
  * format is ours: docs/format.md.
  *
- * All functions are pure: they use no MPI and no files and print nothing. A function that
- * returns a reason returns a static text, or NULL on success. */
+ * No function uses MPI or files, or prints. A function that returns a reason for a failure
+ * returns a static text, or NULL on success. */
 #ifndef LIMECELLS_H
 #define LIMECELLS_H
 
@@ -29,13 +29,13 @@ enum {
     LIMECELLS_PARTICLE_MAX = 1 << 20, /* bytes */
     LIMECELLS_FIXED_BYTES = 136,      /* bytes of the index's header, without its fields */
     LIMECELLS_FIELD_BYTES = 80,       /* bytes of a field in the header */
-    LIMECELLS_HEADER_MAX =            /* bytes of the index's header */
+    LIMECELLS_HEADER_MAX =            /* bytes of the index's header at most */
     LIMECELLS_FIXED_BYTES + LIMECELLS_FIELDS_MAX * LIMECELLS_FIELD_BYTES,
     LIMECELLS_ENTRY_BYTES = 24, /* bytes of a cell in the index */
     LIMECELLS_TEXT_MAX = 16384, /* bytes that limefile_cells_format_text() writes at most */
 };
 
-/* The product of the cells of all dimensions. */
+/* The greatest number of cells, which is the product over all dimensions. */
 #define LIMECELLS_CELLS_MAX (INT64_C(1) << 40)
 
 enum limecells_type {
@@ -47,7 +47,7 @@ enum limecells_type {
     LIMECELLS_FLOAT64,
 };
 
-/* Returns the bytes of one number, or 0; and the name, as "float64", or NULL (unknown type). */
+/* Return the bytes of one number, and a name like "float64". For an unknown type: 0, NULL. */
 size_t limefile_cells_type_bytes(enum limecells_type);
 const char *limefile_cells_type_word(enum limecells_type);
 
@@ -58,8 +58,8 @@ struct limecells_field {
     uint64_t offset; /* bytes from the start of the particle */
 };
 
-/* The description of a checkpoint without its cells. One field is `position`, with three
- * floating-point numbers; an optional one is `id`, with one integer. */
+/* The description of a checkpoint without its cells. A field named position has three
+ * floating-point numbers. A field named id, with one integer, is optional. */
 struct limecells {
     uint64_t particles, particle_bytes;
     uint64_t cells[LIMECELLS_DIMS];
@@ -80,7 +80,7 @@ struct limecells_cell {
     uint32_t crc; /* zlib's CRC-32 of its particles' bytes; 0 if it has none */
 };
 
-/* Returns why this is not a valid description, or NULL. */
+/* Returns why the description is invalid, or NULL. */
 const char *limefile_cells_check(const struct limecells *);
 
 /* The following functions need a valid description. */
@@ -96,7 +96,7 @@ void limefile_cells_encode(const struct limecells *, unsigned char *raw);
 /* Gets the header's length from its first LIMECELLS_FIXED_BYTES bytes. */
 const char *limefile_cells_decode_length(const unsigned char *raw, uint64_t *header_bytes);
 
-/* Decodes the whole header `raw` of an index record with record_bytes. */
+/* Decodes the whole header `raw` of an index record of record_bytes bytes. */
 const char *limefile_cells_decode(const unsigned char *raw, uint64_t header_bytes,
                                   uint64_t record_bytes, struct limecells *out);
 
@@ -105,12 +105,12 @@ void limefile_cells_entry_encode(const struct limecells_cell *, unsigned char *r
 const char *limefile_cells_entry_decode(const struct limecells *, const unsigned char *raw,
                                         struct limecells_cell *out);
 
-/* Checks the entries of all cells, in constant memory: their checksum is entries_crc, and their
- * ranges cover the data once. */
+/* Checks the entries of all cells, in constant memory: their checksum is entries_crc, and each
+ * particle is in exactly one range. */
 struct limecells_checker {
     const struct limecells *cells;
-    const char *fault;     /* NULL: none so far */
-    uint64_t bad_cell;     /* number of the faulty cell; limefile_cells_count() for all */
+    const char *fault; /* NULL: none so far */
+    uint64_t bad_cell; /* number of the faulty cell; limefile_cells_count(): no single one */
     uint64_t fewest, most; /* particles in a cell */
     uint64_t empty;        /* number of cells without particles */
     uint64_t next, key[2], hashes;
@@ -121,8 +121,9 @@ void limefile_cells_check_begin(struct limecells_checker *, const struct limecel
 void limefile_cells_check_add(struct limecells_checker *, const unsigned char *raw, size_t n);
 const char *limefile_cells_check_end(struct limecells_checker *); /* returns `fault` */
 
-/* Extends `crc`, zlib's CRC-32 of some bytes (0: of none), by n bytes; and returns the CRC-32
- * of two consecutive ranges from the CRC-32 of each; the second has n bytes. */
+/* limefile_cells_crc() extends crc, zlib's CRC-32 of some bytes (0 at the start), by n bytes.
+ * limefile_cells_crc_combine() returns the CRC-32 of two consecutive ranges from the CRC-32 of
+ * each; n is the number of bytes in the second one. */
 uint32_t limefile_cells_crc(uint32_t crc, const void *data, size_t n);
 uint32_t limefile_cells_crc_combine(uint32_t first, uint32_t second, uint64_t n);
 
@@ -131,10 +132,10 @@ size_t limefile_cells_format_text(const struct limecells *, char text[LIMECELLS_
 
 /* ---- the cell of a particle ----
  *
- * A cell, and a reader's box, contains its lower faces but not its upper ones: a particle on a
- * face belongs to the cell above. A particle on the domain's upper face belongs to the first
- * cell of a periodic dimension, because this is also the lower face, otherwise to the last
- * cell. Positions are never changed. */
+ * A cell contains its lower faces but not its upper ones, as does a box that a reader requests:
+ * a particle on a face belongs to the cell above. A particle on the domain's upper face belongs
+ * to the first cell if the dimension is periodic, because this face is also the lower one, and
+ * to the last cell if not. Positions are never changed. */
 
 /* Returns the cell of a coordinate in dimension d; -1: outside of the domain, or NaN. A greater
  * coordinate never has a smaller cell, except for the upper face of a periodic dimension. */
@@ -143,8 +144,8 @@ int64_t limefile_cells_locate(const struct limecells *, int d, double x);
 /* Returns the coordinate, or the origin for the upper face of a periodic dimension. */
 double limefile_cells_canonical(const struct limecells *, int d, double x);
 
-/* Returns the lower edge of cell i in dimension d. Its upper edge is the lower one of cell i +
- * 1, or the domain's. */
+/* Returns the lower edge of cell i in dimension d, which is the upper edge of cell i - 1. If i
+ * is the number of cells, it is the domain's upper edge. */
 double limefile_cells_edge(const struct limecells *, int d, uint64_t i);
 
 /* Splits a cell's number, which is (x * cells[1] + y) * cells[2] + z, so x is slowest. */
