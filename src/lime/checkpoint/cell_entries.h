@@ -23,7 +23,8 @@ void cell_entries_begin(struct cell_entries *, struct limefile_source *,
  * end, or an error. */
 int cell_entries_next(struct cell_entries *, uint64_t *number, const unsigned char **raw);
 
-/* Checks all entries of the index, which begin at `offset`. */
+/* Checks all entries of the index, from `offset` on. Returns 0 and the result *out, or an
+ * error. */
 int cell_entries_check(struct limefile_source *, const struct limecells *, uint64_t offset,
                        struct limecells_checker *out);
 

@@ -15,8 +15,8 @@ enum { TEXT_MAX = 8 * LIMECELLS_TEXT_MAX };
 
 /* ---- findings ---- */
 
-/* Inserts a finding at `at` bytes from the header, in order of offset. The caller must add
- * those with equal offsets in order of code. */
+/* Inserts a finding, in order of offset; its offset is that of the record's header plus `at`.
+ * The caller must add findings with equal offsets in order of code. */
 static void add_finding(struct limecheckpoint *p, int code,
                         const struct limefile_record *record, unsigned at, const char *why)
 {
@@ -174,7 +174,7 @@ const struct limefile_record *limecheckpoint_last(const struct limecheckpoint *p
     return p->data.ordinal ? &p->data : p->index.ordinal ? &p->index : &p->text;
 }
 
-/* Adds a record to the checkpoint, or returns false if the record begins another checkpoint. */
+/* Adds a record to the checkpoint. Returns false if the record begins another checkpoint. */
 static bool try_add_record(struct limecheckpoint *p, const struct limefile_record *record,
                            enum role role)
 {

@@ -110,7 +110,8 @@ static void record_bad_cell(struct verifier *w, uint64_t number,
              at[0], at[1], at[2], reason);
 }
 
-/* Returns particles from `first` on in *raw, at most *n; *n becomes their number, 1 or more. */
+/* Points *raw to particles from `first` on: *n of them, if possible. Sets *n to their number, 1
+ * or more. */
 static int get_particles(struct verifier *w, uint64_t first, uint64_t *n,
                          const unsigned char **raw)
 {
@@ -181,7 +182,7 @@ static int load_batch(struct verifier *w)
     while (w->count < CELLS_AT_ONCE && got == 1) {
         next = &w->cells[w->count];
         got = cell_entries_next(&w->cell_entries, &next->number, &raw);
-        /* The entry was valid when the checkpoint was found, so the file has changed. */
+        /* limecheckpoint_next() found valid entries, so the file has changed. */
         if (got == 1 && limefile_cells_entry_decode(w->description, raw, &next->cell))
             return LIMEFILE_E_SHRUNK;
         w->count += got == 1 && next->cell.count > 0;

@@ -23,7 +23,7 @@ struct limecheckpoint {
     bool entries_valid;                       /* the index's header and entries are valid */
     uint64_t fewest_in_cell, most_in_cell;    /* numbers of particles */
     uint64_t empty_cells;                     /* number of cells without particles */
-    bool is_complete; /* the index is valid, and the data have the length that it states */
+    bool is_complete; /* the index is valid; the data have the length that it states */
 
     /* LIMEFILE_D_CELLS_*, in the order of the file. A finding can point to `why`; in a copy
      * of this struct it still points to `why` of the original. */
@@ -32,7 +32,7 @@ struct limecheckpoint {
     char why[LIMECHECKPOINT_WHY_MAX]; /* the reason of the index's finding */
 };
 
-/* Iterates over a container's checkpoints. Source and index must outlive it. */
+/* Iterates over a container's checkpoints. Source and index must outlive the iteration. */
 struct limecheckpoint_walk {
     struct limefile_source *source;
     const struct limefile_index *index;
@@ -48,7 +48,7 @@ const struct limefile_record *limecheckpoint_last(const struct limecheckpoint *)
  * LIMEFILE_E_SHRUNK. */
 int limecheckpoint_next(struct limecheckpoint_walk *, struct limecheckpoint *out);
 
-/* Iterates over all findings. Results are as above; a reason is valid until the next call. */
+/* Iterates over all findings. Results are as above. `why` is valid until the next call. */
 struct limecheckpoint_findings {
     struct limecheckpoint_walk walk;
     struct limecheckpoint checkpoint;
@@ -66,9 +66,10 @@ struct limecheckpoint_verdict {
     char why[LIMECHECKPOINT_WHY_MAX];   /* "the first is (1, 2, 3): ..."; "" if none is bad */
 };
 
-/* Compares each cell with its checksum, and each position with its cell. progress (may be NULL)
- * gets the number of bytes read since the last call; if it returns false, the result is -EINTR.
- * Returns 0, LIMEFILE_E_STATE (not `is_complete`), LIMEFILE_E_SHRUNK or -errno. */
+/* Compares each cell's particles with the cell's checksum, and each position with its cell.
+ * progress (may be NULL) gets the number of bytes read since its previous call; if it returns
+ * false, the result is -EINTR. Returns 0, LIMEFILE_E_STATE (not `is_complete`),
+ * LIMEFILE_E_SHRUNK or -errno. */
 typedef bool limecheckpoint_progress_fn(void *context, uint64_t bytes_more);
 int limecheckpoint_verify(struct limefile_source *, const struct limecheckpoint *,
                           limecheckpoint_progress_fn *progress, void *context,
