@@ -1,4 +1,4 @@
-/* cksum.c - compute the CRC of cksum(1), which is QCDml's crcCheckSum, also from parts */
+/* cksum.c - compute the CRC of cksum(1) (crcCheckSum in QCDml), in one pass or from parts */
 #include "cksum.h"
 
 #include <isa-l/crc.h>
@@ -8,7 +8,7 @@
 
 void limefile_cksum_add(struct limefile_cksum *sum, const void *data, size_t n)
 {
-    sum->crc = ~crc32_ieee(~sum->crc, data, n); /* isa-l uses the complement */
+    sum->crc = ~crc32_ieee(~sum->crc, data, n); /* isa-l's CRC is the complement */
     sum->bytes += n;
 }
 
@@ -22,7 +22,7 @@ uint32_t limefile_cksum_result(const struct limefile_cksum *sum)
     return ~all.crc;
 }
 
-/* Multiplies two polynomials modulo POLYNOMIAL. */
+/* Multiplies two polynomials modulo x^32 + POLYNOMIAL. */
 static uint32_t multiply(uint32_t a, uint32_t b)
 {
     uint32_t product = 0;

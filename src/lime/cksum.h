@@ -6,7 +6,7 @@
 
 enum { CKSUM_POWERS = 64 };
 
-/* Multiplying a CRC by factor[i] gives the CRC of the same bytes and 2^i zero bytes. */
+/* Multiplying a CRC by factor[i] gives the CRC of the same bytes followed by 2^i zero bytes. */
 struct cksum_powers {
     uint32_t factor[CKSUM_POWERS];
 };

@@ -1,8 +1,8 @@
 /*
  * copy.c - copy bytes by copy_file_range between files, splice into a pipe, or read and write.
  *
- * copy_in_kernel() and splice_to_pipe() stop at an error or the end of the input, which they do
- * not report. copy_by_buffer() continues from there and reports an error that persists.
+ * copy_in_kernel() and splice_to_pipe() stop at an error or at the end of the input, and report
+ * neither. copy_by_buffer() continues from there and reports an error that persists.
  */
 #define _GNU_SOURCE
 #include "limefile.h"
@@ -16,8 +16,8 @@
 
 enum {
     BUFFER_BYTES = 256 * 1024,
-    SMALL_BYTES = 64 * 1024,       /* up to here, one read and one write are fastest */
-    PIPE_BYTES = 1024 * 1024,      /* largest pipe for an ordinary user */
+    SMALL_BYTES = 64 * 1024,  /* for so many or fewer, one read and one write are fastest */
+    PIPE_BYTES = 1024 * 1024, /* largest pipe for an ordinary user */
     STEP_BYTES = 32 * 1024 * 1024, /* most per system call; each call reports progress */
 };
 

@@ -30,8 +30,8 @@ static int next_component(const char **path, char name[NAME_MAX + 1])
     return strcmp(name, "..") == 0 ? -EXDEV : 0;
 }
 
-/* Returns the -errno of openat2(), which fails with ELOOP at a link in the middle of a path;
- * openat() fails with ENOTDIR there. */
+/* Returns the -errno that openat2() would have: at a link in the middle of a path, it fails
+ * with ELOOP, but openat() fails with ENOTDIR. */
 static int open_error(int dir, const char *name)
 {
     struct stat st;
@@ -66,10 +66,10 @@ int limefile_open_beneath(int dir, const char *path, int flags)
 {
     const struct open_how how = {
         .flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
-        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, /* allows O_PATH of a link itself */
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS, /* O_PATH can still open a link */
     };
     long fd = syscall(SYS_openat2, dir, path, &how, sizeof how);
-    /* The seccomp filter of a container runtime can return EPERM for an unknown system call. */
+    /* The seccomp filter of Docker and others can return EPERM for a new system call. */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM))
         return limefile_walk_beneath(dir, path, flags);
     return fd < 0 ? -errno : (int)fd;

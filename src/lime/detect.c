@@ -51,8 +51,8 @@ static bool is_archive(const unsigned char *start, size_t n)
     return false;
 }
 
-/* Returns true if a writer could have made the header (after its magic number and version) for
- * a record at `at` that is complete in a file of `size` bytes. */
+/* Returns true if the flags and all later fields of the header `raw` at offset `at` are valid,
+ * and the record that it describes is complete in a file of `size` bytes. */
 static bool is_plausible(const unsigned char *raw, uint64_t at, uint64_t size)
 {
     const char *type = (const char *)raw + AT_TYPE;
@@ -64,7 +64,7 @@ static bool is_plausible(const unsigned char *raw, uint64_t at, uint64_t size)
            is_zero(raw + AT_TYPE + len, LIMEFILE_TYPE_BYTES - len);
 }
 
-/* Finds the first plausible record header after byte 0. Returns 1 and its offset, or 0. */
+/* Finds the first plausible record header after byte 0. Returns 1 and its offset *at, or 0. */
 static int find_header(const unsigned char *bytes, size_t n, uint64_t size, uint64_t *at)
 {
     unsigned char pattern[AT_FLAGS];
@@ -84,7 +84,7 @@ static int find_header(const unsigned char *bytes, size_t n, uint64_t size, uint
     return 0;
 }
 
-/* Does the same in the first SEARCH_BYTES of the file. Can also return -errno. */
+/* Calls find_header() for the first SEARCH_BYTES of the file. Returns 1, 0 or -errno. */
 static int search_header(struct limefile_source *source, uint64_t size, uint64_t *at)
 {
     size_t n = size < SEARCH_BYTES ? (size_t)size : SEARCH_BYTES;

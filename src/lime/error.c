@@ -161,8 +161,8 @@ bool limefile_is_read_error(int code)
     return limefile_is_errno(code) || code == LIMEFILE_E_SHRUNK;
 }
 
-/* LIMEFILE_D_RESERVED is not harmless: limefs sets this byte of the last record while it
- * replaces a record's data, which can then be a mixture of old and new bytes. */
+/* LIMEFILE_D_RESERVED is not harmless: the last record's reserved byte can be MARK_REPLACING,
+ * and the data of some record can then be a mixture of old and new bytes. */
 bool limefile_is_harmless(int code)
 {
     return code == LIMEFILE_D_PAD_NONZERO || code == LIMEFILE_D_PAD_CUT ||

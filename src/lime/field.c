@@ -13,7 +13,7 @@ enum { DIRECTIONS = 4, COLOURS = 3, SPINS = 4 };
 static const struct {
     const char *letters;
     enum limefile_group group;
-    unsigned least, step; /* of N in the group's name */
+    unsigned least, step; /* N is at least `least` and a multiple of `step` */
 } groups[] = {
     {"su", LIMEFILE_GROUP_SU, 2, 1},
     {"so", LIMEFILE_GROUP_SO, 2, 1},
@@ -21,7 +21,7 @@ static const struct {
     {"u", LIMEFILE_GROUP_U, 1, 1},
 };
 
-/* Returns true for "#x1", "_x1": '#' or '_' and at least one letter or digit, nothing else. */
+/* Returns true for "#x1" and "_x1": '#' or '_', then letters or digits, at least one. */
 static bool is_variant(const char *text)
 {
     static const char alphanumeric[] =
@@ -68,7 +68,7 @@ bool limefile_gaugename_parse(const char *field, struct limefile_gaugename *out)
 }
 
 /* Returns how many real numbers a site has: four links of N x N complex numbers. Returns 0 for
- * names other than SU(N): the known ILDG documents define no layout for others or variants. */
+ * other groups and for variants: the known ILDG documents define no layout for them. */
 static uint64_t gauge_reals(const char *field)
 {
     struct limefile_gaugename gauge;
@@ -114,15 +114,15 @@ static void describe_by_format(struct limefile_field *f, enum limefile_fieldkind
         copy_numbers(f, meta->record);
     f->disputed = meta->record && (meta->record->recordtype != LIMEFILE_FIELD ||
                                    datum_bytes(meta->record) != f->site_bytes);
-    bool part = meta->file && meta->file->volfmt != 0; /* the file has a part of the lattice */
+    bool part = meta->file && meta->file->volfmt != 0; /* not all sites are in the file */
     f->sites = part ? 0 : limefile_lattice_sites(&f->lattice);
     /* If the metadata do not state the size of a site, it follows from the record's length. */
     if (f->site_bytes == 0 && f->sites && f->record.bytes % f->sites == 0)
         f->site_bytes = f->record.bytes / f->sites;
 }
 
-/* Sets box and sites of a hypercube. If it does not fit into the file's lattice, its sites have
- * no ranks, and dims becomes 0. */
+/* Sets box and sites of a hypercube. If the box does not fit into the file's lattice, its sites
+ * have no ranks, and f->lattice.dims becomes 0. */
 static void describe_box(struct limefile_field *f, const struct limefile_scidac_record *record)
 {
     f->boxed = true;
@@ -175,11 +175,10 @@ bool field_is_grid(const struct limefile_field *f)
            strncmp(f->name, "GRID_", 5) == 0;
 }
 
-/*
- * Grid's metadata are incomplete: for a checkerboard they state the whole lattice, and for a
- * tensor that has no name in Grid the size of one part. So the record's length decides. A
- * checkerboard is stored as a lattice with half the extent in x; a fifth dimension precedes x.
- */
+/* Grid's metadata are incomplete: for a checkerboard they state the whole lattice, and for a
+ * tensor without a name in Grid they state the size of one part. So the record's length
+ * decides. A checkerboard is stored as a lattice with half the extent in x. In a lattice of
+ * five dimensions, x is the second one. */
 static void describe_by_length(struct limefile_field *f)
 {
     unsigned x = f->lattice.dims > 4 ? 1 : 0;

@@ -23,8 +23,8 @@ bool field_is_links(const struct limefile_field *);
 /* Returns true if only a private record XML describes the field, with a datatype of Grid. */
 bool field_is_grid(const struct limefile_field *);
 
-/* Return true if the ildg-format of the data agrees with their private record XML (or there is
- * no such record), and with the private file XML. */
+/* Return true if the ildg-format of the data agrees with their private record XML, or with the
+ * private file XML; also if this XML is missing. */
 bool field_agrees_with_record(const struct limefile_field *, const struct field_metadata *);
 bool field_agrees_with_file(const struct limefile_field *, const struct field_metadata *);
 

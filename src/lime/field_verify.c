@@ -15,7 +15,9 @@ bool limefile_field_length_fits(const struct limefile_field *f)
     return f->site_bytes == 0 || f->record.bytes % f->site_bytes == 0;
 }
 
-/* Changes *f to its i-th layout: sites of the stated size, or the stated number of sites. */
+/* Changes *f to its i-th layout, or returns false if it does not exist. Possible layouts: sites
+ * of the stated size; the stated number of sites. A layout counts if it divides the record's
+ * length. */
 static bool set_layout(struct limefile_field *f, unsigned i)
 {
     uint64_t bytes = f->record.bytes;

@@ -11,14 +11,13 @@ struct fieldpack {
     size_t last; /* offset of the last description */
 };
 
-/*
- * Packs the description of a field: kind, name, precision, lattice, box, sites, site_bytes,
+/* Packs the description of a field: kind, name, precision, lattice, box, sites, site_bytes,
  * expected, datacount, colors, spins, disputed. Adjacent fields with equal descriptions share
- * one. *position (never 0) is for fieldpack_get(). A box without a lattice is not stored.
- */
+ * one. *position, which is never 0, is for fieldpack_get(). A box without a lattice is not
+ * stored. */
 int fieldpack_put(struct fieldpack *, const struct limefile_field *, uint64_t *position);
 
-/* Fills in these members of the field, which must be zero, and no others. */
+/* Fills in the members that fieldpack_put() packs, which must be zero, and no others. */
 void fieldpack_get(const struct fieldpack *, uint64_t position, struct limefile_field *);
 
 #endif

@@ -2,8 +2,8 @@
  * fields.c - find out which records of a container belong together, in one pass over its index
  *
  * The pass goes from message to message. A message ends between two records if the first has ME
- * and the second has MB. If only one flag is set, the message continues in this module, and
- * distance decides which records belong together (limeildg.h has the rules).
+ * and the second has MB. If only one of these flags is set, the message continues in this
+ * module. limeildg.h states which records of a message belong together.
  */
 #define _GNU_SOURCE
 #include "array.h"
@@ -33,12 +33,12 @@ enum role {
 
 enum { FIELD_TYPES = 16 }; /* number of entries in types[] */
 
-/* The last metadata record of a kind, which describes data that follow. */
+/* The last metadata record of a kind. It can describe data after it. */
 struct metadata {
     uint64_t ordinal; /* 0: no such record */
     uint64_t message; /* number of its message, counted by this module */
     bool is_valid;    /* its data could be parsed */
-    bool used;        /* it has described data */
+    bool used;        /* data that it describes have been found */
 };
 
 /* A stored field. An ordinal fits 32 bits. */
@@ -73,11 +73,11 @@ struct builder {
     char *text; /* data of the current record */
     size_t text_capacity;
 
-    const char *index_types[FIELD_TYPES]; /* the index stores each type once; NULL if absent */
+    const char *index_types[FIELD_TYPES]; /* texts of types[] in the index; NULL if absent */
     uint64_t message;
     size_t message_first;         /* subscript of the first field of the current message */
     size_t last_ildg;             /* subscript + 1 of the last ildg-binary-data, or 0 */
-    size_t no_format;             /* the same, but only in this message and without a format */
+    size_t no_format;             /* the same, but of this message and without a format */
     struct checksum_record *sums; /* of the current message */
     size_t sum_count, sum_capacity;
 
@@ -94,7 +94,7 @@ static const struct {
 } types[] = {
     {"ildg-format", ROLE_ILDG_FORMAT},
     {"etmc-propagator-format", ROLE_PROPAGATOR_FORMAT},
-    {"quda-propagator-format", ROLE_PROPAGATOR_FORMAT}, /* the same from another program */
+    {"quda-propagator-format", ROLE_PROPAGATOR_FORMAT}, /* the same, written by QUDA */
     {"etmc-propagator-type", ROLE_PROPAGATOR_FORMAT},   /* written by cvc */
     {"stag-propagator-format", ROLE_STAGGERED_FORMAT},  /* written by nissa */
     {"etmc-source-format", ROLE_SOURCE_FORMAT},
@@ -185,7 +185,8 @@ static int parse_metadata(struct builder *b, enum role role, size_t n, void *val
     }
 }
 
-/* Fills *meta and, by role, *value from a record. Adds a finding if it cannot be parsed. */
+/* Fills *meta and *value from a record; the type of *value depends on `role`. Adds a finding if
+ * parsing fails. */
 static int read_metadata(struct builder *b, const struct limefile_record *record,
                          enum role role, struct metadata *meta, void *value)
 {
@@ -196,7 +197,7 @@ static int read_metadata(struct builder *b, const struct limefile_record *record
     bool is_read = !err;
     if (!err)
         err = parse_metadata(b, role, n, value, &ignored);
-    /* Grid writes a grid-format without contents, and an empty LFN if it has no name. */
+    /* Ignores a grid-format without contents, and an LFN that is empty: Grid writes both. */
     if (is_read && ((role == ROLE_GRID_FORMAT && err == LIMEFILE_E_XML_VALUE) ||
                     (role == ROLE_LFN && is_blank_text(b->text, n)))) {
         *meta = (struct metadata){.ordinal = 0};
@@ -210,7 +211,7 @@ static int read_metadata(struct builder *b, const struct limefile_record *record
     return err;
 }
 
-/* ---- what describes data ---- */
+/* ---- descriptions of data ---- */
 
 static const struct limefile_scidac_file *file_metadata(const struct builder *b)
 {
@@ -224,8 +225,8 @@ static int check_length(struct builder *b, const struct limefile_field *f)
     return add_finding(b, LIMEFILE_D_FIELD_LENGTH, f->record.ordinal, f->expected);
 }
 
-/* Describes the field and checks its length. A description of more bytes than a file can have
- * is rejected with a finding on the record with ordinal `by`. */
+/* Describes the field and checks its length. If the metadata describe more bytes than a file
+ * can have, adds a finding on the record with ordinal `by` instead. */
 static int describe_field(struct builder *b, struct limefile_field *f,
                           enum limefile_fieldkind kind, const struct field_metadata *meta,
                           uint64_t by)
@@ -236,7 +237,7 @@ static int describe_field(struct builder *b, struct limefile_field *f,
     return check_length(b, f);
 }
 
-/* Describes data by the ildg-format. record: their private record, or NULL. */
+/* Describes data by the ildg-format. record: the private record of the data, or NULL. */
 static int describe_gauge(struct builder *b, struct limefile_field *f,
                           const struct limefile_scidac_record *record)
 {
@@ -257,7 +258,7 @@ static int describe_gauge(struct builder *b, struct limefile_field *f,
     struct limefile_gaugename gauge;
     if (!limefile_gaugename_parse(f->name, &gauge) && !strcasestr(f->name, "gauge") &&
         !field_is_links(f))
-        f->kind = LIMEFILE_KIND_SCIDAC; /* ILDG has only gauge fields; programs write others */
+        f->kind = LIMEFILE_KIND_SCIDAC; /* not in ILDG, but programs write such fields */
     return err;
 }
 
@@ -279,7 +280,7 @@ static int describe_scidac(struct builder *b, struct limefile_field *f)
 }
 
 /* tmLQCD writes one format and then a record for each flavour, each in its own message. So a
- * format is valid for the next record, and for further ones of the length that it describes. */
+ * format describes the next record, and later ones if they have the length that it states. */
 static int describe_etmc(struct builder *b, struct limefile_field *f)
 {
     const struct field_metadata meta = {&b->etmc_value, NULL, NULL};
@@ -317,7 +318,7 @@ static int read_checksum(struct builder *b, const struct limefile_record *record
     return err;
 }
 
-/* Returns true if each binary record of the message directly follows a checksum. */
+/* Returns true if checksums and binary records alternate in the message, a checksum first. */
 static bool checksums_precede_data(const struct builder *b)
 {
     bool before = b->sum_count == b->out->count - b->message_first;
@@ -326,8 +327,9 @@ static bool checksums_precede_data(const struct builder *b)
     return before;
 }
 
-/* Returns the field of a checksum: the one before it in its message, or the next one if none
- * precedes it or `next` is true. In a message without fields, it is the last field or NULL. */
+/* Returns the field that a checksum belongs to: the field before it in its message or, if no
+ * field is there or `next` is true, the field after it. If the message has no fields, returns
+ * the last field of earlier messages, or NULL. */
 static struct field_entry *find_checksum_field(const struct builder *b,
                                                const struct checksum_record *sum, bool next)
 {
@@ -339,8 +341,8 @@ static struct field_entry *find_checksum_field(const struct builder *b,
     return &field[next ? sum->fields : sum->fields - 1];
 }
 
-/* A field gets the first checksum after its data, or else the last one before them. Every other
- * checksum gives a finding. */
+/* Gives the checksum to the field `f`, or adds a finding. A field gets the first checksum after
+ * its data, or the last one before them if none follows. */
 static int assign_checksum(struct builder *b, struct field_entry *f,
                            const struct checksum_record *sum)
 {
@@ -408,7 +410,7 @@ static int read_etmc(struct builder *b, const struct limefile_record *record, en
     return err;
 }
 
-/* Replaces the stored description of a field. */
+/* Stores the field in *to. */
 static int store_field(struct builder *b, struct field_entry *to,
                        const struct limefile_field *f)
 {
@@ -479,7 +481,7 @@ static int add_data(struct builder *b, const struct limefile_record *data, enum 
     return err ? err : add_field(b, &f);
 }
 
-/* Describes data by an ildg-format that follows them in their message. */
+/* Describes data by an ildg-format that comes after the data in their message. */
 static int describe_by_late_format(struct builder *b)
 {
     struct limefile_field f;
@@ -495,7 +497,7 @@ static int describe_by_late_format(struct builder *b)
     return err ? err : store_field(b, &b->out->store->field[b->no_format - 1], &f);
 }
 
-/* Ends a message: assigns its metadata that no data followed to the nearest data. */
+/* Ends a message: assigns metadata without data after them to the data before them. */
 static int end_message(struct builder *b)
 {
     int err = 0;
@@ -554,7 +556,7 @@ static int process_record(struct builder *b, const struct limefile_record *recor
     return 0;
 }
 
-/* Finds the types that the container has. Returns false if it has none. */
+/* Finds out which of types[] the container has. Returns false if it has none of them. */
 static bool find_types(struct builder *b)
 {
     struct limefile_record first;
@@ -583,7 +585,7 @@ static int process_records(struct builder *b)
             err = process_record(b, &record);
         ended = record.me;
     }
-    /* Metadata without data belong to data after the fault, which cannot be read. */
+    /* The data of these metadata are after the fault, where they cannot be read. */
     if (limefile_index_fault(b->index) && b->message_first == b->out->count)
         b->format.ordinal = b->sum_count = 0;
     if (!err)
@@ -593,10 +595,10 @@ static int process_records(struct builder *b)
     return err;
 }
 
-/* Returns true if ILDG requires an ildg-format for this ildg-binary-data. It does not for Grid,
- * which writes any field as ildg-binary-data and describes it in the private record. In a
- * container without ILDG or SciDAC metadata, data that are not whole complex numbers cannot be
- * a configuration, and the type has no special meaning. */
+/* Returns true if ILDG requires an ildg-format for this ildg-binary-data. Fields of Grid need
+ * none: Grid writes any field as ildg-binary-data and describes it in the private record. In a
+ * container without ILDG or SciDAC metadata, data that are not whole complex numbers need none:
+ * they cannot be a configuration, and their type has no special meaning. */
 static bool requires_format(const struct limefile_fields *fields,
                             const struct limefile_field *f)
 {

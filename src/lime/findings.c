@@ -29,7 +29,7 @@ int findings_add(struct findings *f, int code, const struct limefile_record *rec
     return 0;
 }
 
-/* Compares by offset, which follows from ordinal and code, then by code. */
+/* Compares by offset, then by code. The offset follows from ordinal and code. */
 static int compare_findings(const void *a, const void *b)
 {
     const struct stored_finding *x = a, *y = b;
@@ -43,7 +43,7 @@ static int compare_findings(const void *a, const void *b)
     return (x->code > y->code) - (x->code < y->code);
 }
 
-/* Most lists are sorted already; qsort() would need as much memory again. */
+/* Skips qsort(), which needs as much memory as the list, if the list is sorted already. */
 void findings_sort(struct findings *f)
 {
     size_t i = 1;

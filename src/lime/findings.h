@@ -4,11 +4,11 @@
 
 #include "limefile.h"
 
-/* The offset follows from the code. A malicious container can have millions of findings. */
+/* A finding. The offset follows from code and record. A malicious file can have millions. */
 struct stored_finding {
     uint32_t ordinal;
     int code : 31;
-    unsigned at_next : 1; /* the record is empty: the offset is that of the next one */
+    unsigned at_next : 1; /* the record has no data: the offset is that of the next record */
     /* D_XML: `have` of the finding; D_OPTIONAL: the element's static name; D_FIELD_LENGTH:
      * `want`; otherwise 0 */
     uint64_t value;

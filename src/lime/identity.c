@@ -62,9 +62,9 @@ bool limefile_time_is_suspect(const struct timespec *time, const struct timespec
     return age * second + seen->tv_nsec - time->tv_nsec < tick + (time->tv_nsec ? 0 : second);
 }
 
-/* The kernel grants a read lease if no process has the file open for writing, or mapped through
- * such a descriptor. If a process opens it for writing in the meantime, the kernel sends us
- * SIGIO, and the process waits until the lease is released. */
+/* The kernel grants a read lease only if no process has the file open for writing, or mapped
+ * through such a descriptor. If a process opens the file for writing during the lease, the
+ * kernel sends SIGIO to the lease's holder, and the open waits until the lease is released. */
 static bool has_writer(int fd)
 {
     if (fcntl(fd, F_SETLEASE, F_RDLCK) != 0)

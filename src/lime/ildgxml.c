@@ -12,7 +12,8 @@
 
 /* ---- values; the texts are already trimmed ---- */
 
-/* Parses digits, perhaps after a '+', and moves *text behind them. False: none or too large. */
+/* Parses digits, perhaps after a '+', and moves *text behind them. False: no digit, or
+ * overflow. */
 static bool parse_digits(const char **text, uint64_t *out)
 {
     const char *p = *text;
@@ -38,10 +39,8 @@ static bool parse_count(const struct xmlread_value *value, uint64_t least, uint6
            *out >= least && *out <= most;
 }
 
-/*
- * Reads an optional number in [least, most]. If the element exists but cannot be read, *out
- * does not change, and *ignored becomes its name if it was NULL.
- */
+/* Reads an optional number in [least, most] into *out. Without a valid number, *out does not
+ * change; if the element exists and *ignored is NULL, *ignored becomes the element's name. */
 static void parse_optional(const struct xmlread_value *value, uint64_t least, uint64_t most,
                            uint64_t *out, const char **ignored)
 {
@@ -72,7 +71,7 @@ static unsigned parse_numbers(const struct xmlread_value *value, uint64_t least,
     return n;
 }
 
-/* Copies at most cap - 1 bytes, and no part of a UTF-8 character. */
+/* Copies the text, or its first cap - 1 bytes without a character that is cut there (UTF-8). */
 static void copy_word(const struct xmlread_value *value, char *out, size_t cap)
 {
     size_t n = strnlen(value->text, cap - 1);
@@ -138,7 +137,7 @@ static bool lattice_is_valid(const struct limefile_lattice *lattice)
 
 /* ---- ILDG and ETMC ---- */
 
-/* Reads lx, ly, lz and lt or, if they are all missing, dims (SIMULATeQCD). */
+/* Reads lx, ly, lz and lt or, if all four are missing, dims (written by SIMULATeQCD). */
 static bool parse_extents(const struct xmlread_value *v, struct limefile_lattice *out)
 {
     bool is_valid = true;
@@ -201,7 +200,7 @@ int limefile_cvc_parse(const void *xml, size_t n, struct limefile_ildg *out)
     copy_word(&v[0], cvc.field, sizeof cvc.field);
     cvc.precision = parse_precision(&v[1]);
     bool is_valid = cvc.precision != 0;
-    if (v[2].found) /* it determines the size of a site */
+    if (v[2].found) /* required to be valid: it determines the size of a site */
         is_valid = is_valid && parse_count(&v[2], 1, UINT32_MAX, &cvc.components);
     for (unsigned i = 0; i < 4; i++)
         is_valid = is_valid && parse_count(&v[3 + i], 1, INT64_MAX, &cvc.lattice.extent[i]);
@@ -235,10 +234,10 @@ int limefile_scidac_file_parse(const void *xml, size_t n, struct limefile_scidac
     return 0;
 }
 
-/* The values of a scidacRecord, in the order of the table below. */
+/* Subscripts of the values of a scidacRecord. */
 enum {
     V_RECORDTYPE,
-    V_GLOBALDATA, /* version 1.0 has this instead of recordtype */
+    V_GLOBALDATA, /* in version 1.0, instead of recordtype */
     V_DATATYPE,
     V_DATE,
     V_PRECISION,

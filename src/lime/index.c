@@ -57,7 +57,7 @@ static void set_random_key(struct limefile_index *index)
 {
     index->key[0] = index->key[1] = (uint64_t)(uintptr_t)index;
     ssize_t got = getrandom(index->key, sizeof index->key, GRND_NONBLOCK);
-    (void)got; /* can fail early at boot; the key is then the address, hard to guess */
+    (void)got; /* can fail early at boot: then the key is an address, hard to guess */
 }
 
 static uint8_t type_length(const struct limefile_index *index, const struct index_type *type)
@@ -274,7 +274,7 @@ static int copy_array(void **to, size_t *capacity, const void *from, size_t used
     return 0;
 }
 
-/* Copies the first `count` records of `old`, all or all but the last. */
+/* Copies the first `count` records of `old`; `count` is their number, or one less. */
 static int copy_index(const struct limefile_index *old, uint64_t count,
                       struct limefile_index **out)
 {
@@ -302,7 +302,7 @@ static int copy_index(const struct limefile_index *old, uint64_t count,
         limefile_index_free(index);
         return -ENOMEM;
     }
-    /* If the dropped last record is the first of its type, `first` is not used: count is 0. */
+    /* If no record of this type remains, `count` is 0, and `first` is not used. */
     if (count < old->count)
         index->types[old->entries[count].type].count--;
     struct limefile_record last;
@@ -415,7 +415,7 @@ int limefile_index_get(const struct limefile_index *index, uint64_t ordinal,
 int limefile_index_by_number(const struct limefile_index *index, uint32_t message,
                              uint32_t record, struct limefile_record *out)
 {
-    /* Messages are in order, so a binary search finds the first record of a message. */
+    /* Message numbers do not decrease: a binary search finds a message's first record. */
     size_t low = 0, high = index->count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;

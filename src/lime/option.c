@@ -148,7 +148,7 @@ bool limefile_option_parse(const struct option_rule *rule, const char *given, co
 
 /* ---- errors of getopt_long() ---- */
 
-/* Returns true if "--name" or "--name=value" is the option or an abbreviation of it. */
+/* Returns true if `word` ("--name" or "--name=value") is the option or an abbreviation. */
 static bool matches_name(const char *word, const struct option *option)
 {
     size_t len = strcspn(word + 2, "=");
@@ -170,7 +170,7 @@ static void describe_unknown(char *text, size_t bytes, const char *word,
         snprintf(text, bytes, "unknown option '%.*s'", (int)strcspn(word, "="), word);
 }
 
-/* Describes a wrong letter, which is in optopt: argv can hold several letters in a word. */
+/* Describes the wrong letter, optopt: a word of argv can have several letters. */
 static void describe_letter(char *text, size_t bytes, const char *shorts)
 {
     const char *found = optopt == ':' ? NULL : strchr(shorts, optopt);

@@ -3,8 +3,8 @@
  *
  * Threads take units of whole sites in any order, which does not affect the sum. Bytes in the
  * page cache are read in steps that fit a core's L2 cache. Other bytes are read by direct I/O,
- * a unit at a time, by at least DISK_THREADS threads, which keeps the disk busy. The file is
- * not mapped, as another process could truncate it. docs/performance.md has figures.
+ * a unit at a time. At least DISK_THREADS threads do so, to keep the disk busy. The file is not
+ * mapped, because another process could truncate it. docs/performance.md has figures.
  */
 #define _GNU_SOURCE
 #include "checksum.h"
@@ -70,7 +70,7 @@ struct sum_work {
     void (*add)(struct sum_thread *, const void *data, uint64_t first, uint64_t sites);
     const struct cksum_powers *powers; /* for a cksum; otherwise NULL */
     struct limefile_source *source;
-    int fd, direct; /* the source's file, buffered and O_DIRECT; -1: none, or not needed */
+    int fd, direct; /* descriptors of the source's file; `direct` has O_DIRECT; -1: none */
     uint64_t unit;  /* number of sites that a thread takes at a time */
     size_t buffer_bytes;
     _Atomic uint64_t next; /* first site that no thread has taken */
@@ -98,7 +98,7 @@ static void report_progress(struct sum_work *w, uint64_t bytes)
         return;
     atomic_fetch_add(&w->unreported, bytes);
     if (pthread_mutex_trylock(&w->progress_mutex) != 0)
-        return; /* The thread that holds the mutex, or a later call, reports them. */
+        return; /* The thread with the mutex, or a later call, reports these bytes. */
     uint64_t more = atomic_exchange(&w->unreported, 0);
     int none = 0;
     if (more && !w->progress(w->context, more))
@@ -108,7 +108,7 @@ static void report_progress(struct sum_work *w, uint64_t bytes)
 
 /* ---- reading ---- */
 
-/* Reads bytes by direct I/O into the buffer. NULL: they are in the page cache, or it failed. */
+/* Reads bytes by direct I/O. Returns NULL if they are in the page cache, or after an error. */
 static const unsigned char *try_direct(const struct sum_thread *s, uint64_t offset, size_t n)
 {
     const char *bytes;
@@ -125,8 +125,8 @@ static void add_crcs(struct sum_thread *s, const void *data, uint64_t first, uin
     limefile_field_add_sites(s->work->field, &s->sum, data, first, sites);
 }
 
-/* Adds the cksum of the consecutive bytes in `part` to the thread's sum, and empties `part`. A
- * cksum uses the member `suma`, and its sites are single bytes. */
+/* Adds the cksum of the consecutive bytes in `part` to the thread's sum, and empties `part`.
+ * For a cksum, the sum is in `suma`, and each byte is a site. */
 static void finish_part(struct sum_thread *s)
 {
     uint64_t behind = s->work->field->sites - s->part_end;

@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/*
- * One read covers the end of a record and the next header. For small records, blocks grow, so
- * that few reads are needed; for large records, blocks are small, so that little data is read.
- */
+/* One read covers the end of a record and the next header. While records are small, each block
+ * is larger than the one before, so that few reads are needed. After a large record, a block is
+ * small, so that little data is read. */
 enum {
     BLOCK_MIN = 4096,
     BLOCK_MAX = 256 * 1024,
@@ -22,12 +21,12 @@ struct limefile_scan {
     void *context;
     uint64_t size; /* size of the source */
 
-    uint64_t last; /* offset of the last record's header */
+    uint64_t last; /* offset of the previous header */
     uint64_t next; /* offset of the next header */
     uint64_t ordinal;
     uint32_t message, record;
     bool message_ended;            /* the previous record has ME or does not exist */
-    bool is_marked;                /* MARK_RESIZING or _REPLACING: no record follows */
+    bool is_marked;                /* after MARK_RESIZING or _REPLACING: no record follows */
     bool done;                     /* the end was reached and reported */
     struct limefile_finding fault; /* code 0: no fault */
     char type[LIMEFILE_TYPE_BYTES + 1];
@@ -91,8 +90,8 @@ static int set_fault(struct limefile_scan *scan, int code, uint64_t offset, uint
     return code;
 }
 
-/* Reads a block at `offset`, where the file had `left` bytes when the scan began. Fewer than n
- * (at most `left`) give LIMEFILE_E_SHRUNK. */
+/* Reads a block at `offset`, n bytes or more. `left` is the number of bytes after `offset` when
+ * the scan began, n or more. LIMEFILE_E_SHRUNK: now there are fewer than n. */
 static int read_block(struct limefile_scan *scan, uint64_t offset, uint64_t left, size_t n)
 {
     size_t want = scan->block_request < left ? scan->block_request : (size_t)left;
@@ -111,8 +110,8 @@ static int read_block(struct limefile_scan *scan, uint64_t offset, uint64_t left
     return 0;
 }
 
-/* Returns n bytes at `offset`, from the block if possible; *got is fewer at the end of the
- * file. Bytes that were appended since limefile_scan_new() are ignored. */
+/* Returns n bytes at `offset`, from the block if possible. *got is less than n at the end.
+ * Bytes that were appended since limefile_scan_new() are ignored. */
 static int get_bytes(struct limefile_scan *scan, uint64_t offset, size_t n,
                      const unsigned char **bytes, size_t *got)
 {
@@ -190,7 +189,8 @@ static int check_padding(struct limefile_scan *scan, uint64_t data_end, unsigned
     return 0;
 }
 
-/* A limefs mount that shows a damaged container knows its fault. Returns its code, or 0. */
+/* If the source is a damaged container in a limefs mount, gets the fault from the mount.
+ * Returns the fault's code if the fault is at scan->next, or 0. */
 static int check_mount_fault(struct limefile_scan *scan)
 {
     struct limefile_source *source = scan->source;

@@ -18,13 +18,13 @@ static int read_field_sites(void *context, uint64_t first, uint64_t count, void 
 
 /* ---- which fields are configurations ---- */
 
-/* Returns false if the datatype names another gauge group, or a variant of SU(3). A name that
- * is not an ILDG gauge name may be SU(3). */
+/* Returns false if `name` is that of another gauge group or of a variant of SU(3). Returns true
+ * for all names that are not ILDG's, such as the datatypes of QIO. */
 static bool may_be_su3(const char *name)
 {
     struct limefile_gaugename gauge;
     if (!limefile_gaugename_parse(name, &gauge))
-        return true; /* a datatype of QIO */
+        return true;
     return gauge.group == LIMEFILE_GROUP_SU && gauge.n == COLOURS && !gauge.variant;
 }
 
@@ -72,7 +72,7 @@ static bool has_bytes_of_links(const struct limefile_field *f)
     limefile_siteshape_find(f, &site);
     bool matrices =
         (site.dims == 2 || site.dims == 3) && strcmp(site.name[site.dims - 1], "b") == 0;
-    if (f->expected && f->expected != f->record.bytes) /* `expected` is a multiple of `sites` */
+    if (f->expected && f->expected != f->record.bytes) /* then f->sites is not 0 */
         return matrices && f->record.bytes % f->sites == 0 &&
                (f->record.bytes / f->sites == single ||
                 f->record.bytes / f->sites == 2 * single);

@@ -19,7 +19,7 @@ enum {
     EXTENT_MAX = 100, /* largest valid extent in a name */
 };
 
-/* Returns false if the shape has too many dimensions, or already one with that name. */
+/* Adds a dimension. Returns false if there are too many, or one has this name already. */
 static bool add_dim(struct limefile_siteshape *s, uint64_t extent, const char *name)
 {
     if (s->dims == LIMEFILE_SITE_DIMS_MAX)
@@ -42,7 +42,7 @@ static uint64_t count_numbers(const struct limefile_siteshape *s)
 }
 
 /* Adds a dimension for each letter: c colour, s spin, h half of the spins, l direction. Returns
- * false if there are too many. */
+ * false if there are too many dimensions. */
 static bool add_letters(struct limefile_siteshape *s, const char *letters, uint64_t colours,
                         uint64_t spins)
 {
@@ -72,8 +72,9 @@ static bool add_letters(struct limefile_siteshape *s, const char *letters, uint6
     return good;
 }
 
-/* Changes the shape of a datum to that of a site of `values` numbers: adds a first dimension
- * for several data ("mu" for four matrices). Returns false if they do not fit. */
+/* Changes the shape of a datum to that of a site of `values` numbers: if a site has several
+ * data, adds a first dimension ("mu" for four matrices). Returns false if `values` is not a
+ * whole number of data, or if there are too many dimensions. */
 static bool prepend_dim(struct limefile_siteshape *s, uint64_t values)
 {
     uint64_t size = count_numbers(s);
@@ -100,7 +101,7 @@ static uint64_t parse_extent(const char *digits)
     return n <= EXTENT_MAX ? n : 0;
 }
 
-/* "su3gauge": (links, 3, 3). */
+/* Sets (4, 3, 3) for "su3gauge"; returns false for a name of another form. */
 static bool shape_by_gauge_name(const char *field, uint64_t numbers,
                                 struct limefile_siteshape *s)
 {
@@ -113,8 +114,8 @@ static bool shape_by_gauge_name(const char *field, uint64_t numbers,
     return add_dim(s, numbers / (n * n), "mu") && add_dim(s, n, "a") && add_dim(s, n, "b");
 }
 
-/* Returns true if an ETMC or cvc format describes the field. For KIND_SCIDAC, a format is cvc's
- * if the data are scidac-binary-data; otherwise it is an ildg-format, which states no shape. */
+/* Returns true if an ETMC or cvc format describes the field. Of KIND_SCIDAC, scidac-binary-data
+ * have cvc's format; ildg-binary-data have an ildg-format, which states no shape. */
 static bool is_etmc(const struct limefile_field *f)
 {
     return f->by_format &&
@@ -134,7 +135,7 @@ static bool shape_by_etmc(const struct limefile_field *f, uint64_t numbers,
 /* ---- shape by QIO's datatype: "QDP_F3_ColorMatrix", "QUDA_DNs4Nc3_ColorSpinorField",
  * "GRID_D_LorentzVector4_ColourMatrix3" ---- */
 
-/* QDP and QLA store the colour of a fermion before its spin; others store the spin first. */
+/* QDP and QLA store the colour of a fermion before its spin; other programs the spin first. */
 static const struct {
     const char *word, *letters, *qla_letters;
 } words[] = {
@@ -155,7 +156,7 @@ static const struct {
     {"LorentzMatrix", "ll", "ll"},
 };
 
-/* Returns the subscript of the word at `at`, which ends before a digit or '_', or -1. */
+/* Returns the subscript of the word at `at`, or -1. The word ends before a digit or '_'. */
 static int find_word(const char *at)
 {
     size_t len = strcspn(at, "_0123456789");
@@ -172,7 +173,8 @@ static const char *next_part(const char *at)
     return line ? line + 1 : NULL;
 }
 
-/* Returns the first part that is a word, or NULL. *before is the part before it, or "". */
+/* Returns the first part of `name` that is one of words[], or NULL. *before is the preceding
+ * part, or "". */
 static const char *first_word(const char *name, const char **before)
 {
     const char *at = name;
@@ -204,8 +206,9 @@ static uint64_t number_after(const char *part, const char *letters)
     return at ? parse_extent(at + strlen(letters)) : 0;
 }
 
-/* Adds the dimensions of the word at `at` of a datatype, as "ColourMatrix3": 3 is the extent.
- * qla: in QDP's and QLA's order. Returns false for an unknown word or too many dimensions. */
+/* Adds the dimensions of the word at `at` of a datatype. A number after the word, as in
+ * "ColourMatrix3", is the extent. qla: use the order of QDP and QLA. Returns false for an
+ * unknown word or too many dimensions. */
 static bool add_word(struct limefile_siteshape *s, const char *at, bool qla, uint64_t colours,
                      uint64_t spins)
 {
@@ -226,7 +229,8 @@ static bool add_word(struct limefile_siteshape *s, const char *at, bool qla, uin
     return true;
 }
 
-/* Returns false if the name has no known word, or an unknown one after it. */
+/* Sets the shape by the words of the datatype, from the first known word on. Returns false if
+ * no word is known, or if a later word is unknown. */
 static bool shape_by_words(const struct limefile_field *f, struct limefile_siteshape *s)
 {
     const char *before, *at = first_word(f->name, &before);

@@ -12,8 +12,8 @@
 
 enum {
     PAGE = 4096,
-    STREAM_MIN = 256 << 10, /* for smaller writes, early writeback gains nothing */
-    PREFETCH = 8,           /* edges are read this many requests in advance */
+    STREAM_MIN = 256 << 10, /* early writeback of smaller writes gains nothing */
+    PREFETCH = 8,           /* prefetch_edges() looks this many writes ahead */
 };
 
 /* ---- a file descriptor ---- */
@@ -252,8 +252,9 @@ int limefile_fd_write(int fd, const void *buf, size_t n, uint64_t offset)
     return limefile_write_full(&file.source, buf, n, offset);
 }
 
-/* A write that ends inside a page makes the kernel read that page, which waits behind pending
- * writes. So this starts the read in advance, for the request and for one PREFETCH later. */
+/* A write that ends inside a page makes the kernel read that page, and the read waits behind
+ * pending writes. So this starts the read early: for this write, and for the PREFETCH-th after
+ * it. */
 static void prefetch_edges(int fd, size_t n, uint64_t offset)
 {
     posix_fadvise(fd, (off_t)(offset + n), 1, POSIX_FADV_WILLNEED);

@@ -11,7 +11,7 @@ enum {
     NAME_BYTES = 64,
 };
 
-/* Reads the parent of a process, and the name of the process. */
+/* Reads the name and the parent of a process. */
 static bool read_parent(long pid, long *parent, char name[NAME_BYTES])
 {
     char path[64];

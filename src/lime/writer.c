@@ -13,7 +13,7 @@ struct limefile_writer {
     uint64_t left;      /* data bytes that the open record still needs */
     unsigned padding;   /* padding of the open record */
     bool is_open;       /* a record is open */
-    bool message_ended; /* the last record has ME */
+    bool message_ended; /* the last record has ME, or does not exist */
     size_t buffered;
     unsigned char buffer[BUFFER_BYTES];
 };

@@ -15,8 +15,8 @@ struct xml_reader {
     struct xmlread_value *values;
     size_t count;
     unsigned depth, element_count;
-    unsigned parent_depth; /* of the element whose children are read; 0: none, or ended */
-    bool is_requested;     /* its name is in `elements`: later elements are not read */
+    unsigned parent_depth; /* depth of the element whose children are read; 0: none now */
+    bool is_requested;     /* its name was in `elements`: no later element is read */
     bool is_rejected;
     struct xmlread_value *current; /* value whose text is being read, or NULL */
     unsigned current_depth;
@@ -27,7 +27,7 @@ struct xml_reader {
     xmlread_fact_fn *fact; /* NULL: xmlread_values() */
     void *context;
     char *long_text; /* XMLREAD_FACT_MAX + 1 bytes */
-    bool is_leaf;    /* the current element has had no child */
+    bool is_leaf;    /* the current element has had no child so far */
 };
 
 static bool is_space(char c)
@@ -49,7 +49,8 @@ static void reject_document(struct xml_reader *r)
 
 /* ---- one value ---- */
 
-/* Replaces each run of white space and control bytes by a space, and drops leading ones. */
+/* Appends text. Replaces a run of white space and control bytes by a space, or by nothing at
+ * the beginning. */
 static void append_text(struct xml_reader *r, const char *text, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -110,7 +111,7 @@ static bool exceeds_limits(struct xml_reader *r)
 
 /* ---- callbacks of expat ---- */
 
-/* Starts reading the children of an element and discards the values of an earlier one. */
+/* Starts to read the children of an element. Discards the values of an earlier element. */
 static void begin_children(struct xml_reader *r)
 {
     for (size_t i = 0; i < r->count; i++) {
@@ -209,7 +210,8 @@ static void XMLCALL entity_declaration(void *context, const char *name, int is_p
     reject_document(context);
 }
 
-/* Reads any unknown encoding as ISO-8859-1: digits and names of elements are ASCII in most. */
+/* Reads unknown encodings as ISO-8859-1: digits and names of elements are ASCII in most of
+ * them. */
 static int XMLCALL unknown_encoding(void *context, const char *name, XML_Encoding *info)
 {
     (void)context, (void)name;
@@ -223,7 +225,7 @@ static int XMLCALL unknown_encoding(void *context, const char *name, XML_Encodin
 
 /* ---- the document ---- */
 
-/* Trims the bytes around the document. Some writers store its NUL, or their whole buffer. */
+/* Trims the bytes around the document: some writers store a final NUL or the whole buffer. */
 static void trim_document(const char **xml, size_t *n)
 {
     static const char bom[] = "\xef\xbb\xbf";
@@ -261,7 +263,7 @@ static int parse_document(struct xml_reader *r, const char *xml, size_t n, const
     return *why != XML_ERROR_NONE || r->is_rejected ? LIMEFILE_E_XML : 0;
 }
 
-/* Parses the document; each attempt begins with a copy of `initial`. */
+/* Parses the document, perhaps twice, each time from a copy of `initial`. */
 static int read_document(const void *xml, size_t n, const struct xml_reader *initial)
 {
     const char *text = xml;
