@@ -179,13 +179,14 @@ struct limefile_rewrite {
     void *context;
 };
 
-/* Writes a new container next to the old one, with one record inserted, changed (`chunks`) or,
- * if `insert` and `chunks` are NULL, removed, and renames it over `name`. At any moment readers
- * see the complete old container or the complete new one; if space is short, the call fails and
- * the old one stays. copy_file_range() shares or copies unchanged parts. Owner, mode and
- * attributes stay. An inserted record joins the message of the record before it, and ends the
- * message if that record did. A removed record's MB and ME pass to its neighbours. *new_fd: the
- * new container, O_RDWR, locked; the caller closes it.
+/* Writes a new container next to the old one and renames it over `name`. In the new one, a
+ * record is inserted (`insert`), or `record` has new data (`chunks`) or, if both members are
+ * NULL, is missing. At any moment readers see the complete old container or the complete new
+ * one; if space is short, the call fails and the old one stays. copy_file_range() shares or
+ * copies unchanged parts. Owner, mode and attributes stay. An inserted record joins the message
+ * of the record before it, and ends the message if that record did. MB and ME of a removed
+ * record pass to its neighbours. *new_fd: the new container, O_RDWR, locked; the caller closes
+ * it.
  *
  * When it returns 0, the data and the name are on the disk. After an error the old container is
  * unchanged and *new_fd is -1. One error is different: if only the sync of the directory fails,
@@ -227,7 +228,7 @@ int limefile_recover(struct limefile_source *source, limefile_report_fn *note,
                      limefile_save_fn *save, void *context);
 
 /* Copies owner, group, extended attributes, access control list and mode from an open file to
- * another (attributes.c). Extended attributes that only `to` has remain. Returns 0 or -errno.
+ * another (attributes.c). Extended attributes that only `to` has are kept. Returns 0 or -errno.
  * Before the call, other users must not be able to read `to`. */
 int limefile_attributes_copy(int from, int to);
 

@@ -50,8 +50,7 @@ bool limefile_header_is_magic(const void *raw, size_t n);
 int limefile_header_decode(const unsigned char *raw, struct limefile_header *out);
 
 /* Encodes mb, me, bytes, type and type_len; the format determines the other fields.
- * LIMEFILE_E_TYPE: type_len > 127, or a NUL in type. LIMEFILE_E_LENGTH: bytes >
- * LIMEFILE_BYTES_MAX. */
+ * LIMEFILE_E_TYPE: type_len > 127, or a NUL in type. LIMEFILE_E_LENGTH: too many bytes. */
 int limefile_header_encode(const struct limefile_header *in, unsigned char *raw);
 
 /* Fills a header for limefile_header_encode(), with the same errors. */
@@ -173,7 +172,7 @@ int limefile_check_fd(int fd);
 #define LIMEFILE_HUGE_PAGE (2 << 20)
 
 /* Allocates at least *bytes bytes, aligned for direct I/O, and sets *bytes to their number.
- * From LIMEFILE_DIRECT_MIN on, uses huge pages. The caller calls free(). NULL: no memory. */
+ * From LIMEFILE_DIRECT_MIN on, asks for huge pages. The caller frees it. NULL: no memory. */
 void *limefile_buffer_new(size_t *bytes);
 
 /* limefile_cached_bytes() returns how many bytes of the range's pages are in the page cache, or
