@@ -14,7 +14,7 @@ enum {
     TROUBLE = 2,
 };
 
-/* Returns what differs, "fields" or "domains", if particles cannot be compared, or NULL. */
+/* Returns NULL if the particles can be compared, else what differs: "fields" or "domains". */
 static const char *compare_shapes(const LemonCells *a, const LemonCells *b)
 {
     if (!checkpoint_layouts_equal(&a->particle, &b->particle))
@@ -47,7 +47,7 @@ static bool read_both(const struct checkpoint_world *world, struct checkpoint_in
     return true;
 }
 
-/* Brings the matches of all ranks to rank 0, and the numbers of unmatched particles to all. */
+/* Sets m->only, on all ranks, to the totals. Adds the ids of all ranks to m->id on rank 0. */
 static void gather_matches(const struct checkpoint_world *world, struct checkpoint_match *m)
 {
     struct checkpoint_match *all = checkpoint_allocate(NULL, world->ranks, sizeof *all);

@@ -20,9 +20,9 @@ struct export_options {
     const char *names[2]; /* the checkpoint and the text */
 };
 
-/* Sets *format, and *h if the checkpoint has an imported header. Sets reason to why the text
- * format cannot store the checkpoint, or to ""; create_header() checks the components. Not
- * collective; the same result on all ranks. */
+/* Sets *format, and *h if the checkpoint has an imported header. Sets reason to a message if
+ * the text format cannot store the checkpoint, else to "". Does not check the components, as
+ * create_header() does. Not collective; the result is the same on all ranks. */
 static void check_shape(const struct checkpoint_input *in, enum checkpoint_format *format,
                         struct checkpoint_header *h, char reason[CHECKPOINT_REASON_BYTES])
 {
@@ -60,9 +60,9 @@ static void find_components(const struct checkpoint_particles *p, int64_t *min, 
     *max = ends[1];
 }
 
-/* Returns the header for the text, which the caller frees: the imported one, updated, or else a
- * new one for the components of the particles. Returns NULL, and sets reason, if the header
- * lacks a particle's component. Collective. */
+/* Returns the header of the text, which the caller frees: the imported header with new values,
+ * or a new header if none was imported. Returns NULL, and sets reason, if the header cannot
+ * have the component of a particle. Collective. */
 static char *create_header(const struct checkpoint_input *in,
                            const struct checkpoint_particles *p, enum checkpoint_format format,
                            const struct checkpoint_header *h,
@@ -83,7 +83,7 @@ static char *create_header(const struct checkpoint_input *in,
                : checkpoint_header_create(&cells->domain, 0, max, cells->particles, format);
 }
 
-/* Returns this rank's lines, on rank 0 preceded by the header. The caller frees them. */
+/* Returns a text, the header and this rank's molecules as lines. The caller frees the text. */
 static char *format_lines(const char *header, const struct checkpoint_particles *p,
                           enum checkpoint_format format, size_t *bytes)
 {

@@ -32,7 +32,7 @@ enum {
 
 struct md_run {
     int64_t particles, steps, every, keep, print, seed;
-    double density, temperature, cut_off, dt; /* 0: not given; for seed and temperature -1 */
+    double density, temperature, cut_off, dt; /* not given: 0; seed and temperature: -1 */
     const char *prefix, *out;
     bool continues, no_overlap, force;
 
@@ -80,7 +80,7 @@ static bool start_run(struct md_run *r)
     return true;
 }
 
-/* Returns the given option that differs from the run to be continued, or NULL. Collective. */
+/* Returns an option whose given value differs from the loaded run's, or NULL. Collective. */
 static const char *find_changed_option(const struct md_run *r)
 {
     const struct md_parameters *p = &r->state.parameters;
@@ -121,8 +121,8 @@ static bool continue_run(struct md_run *r)
     return false;
 }
 
-/* Returns false after a message if the series has checkpoints, to which a new run must not
- * add. */
+/* Returns false after a message if the series has checkpoints. A new run must not add to those
+ * of another run. */
 static bool check_series_empty(const struct md_run *r)
 {
     char path[PATH_MAX], text[CHECKPOINT_ERROR_BYTES] = "";
@@ -153,7 +153,7 @@ static void print_energy(const struct md_run *r, int64_t step, const struct md_e
     fflush(stdout);
 }
 
-/* Computes a step, prints its energies if due, and moves the particles unless it is last. */
+/* Computes a step, and prints its energies if due. Moves the particles unless `last`. */
 static bool run_step(struct md_run *r, bool last)
 {
     int64_t at = r->state.step;
@@ -200,8 +200,8 @@ static void print_times(const struct md_run *r, double seconds)
                s->wait_seconds * each);
 }
 
-/* Checks early that --out can be written at the end, hours later. --out must not be the
- * checkpoint that a continued run has read. */
+/* Checks before the steps, which can take hours, that --out can be written after them. It must
+ * not be the checkpoint that md_series_load() has read. */
 static bool can_save(const struct md_run *r)
 {
     bool has_input = r->world->rank == 0 && r->out && r->series.loaded_path[0];

@@ -16,7 +16,7 @@ static void check_count(int64_t count)
         checkpoint_abort("more than 2^31 particles on a rank; use more ranks");
 }
 
-/* Sets offsets[r] to the first item of rank r. Returns the number of all items. */
+/* Sets offsets[r] to the index of rank r's first item. Returns the number of all items. */
 static int64_t compute_offsets(const int *counts, int *offsets, int ranks)
 {
     int64_t all = 0;
@@ -78,8 +78,8 @@ static int compare_particles(const void *a, const void *b, void *bytes)
     return order ? order : memcmp(a, b, *(const size_t *)bytes);
 }
 
-/* Chooses the least id that each rank will have from samples of the ids of all ranks. A rank
- * without particles sends the greatest id. Collective; the caller frees the result. */
+/* Returns the least id that each rank is to receive, chosen from samples of all ranks' ids. A
+ * rank without particles gives UINT64_MAX. The caller frees the result. Collective. */
 static uint64_t *choose_splitters(const struct checkpoint_world *world,
                                   const struct checkpoint_particles *p)
 {

@@ -5,14 +5,15 @@
 #include "molecule.h"
 #include "world.h"
 
-/* Collective: sends item i to rank to[i]. The received items replace *p, ordered by source rank
- * and then as the source had them. A rank can send or receive fewer than 2^31 items. */
+/* Sends item i of *p to rank to[i]. The received items replace *p, ordered by source rank;
+ * items of a source keep their order. Aborts the job if a rank has 2^31 items or more.
+ * Collective. */
 void checkpoint_exchange(const struct checkpoint_world *, struct checkpoint_particles *p,
                          const int *to);
 
-/* Collective: sorts the particles of all ranks by id (their first 8 bytes, a uint64_t), then by
- * their other bytes. Rank 0 gets the least ids, rank 1 the next ones, and so on, about the same
- * number each. */
+/* Sorts the particles of all ranks by id (the first 8 bytes, a uint64_t); sorts those with the
+ * same id by their other bytes. Rank 0 gets the lowest ids, rank 1 the next higher ones, and so
+ * on. Each rank gets about the same number. Collective. */
 void checkpoint_sort_by_id(const struct checkpoint_world *, struct checkpoint_particles *);
 
 #endif

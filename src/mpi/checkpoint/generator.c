@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Independent sequences of random numbers of a particle; STREAM_CENTRE: of a droplet. */
+/* The independent random sequences of a particle; STREAM_CENTRE is that of a droplet. */
 enum stream {
     STREAM_POSITION,
     STREAM_VELOCITY,
@@ -18,8 +18,8 @@ enum {
     DROPLETS = 4,
 };
 
-/* A sequence of random numbers, hashes of a counter. It depends only on seed, particle and
- * stream, so that each rank can generate any particle. */
+/* A sequence of random numbers, which are hashes of a counter. The sequence depends only on
+ * seed, particle and stream. Therefore any rank can generate any particle. */
 struct random {
     uint64_t key, next;
 };
@@ -55,7 +55,7 @@ static int64_t multiply_sites(const int64_t sites[3])
     return sites[0] * sites[1] * sites[2];
 }
 
-/* Chooses the extents of the lattice: at least as many sites as particles. */
+/* Sets m->sites to the extents of a lattice with at least as many sites as particles. */
 static void set_sites(struct checkpoint_generator *m)
 {
     double n = m->particles > 0 ? (double)m->particles : 1;
@@ -74,7 +74,7 @@ static void set_sites(struct checkpoint_generator *m)
     }
 }
 
-/* Sets fraction to the position / domain length of particle i on the lattice. */
+/* Sets fraction to particle i's position on the lattice, divided by the domain's lengths. */
 static void place_on_site(const struct checkpoint_generator *m, int64_t i, double fraction[3])
 {
     int64_t site = (int64_t)((__int128)i * multiply_sites(m->sites) / m->particles);
@@ -86,7 +86,7 @@ static void place_on_site(const struct checkpoint_generator *m, int64_t i, doubl
         fraction[d] = ((double)at[d] + 0.5) / (double)m->sites[d];
 }
 
-/* Sets fraction to a random position / domain length, in a droplet or anywhere. */
+/* Sets fraction to a random position, in a droplet or anywhere, divided by the lengths. */
 static void place_in_cluster(const struct checkpoint_generator *m, struct random *r,
                              double fraction[3])
 {
@@ -123,12 +123,12 @@ static void set_position(const struct checkpoint_generator *m, int64_t i, double
     for (int d = 0; d < 3; d++) {
         double end = m->length[d];
         position[d] = fraction[d] * m->length[d];
-        if (position[d] >= end) /* rounded up */
+        if (position[d] >= end) /* the product was rounded up */
             position[d] = nextafter(end, 0);
     }
 }
 
-/* Particles 2i and 2i + 1 get opposite velocities, an unpaired last one gets none. */
+/* Gives particles 2k and 2k + 1 opposite velocities. A last one without a partner gets 0. */
 static void set_velocity(const struct checkpoint_generator *m, int64_t i, double velocity[3])
 {
     struct random r;

@@ -6,8 +6,8 @@
 
 enum checkpoint_distribution {
     CHECKPOINT_UNIFORM, /* anywhere */
-    CHECKPOINT_LATTICE, /* simple cubic; if the number is not a cube, with evenly spread gaps */
-    CHECKPOINT_CLUSTER, /* 90 % in four droplets, each with half as many as the one before */
+    CHECKPOINT_LATTICE, /* on a simple cubic lattice; its empty sites are evenly spread */
+    CHECKPOINT_CLUSTER, /* 90 % in four droplets, of 8 : 4 : 2 : 1 particles; others anywhere */
 };
 
 extern const char *const checkpoint_distribution_names[]; /* ends with NULL */
@@ -18,14 +18,14 @@ struct checkpoint_generator {
     enum checkpoint_distribution distribution;
     enum checkpoint_format format;
     double length[3];
-    double temperature; /* for masses of 1 */
+    double temperature; /* for masses and moments of inertia of 1 */
     int64_t components;
     int64_t sites[3]; /* of the lattice; checkpoint_generate_particles() sets it */
 };
 
-/* Generates this rank's part of all particles; which part depends only on rank and ranks. The
- * caller frees them. Particles 2i and 2i + 1, counted from 0, have opposite velocities, and an
- * unpaired last one has none, so the total momentum is 0. */
+/* Generates part `rank` of `ranks` nearly equal parts of the particles; the caller frees it.
+ * All parts together are the same for any `ranks`. Particles 2i and 2i + 1, counted from 0,
+ * have opposite velocities; a last particle without a partner has velocity 0. */
 void checkpoint_generate_particles(struct checkpoint_generator *, int rank, int ranks,
                                    struct checkpoint_particles *);
 

@@ -13,8 +13,8 @@
 
 const char *const checkpoint_decomposition_names[] = {"regular", "kd", NULL};
 
-/* Opens in->path on rank 0. Sets `absolute`, the path for MPI-IO, because MPI libraries
- * misparse some relative ones. Sets error on failure. */
+/* Opens in->path; to be called on rank 0. Sets absolute to the path for MPI-IO, because MPI
+ * libraries misparse some relative paths. Sets error on failure. */
 static void open_on_rank_0(struct checkpoint_input *in, char absolute[PATH_MAX],
                            char error[CHECKPOINT_ERROR_BYTES])
 {
@@ -52,8 +52,8 @@ static bool open_input(const struct checkpoint_world *world, struct checkpoint_i
     return true;
 }
 
-/* Reads the open record into in->header, or sets that to NULL if the record is empty, too long
- * or contains a NUL. Returns a Lemon code. */
+/* Reads the open record into in->header. Sets in->header to NULL if the record is empty, too
+ * long or contains a NUL. Returns a Lemon code. */
 static int load_header(struct checkpoint_input *in)
 {
     MPI_Offset n = lemonReaderBytes(in->reader);
@@ -71,8 +71,8 @@ static int load_header(struct checkpoint_input *in)
     return code;
 }
 
-/* Opens the first record of the first checkpoint. Loads a header only if it precedes this
- * record in the same message. Returns a Lemon code. */
+/* Opens the first record of the file's first checkpoint. Sets in->header only from a record
+ * that precedes the checkpoint in the same message. Returns a Lemon code. */
 static int find_checkpoint(struct checkpoint_input *in)
 {
     for (;;) {

@@ -11,7 +11,7 @@
 
 enum checkpoint_decomposition {
     CHECKPOINT_REGULAR, /* equal boxes: lemonRegularBox() */
-    CHECKPOINT_KD,      /* boxes with about as many particles each: lemonBalancedBox() */
+    CHECKPOINT_KD,      /* boxes with about equal numbers of particles: lemonBalancedBox() */
 };
 
 extern const char *const checkpoint_decomposition_names[]; /* "regular", "kd", NULL */
@@ -22,19 +22,19 @@ struct checkpoint_input {
     MPI_File file;
     LemonReader *reader;
     LemonCells *cells;
-    char *header; /* the text record, with a NUL after it; NULL: none */
+    char *header; /* text of the record CHECKPOINT_HEADER_TYPE; NULL if there is none */
 };
 
-/* All are collective; if one returns false, rank 0 has printed why. Call close only after a
- * successful open. */
+/* All functions are collective. If one returns false, rank 0 has printed the reason. Call
+ * checkpoint_input_close() only after a successful open. */
 
 /* Opens a file and finds its first checkpoint. path must stay valid. */
 bool checkpoint_input_open(const struct checkpoint_world *, const char *path,
                            struct checkpoint_input *);
 void checkpoint_input_close(struct checkpoint_input *);
 
-/* Reads the particles of this rank's part of the decomposition; the caller frees them. flags:
- * those of lemonReadCells(). */
+/* Reads the particles in this rank's box of the decomposition; the caller frees them. flags:
+ * the flags of lemonReadCells(). */
 bool checkpoint_input_read(const struct checkpoint_world *, struct checkpoint_input *,
                            enum checkpoint_decomposition, int flags,
                            struct checkpoint_particles *);

@@ -43,7 +43,7 @@ static int print_help(const struct checkpoint_world *world,
     return CHECKPOINT_SUCCESS;
 }
 
-/* Returns true if -h, --help or an abbreviation of --help precedes an argument "--". */
+/* Returns true if an argument before "--" is -h, --help or an abbreviation of --help. */
 static bool wants_help(int argc, char **argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -81,7 +81,7 @@ static int dispatch(const struct checkpoint_world *world, int argc, char **argv)
     return CHECKPOINT_USAGE;
 }
 
-/* Opens /dev/null for each closed descriptor 0 to 2, so that no other file gets its number. */
+/* Opens /dev/null as each closed descriptor of 0 to 2, so that no other file gets it. */
 static void fill_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
@@ -89,7 +89,8 @@ static void fill_standard_streams(void)
             _exit(CHECKPOINT_FAILED);
 }
 
-/* Flushes stdout; a write error on rank 0 turns success into CHECKPOINT_FAILED. Collective. */
+/* Flushes stdout. Returns status, or CHECKPOINT_FAILED instead of success if rank 0's output
+ * was not written. Collective. */
 static int finish_output(const struct checkpoint_world *world, int status)
 {
     int failed = fflush(stdout) != 0 || ferror(stdout);

@@ -22,7 +22,7 @@ enum {
     NUMBERS_MAX = 13, /* position, velocity, orientation, angular momentum */
 };
 
-/* True for characters that separate words in a line. */
+/* Returns true if the character separates words in a line. */
 static bool is_separator(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f';
@@ -34,12 +34,12 @@ struct cursor {
     const char *text;
     size_t at, n;
     int64_t line;
-    const char *word; /* the last word that was read */
+    const char *word; /* the word that was read most recently */
     size_t length;    /* of `word` */
     char *reason;     /* receives an error; CHECKPOINT_REASON_BYTES */
 };
 
-/* Sets the reason. Returns false, which the caller returns. */
+/* Sets c->reason. Always returns false, so that a parser can return the result. */
 __attribute__((format(printf, 2, 3))) static bool set_error(struct cursor *c,
                                                             const char *format, ...)
 {
@@ -65,7 +65,7 @@ static void skip_blanks(struct cursor *c, bool lines)
     }
 }
 
-/* Reads the next word into c->word. Returns false after set_error() at a NUL or at the end. */
+/* Sets c->word to the next word. Calls set_error() and returns false at a NUL or at the end. */
 static bool parse_word(struct cursor *c)
 {
     skip_blanks(c, true);
@@ -93,7 +93,7 @@ static int shown_bytes(const struct cursor *c)
     return c->length < SHOWN_BYTES ? (int)c->length : SHOWN_BYTES;
 }
 
-/* Copies the next word to text, or "" if it is too long: then the caller finds no number. */
+/* Copies the next word to text. If it is too long, text is "", which is not a number. */
 static bool read_number_text(struct cursor *c, char text[NUMBER_BYTES])
 {
     if (!parse_word(c))
@@ -166,9 +166,10 @@ static bool parse_length(struct cursor *c, struct checkpoint_header *h)
     return true;
 }
 
-/* Each component consists of the number of centres of each kind, `numbers` numbers per centre,
- * and three moments of inertia. After all components come two coefficients for each pair of
- * components, and the epsilon of the reaction field. Stores only the number of components. */
+/* Stores the number of components and skips the rest. For each component there are five counts
+ * of centres, one of each kind; then numbers[kind] values for each centre, and three moments of
+ * inertia. Two coefficients for each pair of components, and the epsilon of the reaction field,
+ * follow all components. */
 static bool parse_components(struct cursor *c, struct checkpoint_header *h)
 {
     static const int numbers[5] = {8, 5, 7, 7,
@@ -319,7 +320,7 @@ bool checkpoint_header_parse(const char *text, size_t n, struct checkpoint_heade
 
 /* ---- write a header ---- */
 
-/* Formats a number with the 15 or 17 digits from which strtod() reads the same value. */
+/* Formats a number with 15 digits, or with 17 if strtod() reads another value from these. */
 static const char *real_text(double value, char text[REAL_BYTES])
 {
     snprintf(text, REAL_BYTES, "%.15g", value);
@@ -328,7 +329,8 @@ static const char *real_text(double value, char text[REAL_BYTES])
     return text;
 }
 
-/* Returns the text with another time and number of molecules. The caller frees it. */
+/* Returns a copy of a header with these texts for time and number of molecules; the caller
+ * frees the copy. */
 static char *replace_values(const char *text, const struct checkpoint_header *h,
                             const char *time, const char *molecules)
 {
@@ -413,7 +415,7 @@ static bool parse_id(const char **at, uint64_t *value)
     return good;
 }
 
-/* Parses a double and sets *at to its end. Returns false also for one beyond double's range. */
+/* Parses a double and sets *at to its end. Returns false if it is invalid or out of range. */
 static bool parse_value(const char **at, double *value)
 {
     char *end;
@@ -425,7 +427,8 @@ static bool parse_value(const char **at, double *value)
     return good;
 }
 
-/* Sets reason for the invalid value at `at`, which follows `number` valid ones. Returns -1. */
+/* Sets reason for a line in which, after `number` valid values, the value at `at` is invalid or
+ * missing. Returns -1. */
 static int report_value(const char *at, int number, const struct checkpoint_header *h,
                         char reason[CHECKPOINT_REASON_BYTES])
 {
@@ -462,7 +465,7 @@ struct values {
     double numbers[NUMBERS_MAX];
 };
 
-/* Reads all values of the format. Returns false at an invalid one: v->at is before it. */
+/* Reads the values of the format. Returns false, with v->at before it, at an invalid value. */
 static bool read_values(struct values *v, enum checkpoint_format format)
 {
     const char *at = v->at;

@@ -4,8 +4,8 @@
  *     v(i + 1/2) = v(i - 1/2) + a(x(i)) dt,    x(i + 1) = x(i) + v(i + 1/2) dt
  *
  * Each rank adds up only the forces on its own particles, so that the order of additions does
- * not depend on the ranks. It computes a pair twice, once for each particle. For the energy at
- * step i, v(i) is the mean of v(i - 1/2) and v(i + 1/2).
+ * not depend on the ranks. Therefore the force of a pair is computed twice, once for each of
+ * the two particles. For the energy at step i, v(i) is the mean of v(i - 1/2) and v(i + 1/2).
  */
 #include "md.h"
 #include "exchange.h"
@@ -19,7 +19,7 @@
 
 enum {
     CELLS_MIN = 3,     /* per dimension: with fewer, find_neighbours() lists a cell twice */
-    SPARSE_CELLS = 64, /* per dimension: with more, at most as many cells as particles */
+    SPARSE_CELLS = 64, /* per dimension: a grid with more has no more cells than particles */
     CELLS_MAX = 100000,
     NEIGHBOURS = 27, /* neighbours of a cell, including itself */
 };
@@ -29,7 +29,7 @@ enum {
 enum {
     FRACTION = 40, /* bits after the point */
     SUMS = 2,      /* potential and kinetic energy */
-    PARTS = 3,     /* parts of 32, 32 and 64 bits: sums over 2^31 ranks cannot overflow */
+    PARTS = 3,     /* a value's 32, 32 and 64 bits: sums over 2^31 ranks cannot overflow */
 };
 
 #define SUM_LIMIT 0x1p49
@@ -38,7 +38,7 @@ __extension__ typedef __int128 wide;
 
 struct sum {
     wide value;      /* in units of 2^-FRACTION */
-    int64_t invalid; /* some value was NaN or too large */
+    int64_t invalid; /* 1 if an added value was NaN or too large */
 };
 
 static void add_to_sum(struct sum *sum, double value)
@@ -49,7 +49,7 @@ static void add_to_sum(struct sum *sum, double value)
         sum->invalid = 1;
 }
 
-/* Adds the sums of all ranks, on all ranks; an invalid sum becomes NaN. Collective. */
+/* Sets values[i] to the total of all ranks' sums[i], NaN if one is invalid. Collective. */
 static void reduce_sums(const struct sum sums[SUMS], double values[SUMS])
 {
     int64_t parts[SUMS * (PARTS + 1)], *p = parts;
@@ -92,7 +92,7 @@ static int64_t find_cell(const struct md_state *s, const double x[3])
     return cell;
 }
 
-/* A neighbouring cell, and the shift of its positions to the nearest periodic images. */
+/* A neighbour of a cell. Adding `shift` to its positions gives the nearest periodic images. */
 struct neighbour {
     int64_t cell;
     double shift[3];
@@ -116,8 +116,8 @@ static void find_neighbours(const struct md_state *s, int64_t cell,
     }
 }
 
-/* Orders items by cell, keeping their order within a cell. position: offset of the position in
- * an item. Sets first[cell] to the index of its first item; one more entry for the end. */
+/* Orders the items by cell; items of one cell keep their order. position: offset of an item's
+ * position. Sets first[c] to the index of cell c's first item, first[s->cells] to p->count. */
 static void order_by_cell(const struct md_state *s, struct checkpoint_particles *p,
                           size_t position, int64_t *first)
 {
@@ -155,8 +155,8 @@ static int compare_ids(const void *a, const void *b)
 
 /* ---- the state ---- */
 
-/* Returns the cells per dimension: their edges are at least the cut-off. Above SPARSE_CELLS
- * there are no more cells than particles. */
+/* Returns the number of cells per dimension: as many as the cut-off allows, but above
+ * SPARSE_CELLS not more cells in total than particles. */
 static int64_t choose_cells(const struct md_parameters *p)
 {
     double cells = floor(p->length / p->cut_off * (1 - 1e-12));
@@ -190,8 +190,8 @@ void md_state_free(struct md_state *s)
     *s = (struct md_state){0};
 }
 
-/* Sends each particle to the rank that owns its cell. Orders this rank's particles by cell,
- * then id. Collective. */
+/* Sends each particle to the rank that owns its cell. Orders the received particles by cell,
+ * and within a cell by id. Collective. */
 static void migrate(struct md_state *s)
 {
     int *to = checkpoint_allocate(NULL, s->own.count, sizeof *to);
@@ -240,8 +240,8 @@ static void add_item(struct checkpoint_particles *p, const void *item)
     memcpy(checkpoint_particles_add(p), item, (size_t)p->bytes);
 }
 
-/* For each position in an own cell, and each other rank that owns an adjacent cell, adds the
- * position to `needed` and that rank to `by`. */
+/* Lists the positions in `cell`, one of this rank's cells, for each other rank that owns an
+ * adjacent cell: adds the position to `needed` and, at the same index, the rank to `by`. */
 static void add_ghosts(struct pass *p, int64_t cell, struct checkpoint_particles *needed,
                        struct checkpoint_particles *by)
 {
@@ -262,9 +262,9 @@ static void add_ghosts(struct pass *p, int64_t cell, struct checkpoint_particles
         }
 }
 
-/* Fills p->positions with the positions in own and adjacent cells. Those of a cell all come
- * from its owner, so their order is the same on all ranks. The caller frees p->positions and
- * p->first. Collective. */
+/* Fills p->positions with the positions in this rank's cells and those adjacent to them. All
+ * positions in a cell come from its owner; so their order is the same on all ranks. The caller
+ * frees p->positions and p->first. Collective. */
 static void collect_positions(struct pass *p)
 {
     const struct md_state *s = p->state;
@@ -288,8 +288,8 @@ static double potential_at(double r2)
     return 4 * s6 * (s6 - 1);
 }
 
-/* Computes the force of the particles in p->neighbours on particle x[self]. Returns its
- * potential energy, half of each pair's. */
+/* Computes the force of the particles in p->neighbours on particle x[self]. Returns half of the
+ * potential energy of all pairs that x[self] forms with them. */
 static double compute_force(const struct pass *p, int64_t self, double force[3])
 {
     double(*const x)[3] = p->x;
@@ -316,8 +316,8 @@ static double compute_force(const struct pass *p, int64_t self, double force[3])
     return potential / 2;
 }
 
-/* Moves a particle, wrapping it into the cube. Returns false if it moves by a cell or more, or
- * to NaN. */
+/* Sets the particle's velocity to v and moves the particle by a time step, with periodic
+ * boundaries. Returns false if it moves by a cell or more, or to NaN. */
 static bool move_particle(const struct md_state *s, struct md_particle *q, const double v[3])
 {
     double length = s->parameters.length, edge = length / (double)s->n;
@@ -333,9 +333,9 @@ static bool move_particle(const struct md_state *s, struct md_particle *q, const
     return good;
 }
 
-/* Adds the energies of an own cell's particles to p->sums, and moves the particles if p->move.
- * First adds up the cell's energies as doubles, always in the same order: this makes fewer
- * exact additions. */
+/* Adds the energies of the particles in `cell`, one of this rank's cells, to p->sums. Moves the
+ * particles if p->move. For speed, energies within the cell are added as doubles: the order is
+ * always the same. */
 static void step_cell(struct pass *p, int64_t cell)
 {
     struct md_state *s = p->state;

@@ -42,8 +42,8 @@ static void format_record(const struct run_record *r, char text[RECORD_BYTES])
              checksum(text, (size_t)n));
 }
 
-/* Returns false if the text is not a run's record or was changed: format_record() must make the
- * same text of the parsed values. */
+/* Returns false if the text is not a run's record or was changed: format_record() must give the
+ * same text for the parsed values. */
 static bool parse_record(const char *text, struct run_record *r)
 {
     struct md_parameters *p = &r->parameters;
@@ -61,8 +61,8 @@ static bool parse_record(const char *text, struct run_record *r)
     return strcmp(expected, text) == 0;
 }
 
-/* Writes the run's record, with the energy at step 0, and the particles. Without `wait` returns
- * while the particles are being written; a later call reports errors. Returns a Lemon code. */
+/* Writes the run's record and the particles. energy: the total energy at step 0. Unless `wait`,
+ * returns during the write, whose errors later Lemon calls report. Returns a Lemon code. */
 static int write_state(LemonWriter *writer, const struct md_state *s, double energy, bool wait)
 {
     char text[RECORD_BYTES];
@@ -95,8 +95,8 @@ bool md_state_save(const char *path, bool force, const struct md_state *s, doubl
     return false;
 }
 
-/* Reads the file's first record, or "" if that is not a run's. Returns a Lemon code.
- * Collective. */
+/* Sets text to the file's first record, or to "" if that record is not a run's. Returns a Lemon
+ * code. Collective. */
 static int read_run_record(struct checkpoint_input *in, char text[RECORD_BYTES])
 {
     MPI_Offset n = RECORD_BYTES - 1;
@@ -112,7 +112,7 @@ static int read_run_record(struct checkpoint_input *in, char text[RECORD_BYTES])
     return code;
 }
 
-/* Compares the record with the index. Returns what differs, or "". */
+/* Compares the record with the index. Returns a message on what differs, or "". */
 static const char *check_run_record(const LemonCells *cells, const struct run_record *record)
 {
     enum checkpoint_format format;
@@ -231,7 +231,7 @@ bool md_series_load(const struct checkpoint_world *world, struct md_series *s,
 {
     char path[PATH_MAX];
     int64_t number = LEMON_SERIES_NEWEST;
-    bool damaged = false; /* newer checkpoints cannot be read */
+    bool damaged = false; /* at least one newer checkpoint could not be read */
     *found = false;
     for (;; damaged = true) {
         int code = lemonSeriesLatest(s->series, number, &number, path, sizeof path);

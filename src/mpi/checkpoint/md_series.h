@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-/* Type of the text record before the particles in a checkpoint of a run, in its own message. */
+/* Type of the text record, a message of its own, that precedes the particles of a run. */
 #define MD_RECORD_TYPE "lime-checkpoint-run"
 
 struct md_series {
@@ -18,33 +18,33 @@ struct md_series {
     bool is_writing;
     int64_t published;                  /* number of published checkpoints */
     double start_seconds, wait_seconds; /* seconds spent starting and waiting for writes */
-    double write_start, write_seconds;  /* start of this write; total until publication */
+    double write_start, write_seconds;  /* start of the current write; seconds of all writes */
 };
 
-/* All are collective. If one returns false, rank 0 has printed a message. */
+/* All functions are collective. If one returns false, rank 0 has printed a message. */
 
-/* Opens a series that keeps the newest `keep` checkpoints. overlap: see `overlaps`. */
+/* Opens a series that keeps the newest `keep` checkpoints. overlap: value for s->overlaps. */
 bool md_series_open(const struct checkpoint_world *, const char *prefix, int64_t keep,
                     bool overlap, struct md_series *);
 
-/* Publishes a checkpoint being written or, if not `good`, aborts it. Closes the series. Returns
- * false also if `good` is false. */
+/* Publishes the checkpoint that is being written, or aborts it if `good` is false. Closes the
+ * series. Returns false if this fails or `good` is false. */
 bool md_series_close(const struct checkpoint_world *, struct md_series *, bool good);
 
-/* Publishes the previous checkpoint and begins to write the state; without overlap also
- * publishes this one. energy_at_0: the total energy at step 0. */
+/* Publishes the checkpoint that is being written, if any. Then begins to write the state as a
+ * new one; without overlap, also publishes that. energy_at_0: the total energy at step 0. */
 bool md_series_write(struct md_series *, const struct md_state *, double energy_at_0);
 
-/* Call between steps: publishes a checkpoint whose write has completed. */
+/* Publishes the checkpoint that is being written if it is complete. Call this between steps. */
 bool md_series_poll(const struct checkpoint_world *, struct md_series *);
 
-/* Reads the newest readable checkpoint, and drops newer ones from the series. Sets *found to
- * false if the series is empty; returns false if none is readable. The caller frees the
- * state. */
+/* Reads the newest readable checkpoint and makes newer ones invalid (lemonSeriesRewind()). Sets
+ * *found to false and returns true if the series is empty. Returns false if none of its
+ * checkpoints is readable. The caller frees the state if *found. */
 bool md_series_load(const struct checkpoint_world *, struct md_series *, struct md_state *,
                     double *energy_at_0, bool *found);
 
-/* Writes the state to a file outside of the series. If `force`, replaces an existing file. */
+/* Writes the state to the file `path`, outside of a series. force: replace an existing file. */
 bool md_state_save(const char *path, bool force, const struct md_state *, double energy_at_0);
 
 #endif

@@ -12,7 +12,7 @@ const char *const checkpoint_format_names[CHECKPOINT_FORMATS + 1] = {"ICRV", "IC
 
 enum {
     CAPACITY_MIN = 1024,
-    SHORT_BYTES = offsetof(struct checkpoint_molecule, orientation), /* in ICRV and IRV */
+    SHORT_BYTES = offsetof(struct checkpoint_molecule, orientation), /* of ICRV and IRV */
 };
 
 #define AT(member) offsetof(struct checkpoint_molecule, member)
@@ -107,7 +107,7 @@ void checkpoint_match_add(struct checkpoint_match *m, int side, uint64_t id)
     ids[at] = id;
 }
 
-/* Counts a particle that only set `side` has, and adds its id if the field exists. */
+/* Counts a particle that only set `side` has, and adds its id unless the field is NULL. */
 static void add_unmatched(struct checkpoint_match *m, int side, const unsigned char *particle,
                           const LemonField *id)
 {

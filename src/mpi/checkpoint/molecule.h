@@ -9,15 +9,14 @@
 enum checkpoint_format {
     CHECKPOINT_ICRV,   /* id, component, position, velocity */
     CHECKPOINT_ICRVQD, /* the same with orientation and angular momentum */
-    CHECKPOINT_IRV,    /* id, position, velocity; the component is 1 */
+    CHECKPOINT_IRV,    /* id, position, velocity; the component of each is 1 */
     CHECKPOINT_FORMATS,
 };
 
 extern const char *const checkpoint_format_names[CHECKPOINT_FORMATS + 1]; /* ends with NULL */
 
-/* A molecule with the members of all formats. Arrays and checkpoints store only its first
- * bytes, as many as checkpoint_layout() has for the format. `gap`, and members that the format
- * lacks, are 0. */
+/* A molecule with the members of all formats. Arrays and checkpoints contain only its first
+ * checkpoint_layout(format)->bytes bytes. `gap`, and members that the format lacks, are 0. */
 struct checkpoint_molecule {
     uint64_t id;
     uint32_t component; /* from 1 on; 0 in IRV */
@@ -27,10 +26,10 @@ struct checkpoint_molecule {
     double angular_momentum[3];
 };
 
-/* Returns the size and the fields of a particle in this format, in a static table. */
+/* Returns the size and the fields of a particle in this format: an entry of a static table. */
 const LemonParticle *checkpoint_layout(enum checkpoint_format);
 
-/* Returns true if the layout is that of a format, and sets the format. */
+/* Finds the format with this layout. Returns false, and an arbitrary format, if none has it. */
 bool checkpoint_find_format(const LemonParticle *, enum checkpoint_format *);
 bool checkpoint_layouts_equal(const LemonParticle *, const LemonParticle *);
 
@@ -44,28 +43,28 @@ struct checkpoint_particles {
     int64_t bytes;
 };
 
-/* Adds a particle and returns it, valid until the next call. The caller sets its bytes. */
+/* Adds a particle, which the caller must fill. Its address is valid until the next call. */
 void *checkpoint_particles_add(struct checkpoint_particles *);
 void checkpoint_particles_free(struct checkpoint_particles *);
 
 /* ---- comparison of two sets, byte for byte ---- */
 
 enum {
-    CHECKPOINT_MATCH_IDS = 10, /* number of ids, the lowest, to keep for each set */
+    CHECKPOINT_MATCH_IDS = 10, /* maximum number of ids that are stored for a set */
 };
 
 struct checkpoint_match {
-    int64_t only[2]; /* number of particles in one set and not in the other */
-    int ids[2];      /* number of entries in id[] */
-    uint64_t id[2][CHECKPOINT_MATCH_IDS]; /* of these particles, in ascending order */
+    int64_t only[2];                      /* only[i]: number of particles that only set i has */
+    int ids[2];                           /* ids[i]: number of entries in id[i] */
+    uint64_t id[2][CHECKPOINT_MATCH_IDS]; /* id[i]: lowest ids of these particles, ascending */
 };
 
-/* Compares two sets of particles of the same size, and may sort them. Equal particles of a set
- * count as often as they occur. id: the field with the ids to collect, or NULL. */
+/* Compares two sets, whose particles have the same size; may reorder each set. Equal particles
+ * of the two sets are matched one to one. id: the field of the ids to store, or NULL. */
 void checkpoint_match(struct checkpoint_particles sets[2], const LemonField *id,
                       struct checkpoint_match *);
 
-/* Adds the id of a particle that only set `side` has, if it is one of the lowest. */
+/* Adds to id[side] the id of a particle that only this set has, if it is among the lowest. */
 void checkpoint_match_add(struct checkpoint_match *, int side, uint64_t id);
 
 #endif

@@ -13,13 +13,13 @@ struct checkpoint_command {
     int (*run)(const struct checkpoint_world *, int argc, char **argv);
 };
 
-/* Each is defined in cmd_NAME.c. */
+/* checkpoint_NAME is defined in cmd_NAME.c. */
 extern const struct checkpoint_command checkpoint_generate, checkpoint_import,
     checkpoint_restart, checkpoint_export, checkpoint_compare, checkpoint_info, checkpoint_run;
 
-/* Parses options and exactly `files` file names, in any order, into file[]. Returns false after
- * a message of rank 0: the caller then returns CHECKPOINT_USAGE. All ranks get the same
- * result. */
+/* Parses a command line of options and exactly `files` file names, which may be mixed, and sets
+ * file[] to the names. On an error, rank 0 prints a message, and all ranks return false; the
+ * caller must then return CHECKPOINT_USAGE. */
 bool checkpoint_parse_options(const struct checkpoint_world *,
                               const struct checkpoint_command *, int argc, char **argv,
                               const struct option_rule *, int files, const char **file);

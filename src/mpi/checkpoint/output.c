@@ -14,8 +14,8 @@ enum {
     CELLS_PER_DIM = 128,
 };
 
-/* Writes a message for err, "" for 0, to text. The messages of limefile.h's own codes and of
- * EISDIR are complete; those of other errnos need the action before them. */
+/* Sets text to the message for err, or to "" if err is 0, and returns it. `action` precedes the
+ * message, except for -EISDIR and limefile.h's own codes, whose messages need no action. */
 static const char *get_reason(int err, const char *action, char text[CHECKPOINT_ERROR_BYTES])
 {
     if (err < -ERRNO_MAX || err == -EISDIR)
@@ -126,7 +126,7 @@ bool checkpoint_output_write_at(struct checkpoint_output *out, int64_t at, const
             checkpoint_mpi_strerror(err, error);
             return false;
         }
-        /* A full disk makes a short write; only the next call reports an error. */
+        /* A call that fills the disk writes less, without an error; the next call fails. */
         MPI_Get_count(&status, MPI_BYTE, &written);
         if (written <= 0 || written > chunk) {
             snprintf(error, CHECKPOINT_ERROR_BYTES,
@@ -171,7 +171,7 @@ void checkpoint_output_create_writer(struct checkpoint_output *out)
     out->writer = lemonCreateWriter(&out->file, MPI_COMM_WORLD);
     if (!out->writer)
         checkpoint_abort("out of memory");
-    lemonWriterSetPath(out->writer, out->temporary); /* optional: failure does no harm */
+    lemonWriterSetPath(out->writer, out->temporary); /* for speed; may fail */
 }
 
 bool checkpoint_output_write(const struct checkpoint_world *world,

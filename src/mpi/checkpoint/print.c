@@ -21,14 +21,15 @@ const char *checkpoint_type_name(int type)
     return type >= LEMON_INT32 && type <= LEMON_FLOAT64 ? words[type] : "?";
 }
 
-/* The cells [first, end) of a dimension, among them all that a box touches; the bounds of the
- * box; and the origin and the width of the cells. */
+/* For a box, in one dimension: cells [first, end), which include all cells that the box
+ * touches; the bounds of the box; the domain's origin and a cell's width. */
 struct span {
     int64_t first, end;
     double lower, upper, origin, width;
 };
 
-/* Sets the span of the box [lower, upper) in dimension d; one cell wider, for rounding. */
+/* Sets *s for the box [lower, upper) in dimension d. Because lower and upper can be rounded,
+ * [first, end) has one more cell on each side. */
 static void set_span(const LemonDomain *domain, int d, double lower, double upper,
                      struct span *s)
 {
@@ -46,7 +47,8 @@ static void set_span(const LemonDomain *domain, int d, double lower, double uppe
                        .width = width};
 }
 
-/* Returns how much of cell i the box covers in a dimension: exactly 0 or 1 if within 1e-9. */
+/* Returns the fraction of cell i that the box covers in a dimension; exactly 0 or 1 if within
+ * 1e-9 of these. */
 static double overlap_share(const struct span *s, int64_t i)
 {
     double from = s->origin + (double)i * s->width, to = from + s->width;
@@ -73,7 +75,7 @@ static double count_particles(const LemonCells *cells, const double lower[3],
     return sum;
 }
 
-/* Adds a rank. b->mean is the sum of the added ranks until combine_balance(). */
+/* Adds a rank that has `particles`. Until combine_balance(), b->mean is their sum. */
 static void add_rank(struct checkpoint_balance *b, double particles)
 {
     b->min = fmin(b->min, particles);

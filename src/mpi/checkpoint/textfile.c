@@ -23,7 +23,7 @@ static void open_path(struct checkpoint_textfile *t, char error[CHECKPOINT_ERROR
         t->bytes = st.st_size;
 }
 
-/* Reads and parses the header, and ends t->text after it. Sets error on failure. */
+/* Reads the header into t->text and parses it. Sets error on failure. */
 static void read_text_header(struct checkpoint_textfile *t, char error[CHECKPOINT_ERROR_BYTES])
 {
     char reason[CHECKPOINT_REASON_BYTES];
@@ -73,11 +73,11 @@ struct reading {
     struct checkpoint_particles *particles;
     int64_t lines; /* lines read so far */
     char error[CHECKPOINT_ERROR_BYTES];
-    bool is_line_error; /* `error` is about the last line read */
+    bool is_line_error; /* `error` is about line number `lines` of those read */
 };
 
-/* Parses a line, modifying it, and adds its molecule. On an error sets r->error, returns
- * false. */
+/* Parses a line and adds its molecule, if any. Cuts off the line end in `line`. On an error
+ * sets r->error and returns false. */
 static bool parse_line(struct reading *r, char *line, size_t n)
 {
     struct checkpoint_molecule m;
@@ -115,8 +115,8 @@ static void read_lines(struct reading *r, int64_t at, int64_t end)
     free(line);
 }
 
-/* Reports an error with its line number in the file. Only the lowest rank with an error is
- * reported, so all lower ranks have read, and counted, all their lines. */
+/* Reports an error with its line number in the file. Only the error of the lowest rank with one
+ * is printed; its number is right, because all lower ranks have counted all their lines. */
 static bool report_line(const struct checkpoint_world *world, struct reading *r)
 {
     char error[CHECKPOINT_ERROR_BYTES + 32];

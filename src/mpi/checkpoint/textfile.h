@@ -13,16 +13,16 @@ struct checkpoint_textfile {
     struct checkpoint_header header;
 };
 
-/* _open and _read are collective. They return false after rank 0 has printed "path: reason",
- * with "line N" if a line is invalid. */
+/* _open and _read are collective. If they return false, rank 0 has printed "path: reason" or,
+ * for an invalid line, "path: line N: reason". */
 
 /* Opens the file and reads its header. Call close only after success. */
 bool checkpoint_textfile_open(const struct checkpoint_world *, const char *path,
                               struct checkpoint_textfile *);
 void checkpoint_textfile_close(struct checkpoint_textfile *);
 
-/* Reads the molecules in this rank's lines; the caller frees them. Fails if the number of
- * molecules on all ranks is not the one in the header. */
+/* Reads the molecules in this rank's lines; the caller frees them. Fails if all ranks together
+ * have not the number of molecules that the header states. */
 bool checkpoint_textfile_read(const struct checkpoint_world *, struct checkpoint_textfile *,
                               struct checkpoint_particles *);
 

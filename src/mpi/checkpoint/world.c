@@ -66,7 +66,7 @@ bool checkpoint_report(const struct checkpoint_world *world, const char *path,
     return false;
 }
 
-/* Returns a text for an error code if Lemon sent no message. Valid until the next call. */
+/* Returns a message for `code`, used if Lemon sent none. The next call overwrites it. */
 static const char *format_code(int code)
 {
     static char text[32];
