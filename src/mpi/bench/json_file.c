@@ -13,8 +13,8 @@ enum {
     ERRNO_MAX = 4095,
 };
 
-/* Prints "name: action: reason", or "name: reason" if the reason's text contains the action:
- * limefile.h's own codes, and EISDIR. Returns false. */
+/* Prints "name: action: reason", or "name: reason" for -EISDIR and limefile.h's own codes,
+ * whose texts need no action. Always returns false. */
 static bool report_file_error(const char *name, const char *action, int err)
 {
     if (err < -ERRNO_MAX || err == -EISDIR)
@@ -24,7 +24,7 @@ static bool report_file_error(const char *name, const char *action, int err)
     return false;
 }
 
-/* The guard process removes the temporary file however this process ends (cleanup.h). */
+/* If this process ends before the commit, the guard process (cleanup.h) removes the file. */
 bool bench_json_open(struct bench_json *json, const char *name, bool force)
 {
     *json = (struct bench_json){.name = name, .to = stdout};

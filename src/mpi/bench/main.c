@@ -53,8 +53,8 @@ static void print_answer(const struct bench_options *o)
 
 /* ---- the benchmark ---- */
 
-/* Sets `path` on all ranks to rank 0's absolute path, with a directory free of symbolic links.
- * Returns false on all ranks, after rank 0's message, if that fails. */
+/* Sets o->path and path, on all ranks, to rank 0's path, made absolute, with no symbolic links
+ * in its directory. If that fails, rank 0 prints a message and all ranks return false. */
 static bool make_absolute(const struct bench_world *world, struct bench_options *o,
                           char path[BENCH_PATH_BYTES])
 {
@@ -84,7 +84,7 @@ static bool make_absolute(const struct bench_world *world, struct bench_options 
     return true;
 }
 
-/* Destinations of the results, on rank 0; empty on other ranks. */
+/* The destinations of the results, and what they state on the system; on rank 0 only. */
 struct output {
     FILE *text;
     struct bench_json json;
@@ -104,7 +104,7 @@ static bool is_data_file(const struct bench_json *json, const struct bench_run *
     return false;
 }
 
-/* Opens the destinations on rank 0. Returns false on all ranks after a message. */
+/* Fills *out on rank 0. If that fails, rank 0 prints a message and all ranks return false. */
 static bool open_results(const struct bench_run *run, struct output *out)
 {
     const struct bench_options *o = run->options;

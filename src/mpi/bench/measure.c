@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Outputs of an entry, `n` of them, that are written or read in one measurement: io[n]. */
+/* `n` outputs of an entry that are written or read together; io[i] is for one of them. */
 struct batch {
     struct bench_run *run;
     struct bench_entry *entry;
@@ -23,7 +23,7 @@ struct batch {
 };
 
 enum {
-    CALIBRATION = 100, /* units of computing */
+    CALIBRATION = 100, /* units of computing in measure_unit_seconds() */
 };
 
 static bool is_abandoned;
@@ -46,7 +46,7 @@ void bench_output_path(const struct bench_run *run, const struct bench_entry *en
 
 static volatile double sink;
 
-/* Computes for about units * unit_seconds (struct bench_run), without using memory. */
+/* Does arithmetic for about units * run->unit_seconds seconds, without using memory. */
 static void compute(double units)
 {
     double x = sink;
@@ -69,7 +69,7 @@ static double measure_unit_seconds(MPI_Comm comm)
 
 /* ---- choose what to measure, and allocate memory ---- */
 
-/* Rank 0 decides and gives the reason, because it is the one that mounts. Collective. */
+/* Gets rank 0's answer and its reason on all ranks, because only rank 0 mounts. Collective. */
 static bool is_unsupported(const struct bench_backend *backend, const struct bench_task *task,
                            char reason[BENCH_REASON_BYTES])
 {
@@ -82,7 +82,7 @@ static bool is_unsupported(const struct bench_backend *backend, const struct ben
 }
 
 /* Fills run->entry with the usable back ends and run->skipped with the others. Returns false if
- * a path is too long; 16 bytes are for the number in bench_output_path(). Collective. */
+ * a path is too long; bench_output_path() needs 16 bytes for a number. Collective. */
 static bool choose_backends(struct bench_run *run)
 {
     const struct bench_options *o = run->options;
@@ -112,7 +112,7 @@ static void print_skipped(const struct bench_run *run)
         bench_log("%s: %s", run->skipped[i].backend->name, run->skipped[i].reason);
 }
 
-/* Refuses to overwrite even an empty file: the run would remove it. Only rank 0 checks. */
+/* Returns false, after a message, if an output exists: the run would remove it. Rank 0 only. */
 static bool outputs_are_free(const struct bench_run *run)
 {
     for (int i = 0; i < run->entry_count * run->options->outputs; i++) {
@@ -157,8 +157,8 @@ static bool allocate_data(struct bench_run *run)
     return run->data != NULL;
 }
 
-/* Shifts the readers by the ranks of a host, so that each reads what another host has written;
- * on a single host by one rank. */
+/* With --reorder, shifts the readers by the number of ranks of a host, so that each rank reads
+ * what another host has written. If there is a single host, shifts them by one rank. */
 static void create_comms(struct bench_run *run)
 {
     int ranks = run->world->ranks, shift = 0;
@@ -213,8 +213,8 @@ void bench_run_free(struct bench_run *run)
     free(run->data);
 }
 
-/* Creates b->io for outputs first to first + n - 1. If out of memory, find_error() returns
- * it. */
+/* Creates b->io for outputs first to first + n - 1. If memory runs out, find_error() returns
+ * that error. */
 static void create_batch(struct batch *b, enum bench_operation operation, int first, int n)
 {
     struct bench_run *run = b->run;
@@ -254,8 +254,8 @@ static bool report_errors(const struct batch *b)
                               find_error(b));
 }
 
-/* Before a write: removes the files and syncs their file system, so that no earlier data wait
- * for writeback. Without --keep, cleanup.h removes the new files at the end. Collective. */
+/* Before a write, removes old files and syncs the file system, so that no earlier data wait for
+ * writeback. Unless --keep, also lets cleanup.h remove the new files at the end. Collective. */
 static void remove_old_outputs(const struct batch *b)
 {
     for (int i = 0; i < b->n && b->run->world->rank == 0; i++) {
@@ -309,7 +309,7 @@ static bool agree_on_success(const struct bench_io *io)
     return good;
 }
 
-/* Closes the file, unless the transfer has failed and closing could hang. */
+/* Closes the file, unless the transfer has failed and the back end's library could hang. */
 static void close_output(struct bench_io *io, bool failed)
 {
     io->is_abandoned = failed && io->backend->may_hang;
@@ -319,8 +319,8 @@ static void close_output(struct bench_io *io, bool failed)
         io->backend->close(io);
 }
 
-/* Adds the times to *s. Returns false if the open or the transfer failed on any rank; errors of
- * sync and close stay in io->error. */
+/* Adds the times of all phases to *s. Returns false if the open or the transfer failed on any
+ * rank; errors of sync and close are only stored in io->error. */
 static bool transfer_output(struct bench_run *run, struct bench_io *io, struct bench_seconds *s)
 {
     double times[5];
@@ -373,12 +373,12 @@ static uint64_t compute_seed(const struct bench_run *run, enum bench_operation o
 {
     const struct bench_options *o = run->options;
     bool written = o->writes || operation == BENCH_WRITE;
-    /* Each repetition has its own seed, so that the check detects a file of an earlier one. The
-     * last seed is --seed itself, so that a kept file can be read later. */
+    /* If files are written, each repetition has its own seed, so that the check detects earlier
+     * data. The last repetition has --seed itself, so that another run can read a kept file. */
     return (uint64_t)o->seed + (written ? (uint64_t)(o->repetitions - 1 - repetition) : 0);
 }
 
-/* Compares this rank's data with the expected values; if wrong is NULL, fills the data. */
+/* If `wrong` is NULL, sets this rank's data, otherwise compares them with expected values. */
 static void fill_or_check(const struct batch *b, uint64_t seed, struct bench_mismatch *wrong)
 {
     const struct bench_pattern *p = &b->io->task->pattern;
@@ -394,7 +394,7 @@ static void fill_or_check(const struct batch *b, uint64_t seed, struct bench_mis
     }
 }
 
-/* Prepares the data. Zeros before a read ensure that unread bytes do not look right. */
+/* Sets the data to be written. Sets zeros before a read: bytes that are not read are wrong. */
 static void init_data(const struct batch *b, uint64_t seed)
 {
     if (b->io->is_writing)
@@ -423,8 +423,8 @@ static void store_hints(const struct batch *b, struct bench_result *result)
         result->hints = json_incref(b->io->hints);
 }
 
-/* Writes or reads outputs first to first + n - 1, and checks what was read. Returns false after
- * a message. The caller calls release_batch() in any case. */
+/* Writes or reads outputs first to first + n - 1. Sets *is_wrong if read data are wrong. If it
+ * fails, returns false after a message. The caller must always call release_batch(). */
 static bool process_outputs(struct batch *b, enum bench_operation operation, int first, int n,
                             uint64_t seed, struct bench_seconds *s, bool *is_wrong)
 {
@@ -448,8 +448,8 @@ static bool process_outputs(struct batch *b, enum bench_operation operation, int
     return good;
 }
 
-/* Performs one operation of one entry. Returns false after a message; sets *is_wrong if any
- * byte is wrong. Collective. */
+/* Writes or reads all outputs of an entry. Returns false after a message if this fails; sets
+ * *is_wrong if any byte is wrong. Collective. */
 static bool perform(struct bench_run *run, struct bench_entry *entry,
                     enum bench_operation operation, int repetition, struct bench_seconds *s,
                     bool *is_wrong)
@@ -478,7 +478,7 @@ static void sum_file_bytes(const struct bench_run *run, struct bench_entry *entr
     }
 }
 
-/* Performs an operation if it is requested. A failure sets entry->failure. */
+/* Performs one repetition of an operation, if requested. Sets entry->failure if it fails. */
 static void measure_operation(struct bench_run *run, struct bench_entry *entry,
                               enum bench_operation operation, int repetition)
 {

@@ -5,7 +5,7 @@
 #include "options.h"
 #include "world.h"
 
-/* Times of the slowest rank, in total for all outputs (the files of --outputs). */
+/* Seconds of the slowest rank in each phase, added up for all outputs (files of --outputs). */
 struct bench_seconds {
     double compute, open, transfer, close, total;
 };
@@ -13,7 +13,7 @@ struct bench_seconds {
 struct bench_result {
     int n;                         /* repetitions done */
     struct bench_seconds *seconds; /* of each repetition */
-    bool verified; /* BENCH_READ: false if any wrong byte was read; true if nothing was read */
+    bool verified;                 /* only for BENCH_READ: no wrong byte was read so far */
     json_t *hints; /* the MPI-IO hints in effect; NULL if the back end does not use MPI-IO */
 };
 
@@ -26,10 +26,10 @@ enum bench_operation {
 /* One measured back end. */
 struct bench_entry {
     const struct bench_backend *backend;
-    char path[BENCH_PATH_BYTES]; /* path of its first output */
+    char path[BENCH_PATH_BYTES]; /* of its output; see bench_output_path() for several */
     struct bench_result results[BENCH_OPERATIONS];
-    char failure[BENCH_ERROR_BYTES]; /* why it is no longer measured, or "" */
-    int64_t file_bytes; /* on rank 0: bytes of its outputs, including the format's overhead */
+    char failure[BENCH_ERROR_BYTES]; /* why the back end is no longer measured, or "" */
+    int64_t file_bytes; /* on rank 0: length of its outputs, with all that the format adds */
 };
 
 struct bench_run {
@@ -44,8 +44,8 @@ struct bench_run {
     } skipped[BENCH_BACKENDS_MAX];
     int64_t bytes;             /* bytes of data in all outputs */
     const char *cache;         /* bench_cache_method(), or "none" */
-    MPI_Comm writers, readers; /* the ranks of the pattern; they differ with --reorder */
-    double unit_seconds;       /* how long compute(1) takes; 0 without --compute */
+    MPI_Comm writers, readers; /* with the pattern's rank numbers; --reorder shifts readers */
+    double unit_seconds;       /* seconds of one unit of computing; 0 without --compute */
     char *data;                /* this rank's data */
 };
 
@@ -55,13 +55,13 @@ int bench_run_init(struct bench_run *, const struct bench_options *,
                    const struct bench_world *);
 void bench_run_free(struct bench_run *);
 
-/* Returns BENCH_SUCCESS, or BENCH_FAILED after messages. Collective. */
+/* Performs all repetitions; BENCH_SUCCESS, or BENCH_FAILED after messages. Collective. */
 int bench_run_measure(struct bench_run *);
 
-/* True if a library still has an open file after an error: MPI_Finalize() may then hang. */
+/* Returns true if a library still has an open file after an error: MPI_Finalize() may hang. */
 bool bench_is_abandoned(void);
 
-/* Writes the path of output n, from 0: entry->path, and "." and n + 1 if there are several. */
+/* Sets path to output n's, counted from 0: entry->path, with "." and n + 1 if n can be > 0. */
 void bench_output_path(const struct bench_run *, const struct bench_entry *, int n,
                        char path[BENCH_PATH_BYTES]);
 

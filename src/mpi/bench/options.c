@@ -20,7 +20,7 @@ enum {
     JOB_RANKS = 2,
 };
 
-/* Writes the reason. Returns false, which the caller returns. */
+/* Sets reason. Always returns false, so that the caller can return the result. */
 __attribute__((format(printf, 2, 3))) static bool reject(char *reason, const char *format, ...)
 {
     va_list args;
@@ -38,7 +38,7 @@ struct option_context {
     char *reason;
 };
 
-/* Adds a back end, or "all", unless it was added before. Returns false for an unknown name. */
+/* Adds the back end `name`, or all for "all", but none twice. Returns false if none has it. */
 static bool add_backends(struct bench_options *o, const char *name)
 {
     bool found = false;
@@ -309,7 +309,7 @@ static bool resolve_grid(const struct bench_options *o, struct bench_pattern *p,
     return true;
 }
 
-/* Returns a multiple of the grid near `extent`. */
+/* Returns the multiple of `grid` that is nearest to `extent`, but at least `grid`. */
 static int round_to_grid(double extent, int grid)
 {
     double parts = round(extent / grid);
@@ -317,7 +317,7 @@ static int round_to_grid(double extent, int grid)
     return parts * grid > INT_MAX ? INT_MAX / grid * grid : (int)parts * grid;
 }
 
-/* Chooses about 2L x L x L x L sites. The first, slowest extent compensates for rounding. */
+/* Chooses about 2L x L x L x L sites. The first extent makes up for the others' rounding. */
 static void choose_lattice(struct bench_pattern *p, int64_t rank_bytes)
 {
     double sites = (double)rank_bytes * p->ranks / (double)p->site_bytes, rest = sites;

@@ -23,7 +23,7 @@ struct bench_options {
     int backend_count;
 
     int64_t size, block, transfer, segments, site_bytes; /* 0: not given */
-    int64_t lattice[BENCH_DIMS], grid[BENCH_DIMS];       /* 0 ...: not given */
+    int64_t lattice[BENCH_DIMS], grid[BENCH_DIMS];       /* all 0: not given */
     bool independent, collective;
 
     bool writes, reads, cold, cold_file, reorder, keep, quiet;
@@ -35,14 +35,14 @@ struct bench_options {
     struct bench_task task; /* its pattern is complete after bench_options_resolve() */
 };
 
-/* Returns false and sets reason for wrong options: to "" for a wrong number of operands. */
+/* Returns false with a reason if an option is wrong; with "" unless there is one FILE. */
 bool bench_options_parse(int argc, char **argv, struct bench_options *,
                          char reason[BENCH_REASON_BYTES]);
 
-/* Completes the pattern in `task` for this number of ranks. Returns false as above. */
+/* Completes `task` for this number of ranks. Returns false with a reason if it cannot. */
 bool bench_options_resolve(struct bench_options *, int ranks, char reason[BENCH_REASON_BYTES]);
 
-/* Prints "usage: ..." alone, or all of --help. */
+/* Prints the lines "usage: ..." or, if `all`, the whole text of --help. */
 void bench_options_usage(bool all, FILE *to);
 
 #endif

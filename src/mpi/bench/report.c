@@ -12,7 +12,7 @@
 
 struct statistics {
     double mean, min, max, median;
-    double deviation; /* of the sample (n - 1); 0 for a single value */
+    double deviation; /* of a sample: divided by n - 1; 0 for a single value */
 };
 
 static int compare_numbers(const void *a, const void *b)
@@ -153,7 +153,7 @@ static double phase_median(const struct bench_result *result, enum column column
     return compute_statistics(values, result->n).median;
 }
 
-/* Prints right-aligned in `width` columns, with one decimal digit if the value is small. */
+/* Prints the value right-aligned in `width` columns, with one decimal if it is below 100. */
 static void print_number(double value, int width, FILE *to)
 {
     fprintf(to, "%*.*f", width, fabs(value) < 99.95 ? 1 : 0, value);

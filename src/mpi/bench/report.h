@@ -8,7 +8,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* Prints what is measured, and the results. */
+/* The first prints what will be measured, the second the results. */
 void bench_print_head(const struct bench_run *, const struct bench_system *, FILE *to);
 void bench_print_results(const struct bench_run *, FILE *to);
 

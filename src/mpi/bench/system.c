@@ -15,7 +15,7 @@
 
 /* ---- MPI ---- */
 
-/* Sets name and version from "Open MPI v4.1.4, ..." or "MPICH Version:\t4.0.2\n...". */
+/* Sets s->mpi from a text such as "Open MPI v4.1.4, ..." or "MPICH Version:\t4.0.2\n...". */
 static void set_mpi(struct bench_system *s)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
@@ -32,7 +32,7 @@ static void set_mpi(struct bench_system *s)
         snprintf(s->mpi, sizeof s->mpi, "%.*s", (int)strcspn(text, ",\n"), text);
 }
 
-/* True if a loaded library's path contains `prefix`; name gets what follows it, up to ".". */
+/* Returns true if a loaded library's path contains `prefix`. name: gets the rest, up to ".". */
 static bool is_loaded(const char *prefix, char *name, size_t cap)
 {
     char line[2 * BENCH_PATH_BYTES];
@@ -51,9 +51,9 @@ static bool is_loaded(const char *prefix, char *name, size_t cap)
     return found;
 }
 
-/* Finds Open MPI's io component; requires an open file, for which OMPIO has loaded its module
- * for the file system. ROMIO is loaded under its own name. If all components are in one
- * library, only the user's choice is known. If it finds none, *component is unchanged. */
+/* Sets component to the name of Open MPI's io component, or leaves it unchanged. An MPI file
+ * must be open: OMPIO then has loaded a module mca_fs_*, or ROMIO is loaded as mca_io_romio*.
+ * If all components are in one library, only one that the user has chosen is known. */
 static void find_component(char *component, size_t cap)
 {
     char name[64];
@@ -75,8 +75,8 @@ static int64_t get_info_number(MPI_Info info, const char *key)
     return number > 0 ? number : 0;
 }
 
-/* Creates PATH.probe and finds the component that MPI-IO uses and, in the hints of the open
- * file, the striping of the file system. */
+/* Opens a new file PATH.probe, to find which component MPI-IO uses. The hints of the open file
+ * contain the striping of the file system. Removes the file. */
 static void probe_file_system(struct bench_system *s, const char *path)
 {
     char name[BENCH_PATH_BYTES + 8];
@@ -108,7 +108,7 @@ static void probe_file_system(struct bench_system *s, const char *path)
 
 /* ---- the file system ---- */
 
-/* True if the mount point is the directory or above it. */
+/* Returns true if the mount point `point` is the directory or one of its parents. */
 static bool contains_directory(const char *point, const char *directory)
 {
     size_t n = strlen(point);
@@ -116,8 +116,8 @@ static bool contains_directory(const char *point, const char *directory)
            (strncmp(point, directory, n) == 0 && (directory[n] == '/' || directory[n] == '\0'));
 }
 
-/* Finds the type of the innermost mount point in lines such as "36 35 98:0 / /mnt rw,noatime
- * shared:1 - ext3 /dev/root rw". */
+/* Sets s->file_system to the type of the innermost mount that contains the directory. A line of
+ * mountinfo is "36 35 98:0 / /mnt rw,noatime shared:1 - ext3 /dev/root rw". */
 static void set_file_system_type(struct bench_system *s, const char *directory)
 {
     char line[2 * BENCH_PATH_BYTES], point[BENCH_PATH_BYTES], type[64];
@@ -217,7 +217,7 @@ static void drop_file_pages(const char *path)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return; /* does not exist yet */
+        return; /* the file does not exist yet */
     fsync(fd);
     posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
     close(fd);

@@ -23,17 +23,17 @@ struct bench_world {
 void bench_world_init(struct bench_world *);
 void bench_world_free(struct bench_world *);
 
-/* Prints "lime-bench: text" to stderr, one line without control characters. On any rank. */
+/* Prints "lime-bench: text" to stderr on any rank: one line without control characters. */
 __attribute__((format(printf, 1, 2))) void bench_log(const char *format, ...);
 
-/* Show progress in a line on stderr: only rank 0, on a terminal, and not in the first seconds.
+/* Rank 0 shows progress in a line on stderr, if that is a terminal, after the first seconds.
  * All ranks call bench_progress_start() once. bench_progress_clear() erases the line. */
 void bench_progress_start(const struct bench_world *, bool quiet);
 __attribute__((format(printf, 1, 2))) void bench_progress(const char *format, ...);
 void bench_progress_clear(void);
 
-/* Rank 0 prints the error of the lowest rank that has one: "lime-bench: path: where: rank N:
- * error". "" means no error. Returns true if no rank has an error. Collective. */
+/* error: this rank's error, or "" for none. Rank 0 prints "lime-bench: path: where: rank N:
+ * error" for the lowest rank N that has one. Returns true if no rank has one. Collective. */
 bool bench_world_report(const struct bench_world *, const char *path, const char *where,
                         const char *error);
 

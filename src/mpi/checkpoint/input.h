@@ -22,7 +22,7 @@ struct checkpoint_input {
     MPI_File file;
     LemonReader *reader;
     LemonCells *cells;
-    char *header; /* text of the record CHECKPOINT_HEADER_TYPE; NULL if there is none */
+    char *header; /* text of the record CHECKPOINT_HEADER_TYPE; NULL: no such record */
 };
 
 /* All functions are collective. If one returns false, rank 0 has printed the reason. Call
