@@ -55,7 +55,7 @@ int bench_run_init(struct bench_run *, const struct bench_options *,
                    const struct bench_world *);
 void bench_run_free(struct bench_run *);
 
-/* Performs all repetitions; BENCH_SUCCESS, or BENCH_FAILED after messages. Collective. */
+/* Runs all repetitions. Returns BENCH_SUCCESS, or BENCH_FAILED after messages. Collective. */
 int bench_run_measure(struct bench_run *);
 
 /* Returns true if a library still has an open file after an error: MPI_Finalize() may hang. */

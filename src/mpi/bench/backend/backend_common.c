@@ -165,7 +165,7 @@ int bench_mpifile_check(struct bench_io *io, int error, MPI_Status *status,
     int moved;
     if (error != MPI_SUCCESS)
         return bench_io_fail_mpi(io, action, error);
-    if (expected == 0) /* ROMIO does not set the status then */
+    if (expected == 0) /* in this case ROMIO does not set the status */
         return 0;
     MPI_Get_count(status, datatype, &moved);
     if (moved == MPI_UNDEFINED) /* a part of a unit */

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 struct gather {
-    char *slice, *part; /* buffers on rank 0; pieces use only `part` */
+    char *slice, *part; /* buffers on rank 0; slice is for lattices only */
     MPI_Datatype site;
 };
 
@@ -39,8 +39,7 @@ static void gather_release(struct bench_io *io)
     free(g->part);
 }
 
-/* Opens the file on rank 0, and allocates its buffers. gather_release() frees what was
- * allocated, also after an error. Returns 0 or an error code. */
+/* Opens the file on rank 0 and allocates rank 0's buffers. gather_release() frees them. */
 static int gather_open(struct bench_io *io)
 {
     const struct bench_pattern *p = &io->task->pattern;
@@ -60,8 +59,8 @@ static int gather_open(struct bench_io *io)
 
 /* ---- lattices ---- */
 
-/* Sets *box to a rank's part of slice t, relative to the slice, and *before to the bytes of the
- * rank's data that precede this part. Returns false if the rank has no part. */
+/* Sets *box to a rank's part of slice t, relative to the slice, and *before to the offset of
+ * this part in the rank's data. Returns false if the rank has no part of the slice. */
 static bool get_slice_part(const struct bench_pattern *p, int rank, int64_t t,
                            struct lemon_box *box, int64_t *before)
 {
@@ -75,7 +74,7 @@ static bool get_slice_part(const struct bench_pattern *p, int rank, int64_t t,
     return true;
 }
 
-/* Moves slice t on rank 0. Continues after an error: other ranks wait for its messages. */
+/* Moves slice t on rank 0. Continues after an error, because other ranks wait for rank 0. */
 static int move_slice_root(struct bench_io *io, struct gather *g, int64_t t, int64_t bytes)
 {
     const struct bench_pattern *p = &io->task->pattern;
@@ -156,7 +155,7 @@ static void move_piece_other(struct bench_io *io, struct gather *g, int64_t i)
         MPI_Recv(data, (int)piece.bytes, g->site, 0, 0, io->comm, MPI_STATUS_IGNORE);
 }
 
-/* Moves all pieces: rank by rank for disjoint blocks, otherwise one of each rank in turn. */
+/* Moves disjoint blocks rank by rank, other patterns' pieces one of each rank in turn. */
 static int move_pieces(struct bench_io *io, struct gather *g)
 {
     const struct bench_pattern *p = &io->task->pattern;

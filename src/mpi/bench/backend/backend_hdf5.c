@@ -9,7 +9,7 @@
 struct hdf5 {
     struct bench_dataset set;
     hid_t file, dataset, transfer_list;
-    hsize_t length; /* of the first dimension, if it grows */
+    hsize_t length; /* current extent of the first dimension */
 };
 
 const char *bench_hdf5_version(void)
@@ -38,7 +38,7 @@ static herr_t copy_innermost(unsigned n, const H5E_error2_t *entry, void *text)
     return 0;
 }
 
-/* HDF5 functions return a negative value on failure. */
+/* result: what an HDF5 function returned, negative on failure. */
 static int hdf5_check(struct bench_io *io, const char *action, int64_t result)
 {
     char text[256] = "failed";

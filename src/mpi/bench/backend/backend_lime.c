@@ -1,8 +1,8 @@
 /*
  * backend_lime.c - Lemon: one record of a LIME container, with its lattice calls
  *
- * The other patterns are described as lattices, too: disjoint blocks as a 1-dimensional one,
- * interleaved pieces as a 2-dimensional one whose faster dimension the ranks divide.
+ * Disjoint blocks are described as a 1-dimensional lattice, interleaved pieces as a
+ * 2-dimensional one, whose faster dimension is divided among the ranks.
  */
 #include "backend_common.h"
 
@@ -21,8 +21,8 @@ struct geometry {
 struct lime {
     struct geometry geometry;
     MPI_Comm cartesian;
-    LemonWriter *writer; /* one of the two is used */
-    LemonReader *reader;
+    LemonWriter *writer; /* NULL when reading */
+    LemonReader *reader; /* NULL when writing */
 };
 
 /* Describes the pattern as a lattice. Returns false if an extent does not fit in an int. */
@@ -68,8 +68,8 @@ static void lime_store_message(const char *text, void *io)
     bench_io_fail(io, "Lemon", "%s", text + prefix);
 }
 
-/* Returns 0, or -1 for an error code, which is the same on all ranks. If Lemon has sent no
- * message to any rank, stores the code as the message. Collective if the code is an error. */
+/* Returns 0 if code is LEMON_SUCCESS, else -1. code must be the same on all ranks. If no rank
+ * has a message of Lemon, stores the code as the message. Collective if code is an error. */
 static int lime_check(struct bench_io *io, const char *action, int code)
 {
     int has_message = io->error[0] != '\0';
@@ -106,7 +106,7 @@ static int begin_writing(struct bench_io *io, struct lime *lime, MPI_Info info)
     lime->writer = lemonCreateWriter(&io->file, lime->cartesian);
     int code = lemonWriterSetInfo(lime->writer, info);
     if (code == LEMON_SUCCESS &&
-        task->alignment) /* of the data record, not of its checksum's */
+        task->alignment) /* of the data record only; not of the checksum record */
         code = lemonWriterSetAlignment(lime->writer, task->alignment, bytes);
     if (code == LEMON_SUCCESS && task->checksum)
         code = lemonWriterSetChecksum(lime->writer, 1);
@@ -163,7 +163,7 @@ static int lime_close(struct bench_io *io)
     return lime_check(io, "close", code) | close_code;
 }
 
-/* Compares the checksum of the data with the one in the file. Collective. */
+/* Compares the checksum of the data with that in the next record. Collective. */
 static int compare_lime_checksums(struct bench_io *io, LemonReader *reader)
 {
     LemonChecksum computed, stored;
@@ -196,7 +196,7 @@ static int lime_transfer(struct bench_io *io)
     return io->task->checksum ? compare_lime_checksums(io, lime->reader) : 0;
 }
 
-/* The back end's sync: closing a record syncs it. Also writes the checksum record. */
+/* The back end's sync: closes the data record, which syncs it; writes the checksum record. */
 static int close_record(struct bench_io *io)
 {
     struct lime *lime = io->state;

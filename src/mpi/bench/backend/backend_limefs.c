@@ -2,8 +2,8 @@
  * backend_limefs.c - a record of a container in a limefs mount: each rank moves its own pieces
  * through the mount with POSIX calls
  *
- * Rank 0 makes the container and mounts it in a directory next to it. It does so before the
- * clock starts, because in practice a container is mounted already.
+ * Rank 0 mounts the container in a directory next to it and, for a write, makes it before.
+ * The measured time does not include this, because in practice a container is mounted already.
  */
 #define _GNU_SOURCE
 #include "backend_common.h"
@@ -35,9 +35,9 @@ enum {
 };
 
 struct limefs_mount {
-    pid_t daemon;                       /* 0: none; set on rank 0, like mount_point */
-    char mount_point[BENCH_PATH_BYTES]; /* "": none */
-    char record_path[BENCH_PATH_BYTES];
+    pid_t daemon;                       /* rank 0: process id of limefs; 0: none */
+    char mount_point[BENCH_PATH_BYTES]; /* rank 0; "": none */
+    char record_path[BENCH_PATH_BYTES]; /* all ranks */
 };
 
 static void pause_briefly(void)
@@ -45,7 +45,7 @@ static void pause_briefly(void)
     nanosleep(&(struct timespec){0, PAUSE_MS * 1000000L}, NULL);
 }
 
-/* Writes "DIRECTORY/limefs" to path; true if it is executable. n: length of `directory`. */
+/* Sets path to "DIRECTORY/limefs"; true if that is executable. n: length of directory. */
 static bool find_in_directory(char *path, size_t cap, const char *directory, size_t n)
 {
     if (n == 0 || n + sizeof "/limefs" > cap)
@@ -54,7 +54,7 @@ static bool find_in_directory(char *path, size_t cap, const char *directory, siz
     return access(path, X_OK) == 0;
 }
 
-/* Finds limefs next to this program, otherwise in PATH. */
+/* Finds limefs in this program's directory or, if it is not there, in PATH. */
 static bool find_limefs(char *path, size_t cap)
 {
     char self[PATH_MAX];
@@ -93,8 +93,8 @@ static bool begins_with_any(const char *text, const char *const *prefixes)
     return false;
 }
 
-/* Returns true for variables that mpirun sets for its ranks. They must not reach the mpirun of
- * the mount's job; variables that the user has set must. */
+/* Returns true for a variable that mpirun has set for its ranks. The mpirun of the mount's job
+ * must not get such variables, but must get those that the user has set. */
 static bool is_mpirun_variable(const char *variable)
 {
     static const char *const prefixes[] = {
@@ -110,7 +110,7 @@ static bool is_mpirun_variable(const char *variable)
     return begins_with_any(variable, prefixes);
 }
 
-/* Returns the variables for limefs in an array that the caller frees; NULL if out of memory. */
+/* Returns the environment for limefs, an array that the caller frees; NULL if out of memory. */
 static char **make_environment(void)
 {
     size_t n = 0, count = 0;
@@ -123,7 +123,7 @@ static char **make_environment(void)
     return variables;
 }
 
-/* Starts the daemon with its stderr to `log`, unless that is -1. Returns 0 or an errno. */
+/* Starts limefs. log: descriptor for its stderr, or -1 to inherit. Returns 0 or an errno. */
 static int spawn_limefs(pid_t *pid, const char *program, char *const argv[], int log)
 {
     posix_spawn_file_actions_t files;
@@ -177,7 +177,7 @@ static bool job_serves(const char *directory)
     return is_serving;
 }
 
-/* Returns -1, with the last line that limefs has logged, or its exit status, as the error. */
+/* Sets io->error to the last line in `log` or, if there is none, to the status. Returns -1. */
 static int report_exit(struct bench_io *io, int log, int status)
 {
     char text[512];
@@ -216,7 +216,7 @@ static int wait_until_usable(struct bench_io *io, struct limefs_mount *l, bool j
         mounted ? "the job of the mount is not serving" : "nothing was mounted", WAIT_SECONDS);
 }
 
-/* Makes an empty directory next to the file; the child process of cleanup.h removes it. */
+/* Makes an empty directory next to the file; the guard of cleanup.h removes it at the end. */
 static int make_mount_point(struct bench_io *io, struct limefs_mount *l)
 {
     errno = ENAMETOOLONG;
@@ -264,8 +264,8 @@ static bool wait_for_exit(pid_t daemon)
     return false;
 }
 
-/* Unmounts the container, after BUSY_SECONDS even if it is in use. Waits for the daemon to end,
- * or kills it after WAIT_SECONDS. */
+/* Unmounts the container; if it is still in use after BUSY_SECONDS, lazily. Waits for the
+ * daemon to end, but kills it after WAIT_SECONDS. */
 static void unmount_container(struct limefs_mount *l)
 {
     for (int ms = 0; l->mount_point[0] && is_mounted(l->mount_point); ms += PAUSE_MS) {
@@ -336,7 +336,7 @@ static int limefs_job_prepare(struct bench_io *io)
     return prepare_mount(io, io->task->job_ranks);
 }
 
-/* The barrier ensures that no rank still has the record open when rank 0 unmounts. */
+/* The first barrier ensures that no rank has the record open when rank 0 unmounts. */
 static void limefs_release(struct bench_io *io)
 {
     MPI_Barrier(io->comm);

@@ -22,8 +22,8 @@ static int mpiio_move_piece(struct bench_io *io, const struct bench_piece *piece
     return bench_mpifile_check(io, error, &status, MPI_BYTE, n);
 }
 
-/* In a collective task each rank makes the same number of calls: a rank without pieces left
- * moves nothing, and after an error it goes on. Returns 0, or another value after any error. */
+/* In a collective task, each rank makes the same number of calls: a rank that has no more
+ * pieces moves 0 bytes, and a rank with an error goes on. */
 static int mpiio_transfer(struct bench_io *io)
 {
     const struct bench_pattern *p = &io->task->pattern;

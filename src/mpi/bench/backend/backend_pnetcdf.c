@@ -29,7 +29,7 @@ static int pnetcdf_prepare(struct bench_io *io)
     return 0;
 }
 
-/* Returns the task's hints and, as hints to PnetCDF, the alignment. The caller frees them. */
+/* Returns the task's hints, and hints that set PnetCDF's alignment. The caller frees them. */
 static MPI_Info create_info_aligned(const struct bench_task *task)
 {
     MPI_Info info = bench_info_create(task);

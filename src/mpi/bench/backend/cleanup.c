@@ -40,7 +40,7 @@ bool bench_cleanup_unmount(const char *directory, bool lazily)
     if (geteuid() == 0)
         return umount2(directory, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0)) == 0;
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); /* keeps ^C away from it */
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); /* ^C then does not reach it */
     errno = posix_spawnp(&pid, argv[0], NULL, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
     if (errno != 0 || waitpid(pid, &status, 0) != pid)
@@ -51,7 +51,7 @@ bool bench_cleanup_unmount(const char *directory, bool lazily)
 
 void bench_cleanup_remove(const char *directory)
 {
-    /* A mount point gives EBUSY, even if its daemon has ended. */
+    /* For a mount point, rmdir() gives EBUSY, even if the mount's daemon has ended. */
     if (rmdir(directory) == 0 || errno == ENOENT)
         return;
     bench_cleanup_unmount(directory, true);
@@ -60,7 +60,7 @@ void bench_cleanup_remove(const char *directory)
 
 /* ---- the guard ---- */
 
-/* Adds a path that rank 0 has reported, unless known. text: its kind, then the path. */
+/* Adds a path to the list unless the list has it. text: the kind, a letter, and the path. */
 static void record_path(const char *text, struct entry **entries)
 {
     for (const struct entry *entry = *entries; entry; entry = entry->next)
@@ -75,8 +75,8 @@ static void record_path(const char *text, struct entry **entries)
     }
 }
 
-/* The guard: reads paths until rank 0 closes the pipe, then removes them. It keeps stderr open,
- * so that mpirun, which waits until it is closed, waits for the guard. */
+/* The guard: reads paths until the pipe is closed, then removes them. mpirun waits until every
+ * process has closed stderr; the guard keeps it open, so that mpirun waits for it. */
 __attribute__((noreturn)) static void run_cleanup(int from_program)
 {
     struct entry *entries = NULL;
@@ -119,7 +119,7 @@ bool bench_cleanup_start(void)
     return cleanup_pid > 0;
 }
 
-/* A signal handler calls this, too: it must be async-signal-safe. */
+/* This must be async-signal-safe, because handle_exit_signal() calls it. */
 void bench_cleanup_finish(void)
 {
     if (cleanup_pipe < 0)

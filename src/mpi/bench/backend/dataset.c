@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Sets the extents of a chunk of at most `bytes` bytes: the fastest dimensions are whole as
- * long as they fit, the next one is divided. */
+/* Sets the extents of a chunk of at most `bytes` bytes. The chunk has the whole extent of as
+ * many of the fastest dimensions as fit, a part of the next slower one, and 1 of the others. */
 static void set_chunk(struct bench_dataset *set, int64_t bytes)
 {
     for (int d = set->dims - 1; d >= 0; d--) {
@@ -38,7 +38,7 @@ void bench_dataset_init(struct bench_dataset *set, const struct bench_task *task
 
 /* ---- lattices: a rank's box in slabs of at most BENCH_MOVE_MAX bytes ---- */
 
-/* A slice is the box's part with one coordinate in the slowest dimension. */
+/* Returns the size of a slice: the part of the box at one coordinate of dimension 0. */
 static int64_t slice_bytes(const struct lemon_box *box)
 {
     int64_t bytes = box->site_bytes;
@@ -47,7 +47,7 @@ static int64_t slice_bytes(const struct lemon_box *box)
     return bytes;
 }
 
-/* Gets the box. Returns how many slices a slab has; 0 if a slice exceeds BENCH_MOVE_MAX. */
+/* Sets *box. Returns how many slices a slab has; 0 if a slice exceeds BENCH_MOVE_MAX. */
 static int64_t lattice_step(const struct bench_pattern *p, int rank, struct lemon_box *box)
 {
     bench_pattern_box(p, rank, box);
@@ -62,7 +62,7 @@ static int64_t lattice_slabs(const struct bench_pattern *p, int rank)
     return (box.sites[0] + step - 1) / step;
 }
 
-/* Sets *slab, which is empty before; it stays empty if the rank has fewer slabs. */
+/* Sets *slab, which must be all 0; leaves it so if the rank has no slab i. */
 static void lattice_slab(const struct bench_pattern *p, int rank, int64_t i,
                          struct bench_slab *slab)
 {

@@ -1,11 +1,11 @@
 /*
  * dataset.h - describe the file's data as an array of bytes, for HDF5 and NetCDF; calls no MPI
  *
- * The array's dimensions depend on task->shape and on the pattern. 1d: one dimension. 2d: each
- * row has one transfer of each rank, as a file of interleaved pieces has. A lattice has its 4
- * dimensions and, as the fifth, the bytes of a site; --shape 1d stores it as 1d.
+ * The array's dimensions depend on task->shape and on the pattern. 1d: one dimension. 2d: a row
+ * is as long as one transfer of each rank, all added up. By default, a lattice has its 4
+ * dimensions and, as the fifth, the bytes of a site; other patterns are stored as 1d.
  *
- * Requires that bench_dataset_unsupported() returns NULL. The task must outlive the dataset.
+ * Requires that bench_dataset_unsupported(task) is NULL. The task must outlive the dataset.
  */
 #ifndef BENCH_DATASET_H
 #define BENCH_DATASET_H
@@ -33,16 +33,16 @@ struct bench_slab {
 
 void bench_dataset_init(struct bench_dataset *, const struct bench_task *);
 
-/* Returns the reason why the pattern cannot be stored in the shape of task->shape, or NULL. */
+/* Returns the reason why task->shape cannot store the pattern, or NULL. */
 const char *bench_dataset_unsupported(const struct bench_task *);
 
 /* Returns the number of slabs of the rank that has the most. */
 int64_t bench_dataset_rounds(const struct bench_dataset *);
 
-/* Computes slab i of a rank. It is empty (0 bytes) if the rank has fewer slabs. */
+/* Computes slab i of a rank. The slab has 0 bytes if the rank has no slab i. */
 void bench_dataset_slab(const struct bench_dataset *, int rank, int64_t i, struct bench_slab *);
 
-/* Returns the length that the first dimension must have to hold slab i of every rank. */
+/* Returns the extent that the first dimension must have to contain slab i of every rank. */
 int64_t bench_dataset_length_for(const struct bench_dataset *, int64_t i);
 
 #endif

@@ -71,8 +71,8 @@ static void lattice_piece(const struct bench_pattern *p, int rank, int64_t i,
     piece->bytes = smaller(p->transfer, run_bytes - inside);
 }
 
-/* A permutation of 0 .. n - 1 that needs no memory: a Feistel network over the next power of 4,
- * repeated until the result is less than n. */
+/* Returns element i of a permutation of 0 .. n - 1 that needs no memory: a Feistel network over
+ * the next power of 4, repeated until the result is less than n. */
 static uint64_t permute(uint64_t seed, uint64_t n, uint64_t i)
 {
     int half = 1;
@@ -145,7 +145,7 @@ static uint64_t derive_key(uint64_t seed)
     return mix64(seed + MIX64_STEP);
 }
 
-/* Computes bytes 8 * i to 8 * i + 7 of the data, faster than memory can deliver them. */
+/* Returns bytes 8 * i to 8 * i + 7 of the data. It takes less time than a read from memory. */
 static inline uint64_t data_word(uint64_t key, uint64_t i)
 {
     uint64_t x = key + i * MIX64_STEP;

@@ -1,12 +1,12 @@
 /*
  * backend.h - back ends, tables of functions that write and read a file, as in IOR
  *
- * All ranks together call prepare, open, transfer, sync, close and release, in this order; sync
- * only after writing, unless --no-fsync is given. The time counts from before open to after
- * close. Each function returns 0, or -1 on the ranks that have an error, with a message in
- * io->error; such a rank still takes part in collective calls. After an error on any rank,
- * close (unless prepare failed) and release follow, so they must accept a file that is not
- * open. If `may_hang` is set, no function is called after a failed transfer.
+ * All ranks together call prepare, open, transfer, sync, close and release, in this order;
+ * sync only after writing and without --no-fsync. The measured time is from before open to
+ * after close. A function returns 0, or -1 on ranks with an error, with a message in io->error;
+ * such a rank still takes part in collective calls. After an error on any rank, close (unless
+ * prepare failed) and release are called; they must accept a file that is not open. But if
+ * `may_hang` is set, no function is called after a failed transfer.
  */
 #ifndef BENCH_BACKEND_H
 #define BENCH_BACKEND_H
@@ -22,7 +22,7 @@ enum {
     BENCH_PATH_BYTES = 4096,
 };
 
-/* The record's type in LIME containers: one for which a SciDAC checksum can follow. */
+/* Type of the record in LIME containers. A SciDAC checksum can follow a record of this type. */
 #define BENCH_RECORD_TYPE "scidac-binary-data"
 
 struct bench_io;
@@ -50,10 +50,10 @@ struct bench_backend {
     unsigned abilities; /* enum bench_ability */
     unsigned patterns;  /* BENCH_PATTERN_BIT() */
     bool may_hang;      /* its library may hang after a failed transfer */
-    size_t state_bytes; /* of io->state, which is zero before prepare */
-    /* Both are optional and return NULL, or a reason: unavailable(), why the back end cannot be
-     * used here at all; unsupported(), why it cannot do a task that `abilities` and `patterns`
-     * allow. Not collective. */
+    size_t state_bytes; /* size of io->state, whose bytes are 0 before prepare */
+    /* unavailable() returns why the back end cannot be used on this machine, or NULL.
+     * unsupported() returns why it cannot do a task that abilities and patterns allow, or NULL.
+     * Both are optional and not collective. */
     const char *(*unavailable)(void);
     const char *(*unsupported)(const struct bench_task *);
     /* prepare and release are optional. */
@@ -68,8 +68,7 @@ struct bench_backend {
 /* All back ends, including those that were not built; NULL ends the list. */
 extern const struct bench_backend *const bench_backends[];
 
-/* Returns NULL if the back end can do the task, otherwise text, with a reason. Not
- * collective. */
+/* Returns NULL if the back end can do the task, else text, with a reason. Not collective. */
 const char *bench_backend_unsupported(const struct bench_backend *, const struct bench_task *,
                                       char *text, size_t cap);
 
@@ -83,7 +82,7 @@ struct bench_io {
     MPI_Comm comm; /* its ranks are those of the pattern */
     int rank;
     bool is_writing;
-    bool is_abandoned; /* its library may hang: it must not be called again */
+    bool is_abandoned; /* the library may hang: no function may be called again */
     char path[BENCH_PATH_BYTES];
     char *data;    /* this rank's bytes */
     void *state;   /* the back end's data, state_bytes bytes */

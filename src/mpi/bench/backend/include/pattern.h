@@ -1,10 +1,10 @@
 /*
  * pattern.h - which bytes of the file belong to which rank, and their values; calls no MPI
  *
- * A rank's bytes are divided into pieces, each contiguous in the file and in the rank's memory.
- * A rank writes or reads its pieces in order, and in this order they follow each other in its
- * memory. Each byte of the file belongs to one piece of one rank. Offsets count from the first
- * byte of the data, after anything that a file format puts before them.
+ * A rank's bytes are divided into pieces, each contiguous in the file and in the rank's
+ * memory. A rank writes or reads its pieces in order, and in this order they follow each other
+ * in its memory. Each byte of the data belongs to exactly one piece. Offsets count from the
+ * first byte of the data, after anything that a file format puts before the data.
  */
 #ifndef BENCH_PATTERN_H
 #define BENCH_PATTERN_H
@@ -31,9 +31,9 @@ struct bench_pattern {
     int64_t transfer; /* maximum bytes of a piece; > 0 */
     int64_t block;    /* disjoint: bytes of a rank */
     int64_t segments; /* interleaved, random: pieces of a rank, of `transfer` bytes each */
-    uint64_t seed;    /* random */
+    uint64_t seed;    /* random: selects the permutation */
     int lattice[BENCH_DIMS], grid[BENCH_DIMS]; /* slowest dimension first */
-    int64_t site_bytes;                        /* 1 for other patterns */
+    int64_t site_bytes;                        /* lattice; 1 for other patterns */
 };
 
 struct bench_piece {
@@ -45,7 +45,7 @@ struct bench_piece {
 /* "disjoint", ..., indexed by enum bench_pattern_kind; NULL ends the list. */
 extern const char *const bench_pattern_names[BENCH_PATTERNS + 1];
 
-/* Returns the number of bytes of the file, or -1 if it exceeds INT64_MAX. In this case none of
+/* Returns the number of bytes of all ranks, or -1 if it exceeds INT64_MAX. After -1, none of
  * the functions below may be called. */
 int64_t bench_pattern_bytes(const struct bench_pattern *);
 
@@ -54,7 +54,7 @@ int64_t bench_pattern_rank_bytes(const struct bench_pattern *, int rank);
 int64_t bench_pattern_pieces(const struct bench_pattern *, int rank);
 int64_t bench_pattern_rounds(const struct bench_pattern *);
 
-/* Gets piece i of a rank, 0 <= i < its pieces. */
+/* Gets piece i of a rank: 0 <= i < bench_pattern_pieces(). */
 void bench_pattern_piece(const struct bench_pattern *, int rank, int64_t i,
                          struct bench_piece *);
 
@@ -65,16 +65,16 @@ void bench_pattern_box(const struct bench_pattern *, int rank, struct lemon_box 
  * without a copy of what was written ---- */
 
 struct bench_mismatch {
-    int64_t bytes;  /* number of wrong bytes */
-    int64_t offset; /* offset of the first of them in the file's data */
-    unsigned char expected, found;
+    int64_t bytes;                 /* number of wrong bytes */
+    int64_t offset;                /* lowest offset of a wrong byte in the file's data */
+    unsigned char expected, found; /* values of that byte */
 };
 
-/* Fills n bytes of data for the offsets from `at` on. */
+/* Sets n bytes of data to the values at the offsets from `at` on. */
 void bench_data_fill(uint64_t seed, int64_t at, void *data, int64_t n);
 
-/* Compares n bytes from offset `at` on with the expected ones. Adds differences to *wrong,
- * which is 0 at first and keeps the lowest offset. */
+/* Compares n bytes of data with the values at the offsets from `at` on. Adds the wrong bytes to
+ * *wrong, which the caller sets to 0 before the first call. */
 void bench_data_check(uint64_t seed, int64_t at, const void *data, int64_t n,
                       struct bench_mismatch *wrong);
 

@@ -9,11 +9,11 @@
 
 enum {
     BENCH_HINTS_MAX = 32,
-    BENCH_MOVE_MAX = 1 << 30, /* bytes in one call: counts are ints */
+    BENCH_MOVE_MAX = 1 << 30, /* maximum bytes in one call, whose count is an int */
 };
 
 enum bench_mode {
-    BENCH_ANY_MODE, /* not given: collective if there is a choice */
+    BENCH_ANY_MODE, /* not given: collective if the back end can do both */
     BENCH_INDEPENDENT,
     BENCH_COLLECTIVE,
 };
@@ -30,7 +30,7 @@ struct bench_hint {
 
 struct bench_task {
     struct bench_pattern pattern;
-    int hosts; /* number of hosts of the ranks */
+    int hosts; /* number of hosts on which the ranks run */
     enum bench_mode mode;
     int64_t alignment, chunk; /* bytes; 0: none */
     bool unlimited;
