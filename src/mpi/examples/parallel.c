@@ -3,7 +3,7 @@
  * non-blocking calls
  *
  * Each rank has 4 x 4 x 4 x 4 sites with one character each: '0' for rank 0, '1' for rank 1 and
- * so on. So the file shows which sites each rank holds and in what order they are stored.
+ * so on. The file thus shows which sites each rank has, and in which order they are stored.
  */
 #include "sample.h"
 
@@ -15,7 +15,7 @@ enum {
     LOCAL_SITES = 256,
 };
 
-/* In the file the communicator's dimension 0 is slowest, then 3, then 1; 2 is fastest. */
+/* The communicator's dimensions as the file orders them, the slowest first. */
 static int const mapping[DIMS] = {0, 3, 1, 2};
 
 static MPI_Comm create_communicator(int *lattice)

@@ -15,7 +15,7 @@ static inline void sample_check(int code, char const *call)
     MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
-/* Creates a new file; aborts the program if a file of this name exists. */
+/* Creates a new file. Aborts the program on an error, also if a file of this name exists. */
 static inline void sample_open_for_writing(MPI_Comm comm, char const *name, MPI_File *fp)
 {
     int mode = MPI_MODE_WRONLY | MPI_MODE_CREATE | MPI_MODE_EXCL;

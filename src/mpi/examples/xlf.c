@@ -1,8 +1,8 @@
 /*
  * xlf.c - write and read a text record, first with blocking and then with non-blocking calls
  *
- * The record is like the one in which tmLQCD describes a configuration. Its time is the
- * environment variable SOURCE_DATE_EPOCH, if set, so that a file can be reproduced.
+ * The record is like the one in which tmLQCD describes a configuration. It contains the time
+ * SOURCE_DATE_EPOCH if this environment variable is set, so that a file can be reproduced.
  */
 #include "sample.h"
 
@@ -14,7 +14,7 @@ enum {
     MESSAGE_BYTES = 512,
 };
 
-/* Returns the same time on all ranks: they must agree on the length of the record. */
+/* Returns rank 0's time on all ranks, so that all ranks have a text of the same length. */
 static time_t get_common_time(void)
 {
     char const *epoch = getenv("SOURCE_DATE_EPOCH");
@@ -59,7 +59,7 @@ static void write_message(char const *name, char *message, int non_blocking)
 static void read_message(char const *name, char *message, int non_blocking)
 {
     MPI_File fp;
-    MPI_Offset bytes = MESSAGE_BYTES - 1; /* or the record's length, if that is less */
+    MPI_Offset bytes = MESSAGE_BYTES - 1; /* at most: a shorter record ends earlier */
     sample_open_for_reading(MPI_COMM_WORLD, name, &fp);
     LemonReader *r = lemonCreateReader(&fp, MPI_COMM_WORLD);
     sample_check(lemonReaderNextRecord(r), "lemonReaderNextRecord");

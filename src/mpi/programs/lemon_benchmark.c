@@ -34,7 +34,7 @@ enum {
 
 struct arguments {
     const char *file;
-    int L; /* 0 with `read` */
+    int L; /* 0 with --read */
     int measurements;
     bool checksum, force, keep, read, help;
 };
@@ -48,7 +48,7 @@ struct bench {
     char *data;      /* of this process */
     uint64_t seed;   /* of the first measurement */
     double *writing; /* seconds of each measurement */
-    double *reading;
+    double *reading; /* the same */
 };
 
 /* ---- the command line ---- */
@@ -143,8 +143,8 @@ static double compute_standard_deviation(const double *values, int n)
 
 /* ---- data ---- */
 
-/* Each byte depends only on the seed and its offset in the whole lattice. So the data are
- * compared without a copy, and the file does not depend on the number of processes. */
+/* Each byte depends only on the seed and on its offset in the whole lattice. So reading can
+ * check the data without a copy, and the file does not depend on the number of processes. */
 static void fill_data(const struct bench *b, uint64_t seed)
 {
     int64_t pieces = bench_pattern_pieces(&b->lattice, b->rank);
@@ -155,7 +155,7 @@ static void fill_data(const struct bench *b, uint64_t seed)
     }
 }
 
-/* Returns the number of wrong bytes; *first: offset of the first in this process's part. */
+/* Returns the number of wrong bytes. Sets *first to the first one's offset in b->data. */
 static int64_t count_wrong(const struct bench *b, uint64_t seed, int64_t *first)
 {
     int64_t pieces = bench_pattern_pieces(&b->lattice, b->rank), bytes = 0;
@@ -171,8 +171,8 @@ static int64_t count_wrong(const struct bench *b, uint64_t seed, int64_t *first)
     return bytes;
 }
 
-/* format_info() writes the text of the INFO_TYPE record and returns its length; parse_info()
- * returns false if the text is not of this form. */
+/* format_info() writes the text of the INFO_TYPE record and returns its length. parse_info()
+ * sets seed and lattice from such a text; it returns false if the text has another form. */
 static int format_info(const struct bench *b, uint64_t seed, char text[INFO_BYTES])
 {
     const int *l = b->lattice.lattice;
@@ -205,8 +205,8 @@ static void print_root_error(const struct bench *b, const char *action, const ch
         print_error("%s: %s: %s", b->options.file, action, reason);
 }
 
-/* Returns true if `good` is true on all ranks, otherwise rank 0 prints its own reason.
- * Collective. */
+/* Returns true if `good` is true on all ranks. Otherwise rank 0 prints the reason that it
+ * passed, and all ranks return false. Collective. */
 static bool ranks_ok(const struct bench *b, bool good, const char *action, const char *reason)
 {
     int all_good = good;
@@ -216,7 +216,7 @@ static bool ranks_ok(const struct bench *b, bool good, const char *action, const
     return all_good;
 }
 
-/* Returns true for LEMON_SUCCESS. All ranks have the same code; rank 0 prints an error. */
+/* Returns true if code, the same on all ranks, is LEMON_SUCCESS. Rank 0 prints an error. */
 static bool lemon_ok(const struct bench *b, int code, const char *action)
 {
     char reason[64];
@@ -266,20 +266,20 @@ static bool close_benchmark(const struct bench *b, MPI_File *fp)
 
 /* ---- writing ---- */
 
-/* Returns 0, or a code of limefile.h: the file exists and --force is not given, another process
- * has it open for writing as a container, or it is not a regular file. */
+/* Returns 0 if the file may be written, otherwise -errno or a code of limefile.h: it exists and
+ * --force is not given, another process has locked it as a container, or it is not regular. */
 static int check_existing(const struct arguments *o)
 {
     struct stat st;
     if (lstat(o->file, &st) != 0)
-        return 0; /* opening it fails if it cannot be created */
+        return 0; /* if it cannot be created, MPI_File_open() fails */
     if (!o->force)
         return LIMEFILE_E_OUTPUT_EXISTS;
     int fd = limefile_output_lock(AT_FDCWD, o->file);
     if (fd < 0)
         return fd == -EBUSY ? LIMEFILE_E_OUTPUT_LOCKED : fd;
     int err = limefile_check_fd(fd);
-    close(fd); /* MPI libraries use their own locks */
+    close(fd); /* unlocks the file: MPI libraries use their own locks */
     return err;
 }
 
@@ -450,13 +450,13 @@ static bool allocate_arrays(struct bench *b)
         return false;
     size_t n = (size_t)b->options.measurements;
     int64_t local = bench_pattern_rank_bytes(&b->lattice, b->rank);
-    b->data = malloc((size_t)local + 1); /* a process may have no part */
+    b->data = malloc((size_t)local + 1); /* + 1: `local` can be 0 */
     b->writing = calloc(n, sizeof *b->writing);
     b->reading = calloc(n, sizeof *b->reading);
     return ranks_ok(b, b->data && b->writing && b->reading, "lattice", "not enough memory");
 }
 
-/* Each run has its own data, so that the check detects those of an earlier run. */
+/* Each run has its own seed, so that the check detects data of an earlier run. Collective. */
 static void choose_seed(struct bench *b)
 {
     struct timespec now;
@@ -520,8 +520,7 @@ static void print_results(const struct bench *b, int wrong)
 
 /* ---- the measurements ---- */
 
-/* Returns true if all ranks have read right data; each rank with wrong data prints an error.
- * Collective. */
+/* Returns true if the data of all ranks are right. Ranks with wrong data print errors. */
 static bool verify_data(const struct bench *b, uint64_t seed)
 {
     int64_t first = 0, wrong[2] = {count_wrong(b, seed, &first)};
@@ -541,7 +540,7 @@ static bool verify_data(const struct bench *b, uint64_t seed)
 
 static bool run_measurement(const struct bench *b, int i, bool *is_right)
 {
-    /* A kept file has one seed; otherwise each measurement has its own. */
+    /* With --read, all measurements read the same data; otherwise each writes its own. */
     uint64_t seed = b->options.read ? b->seed : b->seed + (uint64_t)i;
     print_root(b, "Measurement %d of %d.\n", i + 1, b->options.measurements);
     if (!b->options.read) {
@@ -576,7 +575,7 @@ static bool run_measurements(struct bench *b)
     return wrong == 0;
 }
 
-/* After a failure the file is kept for inspection. */
+/* Only called after success: after a failure the file stays for inspection. */
 static bool remove_benchmark(const struct bench *b)
 {
     if (b->options.read || b->options.keep)
@@ -613,7 +612,7 @@ int main(int argc, char **argv)
     } else {
         status = run_with_options(&options);
     }
-    errno = EIO; /* the errno of an earlier failure is lost */
+    errno = EIO; /* for a write that failed earlier: its errno is lost */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         print_error("standard output: write: %s", strerror(errno));
         status = status ? status : 1;
