@@ -7,11 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Exit statuses. */
-enum {
-    SAME = 0,
-    DIFFERENT = 1,
-    TROUBLE = 2,
+enum { /* exit statuses */
+       SAME = 0,
+       DIFFERENT = 1,
+       TROUBLE = 2,
 };
 
 /* Returns NULL if the particles can be compared, else what differs: "fields" or "domains". */

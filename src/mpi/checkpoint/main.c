@@ -89,8 +89,7 @@ static void fill_standard_streams(void)
             _exit(CHECKPOINT_FAILED);
 }
 
-/* Flushes stdout. Returns status, or CHECKPOINT_FAILED instead of success if rank 0's output
- * was not written. Collective. */
+/* Flushes stdout. Returns status; after a write error on rank 0, never success. Collective. */
 static int finish_output(const struct checkpoint_world *world, int status)
 {
     int failed = fflush(stdout) != 0 || ferror(stdout);

@@ -166,10 +166,9 @@ static bool parse_length(struct cursor *c, struct checkpoint_header *h)
     return true;
 }
 
-/* Stores the number of components and skips the rest. For each component there are five counts
- * of centres, one of each kind; then numbers[kind] values for each centre, and three moments of
- * inertia. Two coefficients for each pair of components, and the epsilon of the reaction field,
- * follow all components. */
+/* Stores the number of components. Skips each component: five counts of centres, one for each
+ * kind, numbers[kind] values for each centre, and three moments of inertia. Skips what follows:
+ * two coefficients for each pair of components, and the epsilon of the reaction field. */
 static bool parse_components(struct cursor *c, struct checkpoint_header *h)
 {
     static const int numbers[5] = {8, 5, 7, 7,
@@ -329,8 +328,7 @@ static const char *real_text(double value, char text[REAL_BYTES])
     return text;
 }
 
-/* Returns a copy of a header with these texts for time and number of molecules; the caller
- * frees the copy. */
+/* Returns a copy of a header with these values as texts. The caller frees the copy. */
 static char *replace_values(const char *text, const struct checkpoint_header *h,
                             const char *time, const char *molecules)
 {

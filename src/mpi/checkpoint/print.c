@@ -28,8 +28,7 @@ struct span {
     double lower, upper, origin, width;
 };
 
-/* Sets *s for the box [lower, upper) in dimension d. Because lower and upper can be rounded,
- * [first, end) has one more cell on each side. */
+/* Sets *s for [lower, upper) in dimension d; for rounding, with a cell more on each side. */
 static void set_span(const LemonDomain *domain, int d, double lower, double upper,
                      struct span *s)
 {
@@ -47,8 +46,8 @@ static void set_span(const LemonDomain *domain, int d, double lower, double uppe
                        .width = width};
 }
 
-/* Returns the fraction of cell i that the box covers in a dimension; exactly 0 or 1 if within
- * 1e-9 of these. */
+/* Returns the fraction of cell i that the box covers in a dimension, free of rounding errors
+ * at 0 and 1. */
 static double overlap_share(const struct span *s, int64_t i)
 {
     double from = s->origin + (double)i * s->width, to = from + s->width;
