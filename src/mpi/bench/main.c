@@ -53,8 +53,8 @@ static void print_answer(const struct bench_options *o)
 
 /* ---- the benchmark ---- */
 
-/* Sets o->path and path, on all ranks, to rank 0's path, made absolute, with no symbolic links
- * in its directory. If that fails, rank 0 prints a message and all ranks return false. */
+/* Makes o->path absolute, with no symbolic links in the directory, and the same on all ranks;
+ * stores it in `path`. On failure, rank 0 prints a message and all ranks return false. */
 static bool make_absolute(const struct bench_world *world, struct bench_options *o,
                           char path[BENCH_PATH_BYTES])
 {
@@ -84,7 +84,7 @@ static bool make_absolute(const struct bench_world *world, struct bench_options 
     return true;
 }
 
-/* The destinations of the results, and what they state on the system; on rank 0 only. */
+/* The destinations of the results, and the system that they describe; for rank 0 only. */
 struct output {
     FILE *text;
     struct bench_json json;

@@ -69,7 +69,7 @@ static double measure_unit_seconds(MPI_Comm comm)
 
 /* ---- choose what to measure, and allocate memory ---- */
 
-/* Gets rank 0's answer and its reason on all ranks, because only rank 0 mounts. Collective. */
+/* Returns rank 0's result and reason on all ranks, as only rank 0 would mount. Collective. */
 static bool is_unsupported(const struct bench_backend *backend, const struct bench_task *task,
                            char reason[BENCH_REASON_BYTES])
 {
@@ -247,7 +247,7 @@ static const char *find_error(const struct batch *b)
     return b->io ? "" : "prepare: out of memory";
 }
 
-/* Returns true if no rank has an error so far; otherwise rank 0 prints it. Collective. */
+/* Returns true if no rank has an error so far; otherwise rank 0 prints one. Collective. */
 static bool report_errors(const struct batch *b)
 {
     return bench_world_report(b->run->world, b->entry->path, b->entry->backend->name,
@@ -255,7 +255,7 @@ static bool report_errors(const struct batch *b)
 }
 
 /* Before a write, removes old files and syncs the file system, so that no earlier data wait for
- * writeback. Unless --keep, also lets cleanup.h remove the new files at the end. Collective. */
+ * writeback. Without --keep, lets the guard (cleanup.h) remove the new files. Collective. */
 static void remove_old_outputs(const struct batch *b)
 {
     for (int i = 0; i < b->n && b->run->world->rank == 0; i++) {
@@ -394,7 +394,7 @@ static void fill_or_check(const struct batch *b, uint64_t seed, struct bench_mis
     }
 }
 
-/* Sets the data to be written. Sets zeros before a read: bytes that are not read are wrong. */
+/* Sets the data to write. Before a read, sets zeros, so that unread bytes are found wrong. */
 static void init_data(const struct batch *b, uint64_t seed)
 {
     if (b->io->is_writing)
@@ -423,8 +423,8 @@ static void store_hints(const struct batch *b, struct bench_result *result)
         result->hints = json_incref(b->io->hints);
 }
 
-/* Writes or reads outputs first to first + n - 1. Sets *is_wrong if read data are wrong. If it
- * fails, returns false after a message. The caller must always call release_batch(). */
+/* Writes or reads outputs first to first + n - 1. Sets *is_wrong if read data are wrong. For
+ * other errors, returns false after a message. The caller always calls release_batch(). */
 static bool process_outputs(struct batch *b, enum bench_operation operation, int first, int n,
                             uint64_t seed, struct bench_seconds *s, bool *is_wrong)
 {

@@ -58,10 +58,11 @@ void bench_run_free(struct bench_run *);
 /* Runs all repetitions. Returns BENCH_SUCCESS, or BENCH_FAILED after messages. Collective. */
 int bench_run_measure(struct bench_run *);
 
-/* Returns true if a library still has an open file after an error: MPI_Finalize() may hang. */
+/* Returns true if a library still has an open file after an error: MPI_Finalize() can hang. */
 bool bench_is_abandoned(void);
 
-/* Sets path to output n's, counted from 0: entry->path, with "." and n + 1 if n can be > 0. */
+/* Sets path to the path of output n, counted from 0. It is entry->path, followed by "." and n +
+ * 1 if the run has several outputs. */
 void bench_output_path(const struct bench_run *, const struct bench_entry *, int n,
                        char path[BENCH_PATH_BYTES]);
 

@@ -38,7 +38,7 @@ struct option_context {
     char *reason;
 };
 
-/* Adds the back end `name`, or all for "all", but none twice. Returns false if none has it. */
+/* Adds the back end `name`, or all for "all", but none twice. Returns false if unknown. */
 static bool add_backends(struct bench_options *o, const char *name)
 {
     bool found = false;

@@ -35,11 +35,11 @@ struct bench_options {
     struct bench_task task; /* its pattern is complete after bench_options_resolve() */
 };
 
-/* Returns false with a reason if an option is wrong; with "" unless there is one FILE. */
+/* Returns false and a reason if an option is wrong; false and "" if there is not one FILE. */
 bool bench_options_parse(int argc, char **argv, struct bench_options *,
                          char reason[BENCH_REASON_BYTES]);
 
-/* Completes `task` for this number of ranks. Returns false with a reason if it cannot. */
+/* Completes `task` for this number of ranks. Returns false and a reason if it cannot. */
 bool bench_options_resolve(struct bench_options *, int ranks, char reason[BENCH_REASON_BYTES]);
 
 /* Prints the lines "usage: ..." or, if `all`, the whole text of --help. */

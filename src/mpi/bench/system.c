@@ -75,8 +75,8 @@ static int64_t get_info_number(MPI_Info info, const char *key)
     return number > 0 ? number : 0;
 }
 
-/* Opens a new file PATH.probe, to find which component MPI-IO uses. The hints of the open file
- * contain the striping of the file system. Removes the file. */
+/* Opens a new file PATH.probe to find which component MPI-IO uses, and reads the file system's
+ * striping from the hints of the file. Removes the file. */
 static void probe_file_system(struct bench_system *s, const char *path)
 {
     char name[BENCH_PATH_BYTES + 8];

@@ -155,7 +155,7 @@ static void move_piece_other(struct bench_io *io, struct gather *g, int64_t i)
         MPI_Recv(data, (int)piece.bytes, g->site, 0, 0, io->comm, MPI_STATUS_IGNORE);
 }
 
-/* Moves disjoint blocks rank by rank, other patterns' pieces one of each rank in turn. */
+/* Moves all pieces: disjoint blocks rank by rank, otherwise one piece of each rank in turn. */
 static int move_pieces(struct bench_io *io, struct gather *g)
 {
     const struct bench_pattern *p = &io->task->pattern;

@@ -196,7 +196,7 @@ static int lime_transfer(struct bench_io *io)
     return io->task->checksum ? compare_lime_checksums(io, lime->reader) : 0;
 }
 
-/* The back end's sync: closes the data record, which syncs it; writes the checksum record. */
+/* The back end's sync: closes and thereby syncs the record; with --checksum writes another. */
 static int close_record(struct bench_io *io)
 {
     struct lime *lime = io->state;

@@ -2,7 +2,7 @@
  * backend_limefs.c - a record of a container in a limefs mount: each rank moves its own pieces
  * through the mount with POSIX calls
  *
- * Rank 0 mounts the container in a directory next to it and, for a write, makes it before.
+ * Rank 0 makes the container, if it is to be written, and mounts it in a directory next to it.
  * The measured time does not include this, because in practice a container is mounted already.
  */
 #define _GNU_SOURCE
@@ -177,7 +177,7 @@ static bool job_serves(const char *directory)
     return is_serving;
 }
 
-/* Sets io->error to the last line in `log` or, if there is none, to the status. Returns -1. */
+/* Sets io->error to the last line in `log` or, if log is empty, to the status. Returns -1. */
 static int report_exit(struct bench_io *io, int log, int status)
 {
     char text[512];

@@ -2,8 +2,8 @@
  * dataset.h - describe the file's data as an array of bytes, for HDF5 and NetCDF; calls no MPI
  *
  * The array's dimensions depend on task->shape and on the pattern. 1d: one dimension. 2d: a row
- * is as long as one transfer of each rank, all added up. By default, a lattice has its 4
- * dimensions and, as the fifth, the bytes of a site; other patterns are stored as 1d.
+ * has `transfer` bytes for each rank. By default, a lattice has its 4 dimensions and, as the
+ * fifth, the bytes of a site; other patterns are stored as 1d.
  *
  * Requires that bench_dataset_unsupported(task) is NULL. The task must outlive the dataset.
  */

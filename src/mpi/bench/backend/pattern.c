@@ -145,7 +145,7 @@ static uint64_t derive_key(uint64_t seed)
     return mix64(seed + MIX64_STEP);
 }
 
-/* Returns bytes 8 * i to 8 * i + 7 of the data. It takes less time than a read from memory. */
+/* Returns bytes 8 * i to 8 * i + 7 of the data, faster than memory could deliver them. */
 static inline uint64_t data_word(uint64_t key, uint64_t i)
 {
     uint64_t x = key + i * MIX64_STEP;
