@@ -21,8 +21,8 @@ struct export_options {
 };
 
 /* Sets *format, and *h if the checkpoint has an imported header. Sets reason to a message if
- * the text format cannot store the checkpoint, else to "". Does not check the components, as
- * create_header() does. Not collective; the result is the same on all ranks. */
+ * the text format cannot store the checkpoint, else to "". Leaves the check of the components
+ * to create_header(). Not collective; the result is the same on all ranks. */
 static void check_shape(const struct checkpoint_input *in, enum checkpoint_format *format,
                         struct checkpoint_header *h, char reason[CHECKPOINT_REASON_BYTES])
 {
@@ -61,8 +61,8 @@ static void find_components(const struct checkpoint_particles *p, int64_t *min, 
 }
 
 /* Returns the header of the text, which the caller frees: the imported header with new values,
- * or a new header if none was imported. Returns NULL, and sets reason, if the header cannot
- * have the component of a particle. Collective. */
+ * or a new header if none was imported. Returns NULL, and sets reason, if a
+ * particle has a component that the header cannot have. Collective. */
 static char *create_header(const struct checkpoint_input *in,
                            const struct checkpoint_particles *p, enum checkpoint_format format,
                            const struct checkpoint_header *h,

@@ -10,7 +10,7 @@
 struct generate_options {
     struct checkpoint_generator generator;
     int64_t seed;
-    int format, distribution; /* values of the enums of generator, as OPTION_WORD stores them */
+    int format, distribution;  /* values of generator's enums, stored by OPTION_WORD */
     double density, length[3]; /* 0: not given */
     int64_t cells[3];          /* 0: not given */
     bool force, quiet;

@@ -32,7 +32,7 @@ enum {
 
 struct md_run {
     int64_t particles, steps, every, keep, print, seed;
-    double density, temperature, cut_off, dt; /* not given: 0; seed and temperature: -1 */
+    double density, temperature, cut_off, dt; /* 0 (seed, temperature: -1): not given */
     const char *prefix, *out;
     bool continues, no_overlap, force;
 
@@ -45,7 +45,7 @@ struct md_run {
 
 /* ---- parameters ---- */
 
-/* Rank 0 computes the edge, because cbrt() may differ between hosts. */
+/* Returns rank 0's result on all ranks, because cbrt() can differ between hosts. Collective. */
 static double compute_edge(int64_t particles, double density)
 {
     double edge = cbrt((double)particles / density);
@@ -121,8 +121,7 @@ static bool continue_run(struct md_run *r)
     return false;
 }
 
-/* Returns false after a message if the series has checkpoints. A new run must not add to those
- * of another run. */
+/* Returns false after a message if the series is not empty: a new run must not add to it. */
 static bool check_series_empty(const struct md_run *r)
 {
     char path[PATH_MAX], text[CHECKPOINT_ERROR_BYTES] = "";
@@ -200,8 +199,8 @@ static void print_times(const struct md_run *r, double seconds)
                s->wait_seconds * each);
 }
 
-/* Checks before the steps, which can take hours, that --out can be written after them. It must
- * not be the checkpoint that md_series_load() has read. */
+/* Checks before the steps, which can take hours, that --out can be written after them. That
+ * file must not be the checkpoint that md_series_load() has read. */
 static bool can_save(const struct md_run *r)
 {
     bool has_input = r->world->rank == 0 && r->out && r->series.loaded_path[0];

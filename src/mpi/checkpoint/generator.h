@@ -24,8 +24,8 @@ struct checkpoint_generator {
 };
 
 /* Generates part `rank` of `ranks` nearly equal parts of the particles; the caller frees it.
- * All parts together are the same for any `ranks`. Particles 2i and 2i + 1, counted from 0,
- * have opposite velocities; a last particle without a partner has velocity 0. */
+ * All parts together are the same particles for any `ranks`. Particles 2i and 2i + 1, counted
+ * from 0, have opposite velocities; a last particle without a partner has velocity 0. */
 void checkpoint_generate_particles(struct checkpoint_generator *, int rank, int ranks,
                                    struct checkpoint_particles *);
 

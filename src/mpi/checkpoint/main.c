@@ -89,7 +89,7 @@ static void fill_standard_streams(void)
             _exit(CHECKPOINT_FAILED);
 }
 
-/* Flushes stdout. Returns status; after a write error on rank 0, never success. Collective. */
+/* Flushes stdout. If rank 0 fails, changes success to CHECKPOINT_FAILED. Collective. */
 static int finish_output(const struct checkpoint_world *world, int status)
 {
     int failed = fflush(stdout) != 0 || ferror(stdout);

@@ -36,7 +36,7 @@ struct cursor {
     int64_t line;
     const char *word; /* the word that was read most recently */
     size_t length;    /* of `word` */
-    char *reason;     /* receives an error; CHECKPOINT_REASON_BYTES */
+    char *reason;     /* buffer of CHECKPOINT_REASON_BYTES for an error */
 };
 
 /* Sets c->reason. Always returns false, so that a parser can return the result. */
@@ -319,7 +319,7 @@ bool checkpoint_header_parse(const char *text, size_t n, struct checkpoint_heade
 
 /* ---- write a header ---- */
 
-/* Formats a number with 15 digits, or with 17 if strtod() reads another value from these. */
+/* Formats a number with 15 digits, or with 17 if strtod() reads another value from the 15. */
 static const char *real_text(double value, char text[REAL_BYTES])
 {
     snprintf(text, REAL_BYTES, "%.15g", value);
@@ -328,7 +328,7 @@ static const char *real_text(double value, char text[REAL_BYTES])
     return text;
 }
 
-/* Returns a copy of a header with these values as texts. The caller frees the copy. */
+/* Returns a copy of a header with the new texts time and molecules. The caller frees it. */
 static char *replace_values(const char *text, const struct checkpoint_header *h,
                             const char *time, const char *molecules)
 {

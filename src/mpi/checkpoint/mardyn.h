@@ -42,8 +42,8 @@ bool checkpoint_header_parse(const char *text, size_t n, struct checkpoint_heade
 char *checkpoint_header_update(const char *text, const struct checkpoint_header *, double time,
                                int64_t molecules);
 
-/* Returns a new header, which the caller frees. Each component is one Lennard-Jones centre with
- * mass 1, depth 1 and diameter 1. */
+/* Returns a new header, which the caller frees. Each component has one Lennard-Jones centre
+ * with mass 1, depth 1 and diameter 1. */
 char *checkpoint_header_create(const LemonDomain *, double temperature, int64_t components,
                                int64_t molecules, enum checkpoint_format);
 

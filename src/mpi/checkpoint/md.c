@@ -334,8 +334,8 @@ static bool move_particle(const struct md_state *s, struct md_particle *q, const
 }
 
 /* Adds the energies of the particles in `cell`, one of this rank's cells, to p->sums. Moves the
- * particles if p->move. For speed, energies within the cell are added as doubles: the order is
- * always the same. */
+ * particles if p->move. For speed, a cell's energies are added as doubles; this is as
+ * reproducible as exact additions, because the order is always the same. */
 static void step_cell(struct pass *p, int64_t cell)
 {
     struct md_state *s = p->state;

@@ -4,8 +4,8 @@
  * Units are reduced: epsilon, sigma and the mass are 1. The state at a step has the positions x
  * at this step and the velocities v half a step earlier (leapfrog). The trajectory has the same
  * bits on any number of ranks and after any restart: a particle's cell depends only on its
- * position; the forces on it are added cell by cell in a fixed order, and within a cell by id;
- * the energies of cells are added exactly.
+ * position; the forces on a particle are added cell by cell in a fixed order, and within a cell
+ * by id; the energies of cells are added exactly.
  *
  * The cube is cut into n * n * n cells, whose edges are at least the cut-off. Cell (x, y, z)
  * has the number (x * n + y) * n + z. Each rank owns the cells of a range of numbers.

@@ -17,7 +17,7 @@ struct md_series {
     bool overlaps;              /* the run continues while a checkpoint is written */
     bool is_writing;
     int64_t published;                  /* number of published checkpoints */
-    double start_seconds, wait_seconds; /* seconds spent starting and waiting for writes */
+    double start_seconds, wait_seconds; /* seconds to start writes and to wait for them */
     double write_start, write_seconds;  /* start of the current write; seconds of all writes */
 };
 

@@ -8,7 +8,7 @@
 
 enum checkpoint_format {
     CHECKPOINT_ICRV,   /* id, component, position, velocity */
-    CHECKPOINT_ICRVQD, /* the same with orientation and angular momentum */
+    CHECKPOINT_ICRVQD, /* ICRV with orientation and angular momentum */
     CHECKPOINT_IRV,    /* id, position, velocity; the component of each is 1 */
     CHECKPOINT_FORMATS,
 };

@@ -35,7 +35,7 @@ bool checkpoint_output_check(const struct checkpoint_world *, const char *path, 
 /* Removes the temporary file, and releases `out`, after a failure that was reported. */
 void checkpoint_output_abort(const struct checkpoint_world *, struct checkpoint_output *);
 
-/* Syncs and closes the temporary file and renames it to `path`. Always releases `out`. */
+/* Syncs, closes and renames the temporary file, or removes it on failure. Releases `out`. */
 bool checkpoint_output_commit(const struct checkpoint_world *, struct checkpoint_output *);
 
 /* Writes n bytes at offset `at`. Returns false and sets `error` on failure. Not collective. */

@@ -28,7 +28,7 @@ struct span {
     double lower, upper, origin, width;
 };
 
-/* Sets *s for [lower, upper) in dimension d; for rounding, with a cell more on each side. */
+/* Sets *s for [lower, upper) in dimension d, with a spare cell at each end for rounding. */
 static void set_span(const LemonDomain *domain, int d, double lower, double upper,
                      struct span *s)
 {
@@ -46,8 +46,8 @@ static void set_span(const LemonDomain *domain, int d, double lower, double uppe
                        .width = width};
 }
 
-/* Returns the fraction of cell i that the box covers in a dimension, free of rounding errors
- * at 0 and 1. */
+/* Returns the fraction of cell i that the box covers in this dimension. A fraction within 1e-9
+ * of 0 or 1 counts as 0 or 1. */
 static double overlap_share(const struct span *s, int64_t i)
 {
     double from = s->origin + (double)i * s->width, to = from + s->width;

@@ -11,7 +11,7 @@ enum {
 /* Copies path to text, with '?' for control characters and invalid UTF-8. Returns text. */
 const char *checkpoint_printable(const char *path, char text[CHECKPOINT_NAME_BYTES]);
 
-/* Returns the name of a LEMON_Types value, as "float64" for LEMON_FLOAT64. */
+/* Returns the name of a LEMON_Types value, for example "float64"; "?" if it is invalid. */
 const char *checkpoint_type_name(int type);
 
 struct checkpoint_balance {

@@ -73,7 +73,7 @@ struct reading {
     struct checkpoint_particles *particles;
     int64_t lines; /* lines read so far */
     char error[CHECKPOINT_ERROR_BYTES];
-    bool is_line_error; /* `error` is about line number `lines` of those read */
+    bool is_line_error; /* `error` is about the line that was read most recently */
 };
 
 /* Parses a line and adds its molecule, if any. Cuts off the line end in `line`. On an error

@@ -74,7 +74,7 @@ static const char *format_code(int code)
     return code == LEMON_EOF ? "no checkpoint in this file" : text;
 }
 
-/* Skips Lemon's prefix "lemon: rank N: ". */
+/* Returns the text after Lemon's prefix "lemon: rank N: ". */
 static const char *skip_prefix(const char *text)
 {
     int prefix = 0;
