@@ -32,8 +32,8 @@ void bench_progress_start(const struct bench_world *, bool quiet);
 __attribute__((format(printf, 1, 2))) void bench_progress(const char *format, ...);
 void bench_progress_clear(void);
 
-/* error: this rank's error, or "" for none. Rank 0 prints "lime-bench: path: where: rank N:
- * error" for the lowest rank N that has one. Returns true if no rank has one. Collective. */
+/* error: this rank's error, or "". Rank 0 prints "lime-bench: path: where: rank N: error" for
+ * the lowest rank N with an error. Returns true if no rank has an error. Collective. */
 bool bench_world_report(const struct bench_world *, const char *path, const char *where,
                         const char *error);
 

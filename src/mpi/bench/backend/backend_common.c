@@ -168,7 +168,7 @@ int bench_mpifile_check(struct bench_io *io, int error, MPI_Status *status,
     if (expected == 0) /* in this case ROMIO does not set the status */
         return 0;
     MPI_Get_count(status, datatype, &moved);
-    if (moved == MPI_UNDEFINED) /* a part of a unit */
+    if (moved == MPI_UNDEFINED) /* the last unit is incomplete */
         return bench_io_fail(io, action, "transferred fewer than %d units", expected);
     if (moved != expected)
         return bench_io_fail(io, action, "transferred %d of %d units", moved, expected);

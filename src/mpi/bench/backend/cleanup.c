@@ -40,7 +40,7 @@ bool bench_cleanup_unmount(const char *directory, bool lazily)
     if (geteuid() == 0)
         return umount2(directory, UMOUNT_NOFOLLOW | (lazily ? MNT_DETACH : 0)) == 0;
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); /* ^C then does not reach it */
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID); /* ^C does not reach it */
     errno = posix_spawnp(&pid, argv[0], NULL, &attributes, argv, environ);
     posix_spawnattr_destroy(&attributes);
     if (errno != 0 || waitpid(pid, &status, 0) != pid)
@@ -76,7 +76,7 @@ static void record_path(const char *text, struct entry **entries)
 }
 
 /* The guard: reads paths until the pipe is closed, then removes them. mpirun waits until every
- * process has closed stderr; the guard keeps it open, so that mpirun waits for it. */
+ * process has closed stderr, and so for the guard, which keeps stderr open. */
 __attribute__((noreturn)) static void run_cleanup(int from_program)
 {
     struct entry *entries = NULL;

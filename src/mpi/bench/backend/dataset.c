@@ -62,7 +62,7 @@ static int64_t lattice_slabs(const struct bench_pattern *p, int rank)
     return (box.sites[0] + step - 1) / step;
 }
 
-/* Sets *slab, which must be all 0; leaves it so if the rank has no slab i. */
+/* Sets *slab, whose bytes must be 0. Leaves *slab unchanged if the rank has no slab i. */
 static void lattice_slab(const struct bench_pattern *p, int rank, int64_t i,
                          struct bench_slab *slab)
 {
