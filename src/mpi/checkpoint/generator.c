@@ -128,7 +128,7 @@ static void set_position(const struct checkpoint_generator *m, int64_t i, double
     }
 }
 
-/* Gives particles 2k and 2k + 1 opposite velocities. A last one without a partner gets 0. */
+/* Gives particles 2k and 2k + 1 opposite velocities; a last particle without a partner, 0. */
 static void set_velocity(const struct checkpoint_generator *m, int64_t i, double velocity[3])
 {
     struct random r;

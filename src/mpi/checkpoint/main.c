@@ -81,7 +81,7 @@ static int dispatch(const struct checkpoint_world *world, int argc, char **argv)
     return CHECKPOINT_USAGE;
 }
 
-/* Opens /dev/null as each closed descriptor of 0 to 2, so that no other file gets it. */
+/* Opens /dev/null for each closed standard stream, so that no other file gets its number. */
 static void fill_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)

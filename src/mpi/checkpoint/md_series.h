@@ -31,8 +31,8 @@ bool md_series_open(const struct checkpoint_world *, const char *prefix, int64_t
  * series. Returns false if this fails or `good` is false. */
 bool md_series_close(const struct checkpoint_world *, struct md_series *, bool good);
 
-/* Publishes the checkpoint that is being written, if any. Then begins to write the state as a
- * new one; without overlap, also publishes that. energy_at_0: the total energy at step 0. */
+/* Publishes the checkpoint that is being written, if any. Then begins a new checkpoint of the
+ * state and, without overlap, publishes it, too. energy_at_0: the total energy at step 0. */
 bool md_series_write(struct md_series *, const struct md_state *, double energy_at_0);
 
 /* Publishes the checkpoint that is being written if it is complete. Call this between steps. */

@@ -115,8 +115,8 @@ static void read_lines(struct reading *r, int64_t at, int64_t end)
     free(line);
 }
 
-/* Reports an error with its line number in the file. Only the error of the lowest rank with one
- * is printed; its number is right, because all lower ranks have counted all their lines. */
+/* Reports an error with its line number in the file. Only the error of the lowest failing rank
+ * is printed. Its number is right, because all lower ranks have counted all their lines. */
 static bool report_line(const struct checkpoint_world *world, struct reading *r)
 {
     char error[CHECKPOINT_ERROR_BYTES + 32];

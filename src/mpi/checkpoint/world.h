@@ -35,8 +35,8 @@ void checkpoint_abort(const char *reason) __attribute__((noreturn));
 /* Reallocates data (or NULL) to `count` items of `bytes` bytes, or aborts the job. */
 void *checkpoint_allocate(void *data, int64_t count, int64_t bytes);
 
-/* error: this rank's error, or "" for none. Rank 0 prints "lime-checkpoint: path: error" for
- * the lowest rank with one; path may be NULL. Returns true if no rank has one. Collective. */
+/* error: this rank's error, or ""; path: or NULL. Rank 0 prints "lime-checkpoint: path: error"
+ * for the lowest rank with an error. Returns true if no rank has an error. Collective. */
 bool checkpoint_report(const struct checkpoint_world *, const char *path, const char *error);
 
 /* code: the result of a Lemon call on this rank. Returns true if it is LEMON_SUCCESS on all
