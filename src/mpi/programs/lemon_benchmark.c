@@ -155,7 +155,7 @@ static void fill_data(const struct bench *b, uint64_t seed)
     }
 }
 
-/* Returns the number of wrong bytes. Sets *first to the first one's offset in b->data. */
+/* Returns the number of wrong bytes. Sets *first to the offset of the first in b->data. */
 static int64_t count_wrong(const struct bench *b, uint64_t seed, int64_t *first)
 {
     int64_t pieces = bench_pattern_pieces(&b->lattice, b->rank), bytes = 0;
@@ -247,7 +247,7 @@ static void print_lemon_message(char const *text, void *context)
 static double slowest_time(const struct bench *b, double seconds)
 {
     MPI_Allreduce(MPI_IN_PLACE, &seconds, 1, MPI_DOUBLE, MPI_MAX, b->cartesian);
-    return seconds > 0 ? seconds : MPI_Wtick(); /* speeds are divided by it */
+    return seconds > 0 ? seconds : MPI_Wtick(); /* not 0: print_speed() divides by it */
 }
 
 static bool open_benchmark(const struct bench *b, int mode, MPI_File *fp)
