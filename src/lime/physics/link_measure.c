@@ -21,7 +21,7 @@ static struct complex multiply_complex(struct complex x, struct complex y)
     return (struct complex){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
 }
 
-/* Returns DBL_MAX if the square overflows, as products of large finite entries can do. */
+/* Returns the modulus, or DBL_MAX if its square overflows, for example for large entries. */
 static double bounded_modulus(double re, double im)
 {
     double square = re * re + im * im;

@@ -2,8 +2,8 @@
  *
  * A group of up to LIMEFILE_PHYSICS_PLANES planes is processed row by row in y. The rows y and
  * y + 1 of these planes and of the plane above them in z, and one row of the next time slice,
- * are unpacked into tiles that fit into a core's L2 cache. Sums are in fixed point, so their
- * order does not matter. */
+ * are unpacked into tiles that fit into a core's L2 cache. Sums are in fixed point, so the
+ * order of the terms does not matter. */
 #include "limephysics.h"
 #include "tile.h"
 
@@ -34,14 +34,14 @@ struct limefile_physics_planes {
     double bound;
     uint64_t planes_at_once; /* number of planes processed together */
     size_t row_tiles;        /* number of tiles for one row */
-    double *rows; /* row_tiles tiles for each unpacked row; the header comment lists the rows */
+    double *rows; /* the unpacked rows (see the top of this file), of row_tiles tiles each */
     tile_measure_fn *measure;
     struct tally tally;
     fixed_sum space, time, trace;
     bool has_overflowed; /* a sum is not finite, or too large for `fixed_sum` */
 };
 
-/* Returns true if x is a bad link, and y is a good one or comes later in the file. */
+/* Returns true if x is a bad link, and y either is good or comes later in the file than x. */
 static bool is_before(const struct limefile_physics_bad_link *x,
                       const struct limefile_physics_bad_link *y)
 {
@@ -66,8 +66,8 @@ static void merge_tally(struct tally *t, const struct tally *other)
         t->first = other->first;
 }
 
-/* Measures a link and updates the tally, except for the numbers of bad links and sites. Returns
- * true if the link is bad, and fills in the reason. */
+/* Measures a link and updates the tally, except bad_links, bad_sites and first. Returns true if
+ * the link is bad. Sets the defect of *bad, and its number or deviation. */
 static bool check_link(struct tally *t, double bound, const double *u,
                        struct limefile_physics_bad_link *bad)
 {
@@ -93,7 +93,7 @@ static bool check_link(struct tally *t, double bound, const double *u,
     return bad->defect != LIMEFILE_PHYSICS_GOOD;
 }
 
-/* Measures each link of a tile, to find the bad ones. at: the coordinates of the first site. */
+/* Measures each link of a tile and finds the bad links. at: the first site's coordinates. */
 static void check_tile(struct limefile_physics_planes *p, const double *tile, unsigned count,
                        const uint64_t at[4])
 {
@@ -121,7 +121,8 @@ static void check_tile(struct limefile_physics_planes *p, const double *tile, un
     }
 }
 
-/* Adds the deviations of a tile. If largest_square is at most bound^2, no link is bad. */
+/* Adds the deviations of a tile to the tally. If largest_square is at most bound^2, no link is
+ * bad, so the links need not be measured one by one. */
 static void tally_deviations(struct limefile_physics_planes *p, const double *tile,
                              unsigned count, const uint64_t at[4], const struct tile_sums *sums)
 {
@@ -192,7 +193,7 @@ void limefile_physics_planes_free(struct limefile_physics_planes *p)
     free(p);
 }
 
-/* Adds the value, or sets has_overflowed: links far from SU(3) can make the sum too large. */
+/* Adds the value, or sets has_overflowed if the sum is too large (links far from SU(3)). */
 static void add_fixed(struct limefile_physics_planes *p, fixed_sum *sum, double value)
 {
     if (!(fabs(value) < 0x1p64))
@@ -231,7 +232,7 @@ void limefile_physics_planes_result(const struct limefile_physics_planes *p,
         .bad_links = t->bad_links,
         .bad_sites = t->bad_sites,
         .first = t->first,
-        /* There are 3 planes and 3 colours. */
+        /* Each site has 3 spatial and 3 temporal plaquettes and 4 links; tr 1 is 3. */
         .space = (double)p->space / fixed_one / (9 * sites),
         .time = (double)p->time / fixed_one / (9 * sites),
         .trace = (double)p->trace / fixed_one / (12 * sites),
@@ -245,8 +246,8 @@ void limefile_physics_planes_result(const struct limefile_physics_planes *p,
 struct plane_group {
     struct limefile_physics_planes *p;
     const struct limefile_physics_slab *slab;
-    uint64_t first, planes;          /* in the slab */
-    double *here, *next, *next_time; /* unpacked: row y, y + 1, and y of the next time slice */
+    uint64_t first, planes;          /* the slab's planes [first, first + planes) */
+    double *here, *next, *next_time; /* unpacked rows: y, y + 1, and y of the next time slice */
 };
 
 static size_t plane_bytes(const struct limefile_physics_planes *p)
@@ -260,7 +261,7 @@ static double *row_at(const struct limefile_physics_planes *p, double *rows, uin
     return rows + (size_t)k * p->row_tiles * TILE_REALS;
 }
 
-/* Unpacks the row y of a plane; the site after the last one is its first site. */
+/* Unpacks the row y of a plane. In x, the row's first site follows its last one. */
 static void load_row(const struct limefile_physics_planes *p, const unsigned char *plane,
                      uint64_t y, double *tile)
 {

@@ -9,8 +9,8 @@
 #include <string.h>
 
 enum {
-    TEXT_BYTES_MAX = 64 * 1024, /* bytes of a record that are read */
-    NUMBER_MAX = 64,            /* characters in a number */
+    TEXT_BYTES_MAX = 64 * 1024, /* only the first so many bytes of a record are read */
+    NUMBER_MAX = 64,            /* maximum of characters in a number */
 };
 
 static size_t count_digits(const char *text, size_t len)
@@ -21,8 +21,8 @@ static size_t count_digits(const char *text, size_t len)
     return n;
 }
 
-/* Parses a decimal number such as "-1.25e-03", for which *digit, one unit of the last written
- * digit, is 1e-5. Returns false for any other text, also for inf, nan and hexadecimal. */
+/* Parses a decimal number and sets *digit to one unit of the last written digit: 1e-5 for
+ * "-1.25e-03". Returns false for any other text, including inf, nan and hexadecimal. */
 static bool parse_decimal(const char *text, size_t len, double *value, double *digit)
 {
     char copy[NUMBER_MAX + 1];
@@ -104,7 +104,7 @@ bool limefile_physics_agrees(const struct limefile_physics *p,
 
 /* ---- the records of a container ---- */
 
-/* The names of known values. If a record has a name twice, the first one counts. */
+/* The names of known values. If a record has a name twice, its first value counts. */
 static const struct {
     const char *name;
     enum limefile_physics_quantity quantity;
@@ -124,11 +124,12 @@ struct value_list {
     struct limefile_physics_stated *out;
     int count;
     const struct limefile_record *record; /* the record that is being read */
-    const char *source;                   /* its type */
+    const char *source;                   /* as in struct limefile_physics_stated */
     double scale; /* factor for `largest` of the names: 3 in openQCD's header, else 1 */
 };
 
-/* Adds a value unless its name is unknown, or the record has had it, or the list is full. */
+/* Adds a value unless its name is unknown, the record had this name before, or the list is
+ * full. */
 static void put_value(struct value_list *list, const char *name, size_t name_len,
                       const char *text, size_t len)
 {
@@ -169,7 +170,7 @@ static void parse_lines(struct value_list *list, const char *text, size_t n)
     }
 }
 
-/* A leaf's text may be the value of the element or, in <info>, lines of "name = value". */
+/* The text of an element may be one value or, for example in <info>, lines "name = value". */
 static void parse_xml_fact(void *context, const char *name, size_t depth, const char *text)
 {
     (void)depth;
@@ -200,18 +201,19 @@ static const struct {
     const char *type;
     bool xml, same_message; /* same_message: the record must be in the field's message */
     double scale;           /* as in struct value_list */
-    double tolerance;       /* for data in double precision; 0: the usual one */
+    double tolerance;       /* as in the stated value, if the data have double precision */
 } types[] = {
     {"xlf-info", false, false, 1, 0},
     {"scidac-record-xml", true, true, 1, 0},
     {"qcdml", true, true, 1, 0},
     {"ildg-qcdml", true, true, 1, 0},
-    /* The header of the file that the configuration was converted from: limegauge.h. */
+    /* Each contains the header of the file that was converted to the field (limegauge.h). */
     {"nersc-header", false, false, 1, 0},
     {"openqcd-header", false, false, 3, LIMEFILE_PHYSICS_TOLERANCE_OPENQCD},
 };
 
-/* Returns true if the record is in another message than `data` and follows data there. */
+/* Returns true if the record is in another message than `data` and, in its own message, a data
+ * record precedes it. */
 static bool follows_other_data(const struct limefile_index *index,
                                const struct limefile_record *record,
                                const struct limefile_record *data)
@@ -226,8 +228,8 @@ static bool follows_other_data(const struct limefile_index *index,
     return false;
 }
 
-/* Finds the last record of a type between the previous data record and `data`, or else the
- * first one after `data` in its message. same_message: only in its message. False: none. */
+/* Finds the record of a type that belongs to `data`, by the rule of
+ * limefile_physics_stated_read(). same_message: only in data's message. False: none. */
 static bool find_last(const struct limefile_index *index, const struct limefile_record *data,
                       const char *type, bool same_message, struct limefile_record *out)
 {

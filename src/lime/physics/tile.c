@@ -7,7 +7,7 @@
 #define EACH_SITE(i, n) for (size_t i = 0; i < (n); i++)
 
 enum {
-    LANES = 8, /* loops process groups of LANES sites, a multiple of every vector's length */
+    LANES = 8, /* loops process groups of 8 sites, so that vectors of 2, 4 or 8 doubles fit */
     ROW = 6,   /* real numbers in a row of a 3x3 matrix */
 };
 
@@ -32,20 +32,20 @@ static inline uint32_t load32(const unsigned char *at)
     return bits;
 }
 
-/* Writes a site to one column of a tile, which `tile` points to. */
-static void spread64(double *restrict tile, const unsigned char *restrict site)
+/* Writes a site to the column of a tile that begins at `column`. */
+static void spread64(double *restrict column, const unsigned char *restrict site)
 {
     for (size_t c = 0; c < LIMEFILE_SITE_REALS; c++) {
         uint64_t bits = load64(site + 8 * c);
-        memcpy(&tile[c * TILE_PITCH], &bits, sizeof bits);
+        memcpy(&column[c * TILE_PITCH], &bits, sizeof bits);
     }
 }
 
-static void spread32(float *restrict tile, const unsigned char *restrict site)
+static void spread32(float *restrict column, const unsigned char *restrict site)
 {
     for (size_t c = 0; c < LIMEFILE_SITE_REALS; c++) {
         uint32_t bits = load32(site + 4 * c);
-        memcpy(&tile[c * TILE_PITCH], &bits, sizeof bits);
+        memcpy(&column[c * TILE_PITCH], &bits, sizeof bits);
     }
 }
 
@@ -204,8 +204,9 @@ INLINE void add_loop(const double *restrict u, const double *restrict v,
 
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
-/* Updates the maxima, over the links of each site, of |entry of u u^+ - 1|^2 (unitarity) and of
- * |det u - 1|^2 (determinant), and adds all these squares to `square`. */
+/* For the link u of each site i: raises unitarity[i] to the largest |entry of u u^+ - 1|^2 and
+ * determinant[i] to |det u - 1|^2, unless it is larger already, and adds the squares to
+ * square[i]. u u^+ is Hermitian, so only its lower triangle is computed. */
 INLINE void add_deviation(const double *restrict u, unsigned groups, double *restrict unitarity,
                           double *restrict determinant, double *restrict square)
 {
@@ -260,8 +261,8 @@ struct lanes {
     double unitarity[TILE_SITES], determinant[TILE_SITES], square[TILE_SITES];
 };
 
-/* Returns the sum of the first `count` sites' values, and overwrites them. It adds the upper
- * half to the lower half again and again: the same order for vectors of any length. */
+/* Returns the sum of the first `count` sites' values, and overwrites lane. Adds the upper half
+ * to the lower half until one value is left, so vectors of any length give the same result. */
 INLINE double add_halves(double *lane, unsigned count)
 {
     for (unsigned i = count; i < TILE_SITES; i++)

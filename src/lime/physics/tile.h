@@ -6,7 +6,7 @@
  * the neighbour in x is the next element of the row.
  *
  * Results have the same bits on every machine, because each number comes from the same
- * operations in the same order: this directory is compiled without fused multiply-add. */
+ * operations in the same order, and this directory is compiled without fused multiply-add. */
 #ifndef LIMEFILE_PHYSICS_TILE_H
 #define LIMEFILE_PHYSICS_TILE_H
 
@@ -18,8 +18,8 @@ enum {
     TILE_REALS = LIMEFILE_SITE_REALS * TILE_PITCH,
 };
 
-/* Fills a tile from `count` consecutive sites in ILDG's layout (limesites.h) of `precision` (32
- * or 64) bits and from `next`, the next site in x. Other elements of the tile are unchanged. */
+/* Fills a tile from `count` consecutive sites and from `next`, the site that follows them in x,
+ * in ILDG's layout (limesites.h). precision: 32 or 64 bits. Other elements are unchanged. */
 void tile_unpack(double *tile, const void *sites, unsigned count, const void *next,
                  unsigned precision);
 
@@ -28,8 +28,8 @@ struct tile_sums {
     double space_plaquettes, time_plaquettes; /* sums over sites and planes of Re tr U_p */
     double trace;                             /* sum over sites and directions of Re tr U */
     double unitarity, determinant;            /* squares of the largest deviations */
-    double largest_square; /* the sum of a site's squared deviations, largest over all sites */
-    bool finite;           /* that sum is finite at each site, so largest_square is valid */
+    double largest_square; /* of all sites, the largest sum of a site's squared deviations */
+    bool finite;           /* each site's sum of squared deviations is finite */
 };
 
 /* Measures the first `count` sites of a tile. It may read all elements, so all must be set.
@@ -37,7 +37,7 @@ struct tile_sums {
 typedef void tile_measure_fn(const double *tile, const double *const next[3], unsigned count,
                              struct tile_sums *out);
 
-/* The function for any processor, and the fastest one for this processor. */
+/* A function for any processor, and one that returns the fastest for this processor. */
 tile_measure_fn tile_measure_plain;
 tile_measure_fn *tile_measure_best(void);
 
