@@ -23,11 +23,11 @@ struct parser {
     struct limefile_qcdml *out;
     size_t capacity;  /* capacity of out->record */
     unsigned on_path; /* number of open elements that are on record_path */
-    int code; /* LIMEFILE_E_XML_VALUE or -ENOMEM if a handler stopped the parser with it */
+    int code; /* if this file has stopped the parser: the error to return; otherwise 0 */
 
     struct limefile_qcdml_value *current; /* the value whose text is being read, or NULL */
-    unsigned current_depth;               /* depth of its element; the root has 1 */
-    char text[LIMEFILE_QCDML_TEXT_MAX];   /* its text so far, without leading white space */
+    unsigned current_depth;               /* depth of this value's element; the root has 1 */
+    char text[LIMEFILE_QCDML_TEXT_MAX];   /* the text so far, without leading white space */
     size_t text_bytes;
 };
 
@@ -43,7 +43,7 @@ static void fail_memory(struct parser *r)
     safe_xml_stop(&r->xml, "out of memory");
 }
 
-/* Returns the local name of an element in QCDml's namespace; NULL for others. */
+/* Returns the local name of an element in QCDml's namespace; NULL for other elements. */
 static const char *local_name(const char *qualified)
 {
     size_t n = strlen(NAMESPACE);
@@ -61,7 +61,7 @@ static void add_record_element(struct parser *r)
         (struct limefile_qcdml_record){.line = XML_GetCurrentLineNumber64(r->xml.parser)};
 }
 
-/* Returns the value that the element at the current depth fills in, or NULL. */
+/* Returns the value that the element `name`, which has just begun, fills in, or NULL. */
 static struct limefile_qcdml_value *find_value(const struct parser *r, const char *name)
 {
     struct limefile_qcdml *out = r->out;
@@ -81,7 +81,7 @@ static struct limefile_qcdml_value *find_value(const struct parser *r, const cha
                                                : NULL;
 }
 
-/* Handles the start tag, which expat has just parsed, of a value's element. */
+/* Handles the start tag of a value's element; expat has just parsed this tag. */
 static void begin_value(struct parser *r, struct limefile_qcdml_value *value, const char *name)
 {
     if (value->found) {

@@ -1,9 +1,9 @@
 /* qcdml_validate.c - validate a document with an XML schema
  *
  * libxml2 is loaded by dlopen(3), because linking it would double the start time of all other
- * `lime` commands. safe_xml.c parses both documents within limits before libxml2 does, so
- * neither has entities. load_nothing() keeps libxml2 from loading the files that a schema
- * includes, or that a document names as its schema. */
+ * `lime` commands. Before libxml2 parses the document or the schema, safe_xml.c has parsed it
+ * within limits, so it has no entities. load_nothing() keeps libxml2 from loading the files
+ * that a schema includes, or that a document names as its schema. */
 #define _GNU_SOURCE
 #include "limeqcdml.h"
 #include "safe_xml.h"
@@ -52,7 +52,7 @@ static void report_fault(const struct reporter *t, size_t line, const char *text
     t->fault(t->context, line, message);
 }
 
-/* Returns 0, or -ENOSYS after reporting it. The library remains loaded. */
+/* Returns 0, or -ENOSYS after reporting what is missing. The library remains loaded. */
 static int load_libxml2(struct libxml *x, const struct reporter *t)
 {
     char text[TEXT_MAX];
@@ -111,7 +111,7 @@ static void XMLCALL leave_element(void *context, const char *name)
     safe_xml_leave(context);
 }
 
-/* Returns the document, or NULL and the error in *err; reports LIMEFILE_E_XML. */
+/* Returns the document. NULL: *err is -ENOMEM, or LIMEFILE_E_XML after reporting the fault. */
 static xmlDocPtr read_safely(const struct libxml *x, const void *xml, size_t n,
                              const struct reporter *t, int *err)
 {
@@ -149,7 +149,7 @@ static int validate_document(const struct libxml *x, xmlDocPtr document, xmlSche
     return result == 0 ? 1 : 0;
 }
 
-/* Returns the schema, or NULL after reporting its faults (except a lack of memory). */
+/* Returns the schema, or NULL: after reporting its faults, or out of memory. */
 static xmlSchemaPtr parse_schema(const struct libxml *x, xmlDocPtr source, struct reporter *t)
 {
     xmlSchemaParserCtxtPtr parser = x->xmlSchemaNewDocParserCtxt(source);

@@ -32,7 +32,8 @@ static void write_escaped(FILE *to, const char *text)
 }
 
 /* Writes the end tag for the empty element "<name attributes/>", with the same name and prefix.
- * slash: the index of its '/' in xml, which is valid XML. */
+ * slash: the index in xml of "/>". XML allows no '<' in attributes, so the tag begins at the
+ * last '<' before the slash. */
 static void write_end_tag(FILE *to, const char *xml, size_t slash)
 {
     size_t tag = slash;
@@ -57,7 +58,7 @@ static int compare_begin(const void *a, const void *b)
     return ((*x)->begin > (*y)->begin) - ((*x)->begin < (*y)->begin);
 }
 
-/* Writes the document with the new values, which must be sorted by their position. */
+/* Writes the document with the new texts of `values`, which must be sorted by position. */
 static void write_with_values(FILE *to, const struct limefile_qcdml *d,
                               const struct limefile_qcdml_value *const *values, size_t count)
 {
@@ -71,8 +72,8 @@ static void write_with_values(FILE *to, const struct limefile_qcdml *d,
     fwrite(d->xml + at, 1, d->bytes - at, to);
 }
 
-/* Collects the values with a new text in the order of the document; returns their number.
- * `values` has space for all values of the document. */
+/* Collects the values that have a new text, in the order of the document. Returns their number.
+ * The array must have space for all values of the document. */
 static size_t collect_new_values(const struct limefile_qcdml *d,
                                  const struct limefile_qcdml_value **values)
 {
@@ -110,7 +111,7 @@ int limefile_qcdml_write(const struct limefile_qcdml *d, char **out, size_t *n)
     return -ENOMEM;
 }
 
-/* Parses a text that consists of up to 10 digits of the base, 10 or 16. */
+/* Parses a text of 1 to 10 digits. base: 10 or 16. False: another text, or a larger number. */
 static bool parse_uint32(const char *text, int base, uint32_t *out)
 {
     static const char digits[] = "0123456789abcdefABCDEF";

@@ -35,7 +35,7 @@ void safe_xml_leave(struct safe_xml *s)
     s->depth--;
 }
 
-/* QCDml needs no document type, which could declare entities and refer to other files. */
+/* A document type could declare entities and refer to other files. QCDml does not need it. */
 static void XMLCALL reject_doctype(void *context, const char *name, const char *system_id,
                                    const char *public_id, int has_internal_subset)
 {
@@ -43,7 +43,8 @@ static void XMLCALL reject_doctype(void *context, const char *name, const char *
     safe_xml_stop(context, "a document type declaration (DOCTYPE) is not allowed");
 }
 
-/* Rejects all but these supersets of ASCII, because new values are inserted as ASCII bytes. */
+/* Rejects encodings that are not in the list: new texts are inserted as ASCII, of which each
+ * listed encoding is a superset. */
 static void XMLCALL check_encoding(void *context, const char *version, const char *encoding,
                                    int standalone)
 {
@@ -67,7 +68,7 @@ int safe_xml_begin(struct safe_xml *s)
     return 0;
 }
 
-/* UTF-16 begins with a byte order mark, or with an ASCII character, of which one byte is 0. */
+/* UTF-16 begins with a byte order mark, or with an ASCII character that has one zero byte. */
 static bool is_utf16(const unsigned char *xml, size_t n)
 {
     return n >= 2 && (xml[0] >= 0xfe || xml[0] == 0 || xml[1] == 0);

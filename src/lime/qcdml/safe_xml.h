@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Expat 2.9 deprecates the names without 64; earlier versions have only these. */
+/* Expat 2.9 deprecates the names without the suffix 64. Earlier versions lack those with it. */
 #if XML_MAJOR_VERSION * 1000 + XML_MINOR_VERSION < 2009
 #define XML_GetCurrentLineNumber64 XML_GetCurrentLineNumber
 #define XML_GetCurrentByteIndex64  XML_GetCurrentByteIndex
@@ -19,29 +19,29 @@ enum {
     SAFE_WHY_MAX = 160,
 };
 
-/* A parser. The context that handlers receive points to this struct, which can be the first
- * member of a larger one. */
+/* A parser. Handlers receive a pointer to this struct as their context. The struct can be the
+ * first member of a larger one. */
 struct safe_xml {
     XML_Parser parser;
     unsigned depth, seen; /* numbers of open elements, and of all elements so far */
     bool stopped;
-    size_t line;            /* line of the failure */
-    char why[SAFE_WHY_MAX]; /* its reason; "": none */
+    size_t line;            /* where the parser was stopped */
+    char why[SAFE_WHY_MAX]; /* the reason; "" if the parser was not stopped */
 };
 
 /* Creates the parser. Handlers get element names as "URI|local", or "local" for elements
- * without a namespace. Returns 0 or -ENOMEM. Then safe_xml_parse() must be called. */
+ * without a namespace. Returns -ENOMEM; or 0: the caller must then call safe_xml_parse(). */
 int safe_xml_begin(struct safe_xml *);
 
-/* Parses a whole document and frees the parser. Returns 0, -ENOMEM, or LIMEFILE_E_XML and sets
- * `line` and `why`. */
+/* Parses a whole document and frees the parser. Returns 0, -ENOMEM, or LIMEFILE_E_XML with the
+ * line and the reason in the struct. */
 int safe_xml_parse(struct safe_xml *, const void *xml, size_t n);
 
-/* Stops the parser, and records the current line and the formatted reason in the first call. */
+/* Stops the parser. The first call records the current line and the formatted reason. */
 __attribute__((format(printf, 2, 3))) void safe_xml_stop(struct safe_xml *, const char *, ...);
 
-/* The start handler must call enter() first, and the end handler leave() last. enter() returns
- * false if the parser has stopped, perhaps because of a limit. */
+/* The first action of a start handler must be safe_xml_enter(), the last one of an end handler
+ * safe_xml_leave(). enter() returns false if the parser has stopped, perhaps at a limit. */
 bool safe_xml_enter(struct safe_xml *);
 void safe_xml_leave(struct safe_xml *);
 
