@@ -40,7 +40,8 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Returns 1 if fd is ready, 0 after `deadline` (CLOCK_MONOTONIC ms; < 0: never), or -errno. */
+/* deadline: ms of CLOCK_MONOTONIC; < 0: none. Returns 1 if fd is ready, 0 after the deadline,
+ * or -errno. */
 static int wait_for_socket(int fd, short events, int64_t deadline)
 {
     for (;;) {
@@ -74,7 +75,8 @@ static void store_descriptors(struct limejob_channel *channel, struct msghdr *me
     }
 }
 
-/* Receives the packet's first `total` bytes. Returns 1, 0 if the socket is empty, or -errno. */
+/* Receives the packet's first `total` bytes. Returns 1; 0 if more bytes have to arrive first;
+ * or -errno. */
 static int receive_bytes(struct limejob_channel *channel, size_t total)
 {
     while (channel->received < total) {
@@ -198,7 +200,7 @@ bool limejob_peer_is_same_user(int socket)
     return getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 && peer.uid == geteuid();
 }
 
-/* Returns a socket that is connected to a job of this user, or -errno (-EPERM: another's). */
+/* Returns a socket that is connected to the job, or -errno (-EPERM: another user's job). */
 static int connect_to_job(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -208,7 +210,7 @@ static int connect_to_job(const char *path)
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return -errno;
-    /* This also limits connect(), which blocks while the job's backlog is full. */
+    /* SO_SNDTIMEO also limits connect(), which blocks while the job's backlog is full. */
     struct timeval limit = {CONNECT_SECONDS, 0};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
     int err = connect(fd, (struct sockaddr *)&address, sizeof address) == 0 ? 0 : -errno;
@@ -220,7 +222,8 @@ static int connect_to_job(const char *path)
     return err;
 }
 
-/* Sends a request and receives its reply, without a descriptor. Returns 0 or -errno. */
+/* Sends a request and receives its reply; closes a descriptor passed with the reply. Returns 0,
+ * also if the reply has an error code, or -errno. */
 static int call_job(struct limejob_channel *channel, const struct limejob_packet *request,
                     struct limejob_packet *reply, int timeout_ms)
 {

@@ -93,7 +93,7 @@ int limejob_get_code(struct limejob_packet *packet, char *text, size_t cap)
     uint32_t code = limejob_get_u32(packet);
     if (cap)
         text[0] = '\0';
-    if (packet->broken || code > 4095) /* the kernel's limit of an errno */
+    if (packet->broken || code > 4095) /* the largest errno of the kernel */
         return -EPROTO;
     if (code && cap)
         limejob_get_text(packet, text, cap);
@@ -216,8 +216,8 @@ static void get_identity(struct limejob_packet *packet, struct limefile_identity
     identity->ctime.tv_nsec = limejob_get_u32(packet);
 }
 
-/* Returns whether the first `root` bytes of an absolute path are a directory above the file:
- * "/data" or "/", but not "/da", of "/data/conf". */
+/* Returns true if the path is absolute and its first `root` bytes are a directory above the
+ * file. In "/data/conf", "/data" and "/" are such directories, but "/da" is not. */
 static bool is_root_of(const char *path, uint32_t root)
 {
     size_t length = strlen(path);
@@ -238,7 +238,7 @@ int limejob_get_open_request(struct limejob_packet *packet,
 }
 
 enum {
-    /* An identity, root, and a directory with a name below it: at least "/x". */
+    /* The identity, u32 root, and a path, at least "/x". */
     OPEN_MIN = LIMEJOB_IDENTITY_BYTES + 4 + 2,
     OPEN_MAX = LIMEJOB_IDENTITY_BYTES + 4 + LIMEJOB_PATH_MAX - 1,
     WRITE_BYTES = 4 + 8 + 8 + 8 + 8 + 8 + 4,

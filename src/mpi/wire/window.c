@@ -45,7 +45,7 @@ static int map_window(struct limejob_window *window)
 void limejob_window_use_huge_pages(struct limejob_window *window, const atomic_bool *stop)
 {
     for (uint64_t at = 0; at + HUGE_PAGE <= window->bytes && !*stop; at += HUGE_PAGE) {
-        /* Only an existing page can be collapsed; data in it stay valid for their users. */
+        /* Only an existing page can be collapsed. Neither call changes the data in it. */
         if (madvise(window->data + at, 1, MADV_POPULATE_WRITE) != 0 ||
             madvise(window->data + at, HUGE_PAGE, MADV_COLLAPSE) != 0)
             return;
@@ -80,7 +80,8 @@ int limejob_window_create(struct limejob_window *window, uint64_t bytes)
     return err;
 }
 
-/* hugetlbfs maps only whole huge pages: more than the range that map_window() reserves. */
+/* A mapping of hugetlbfs has whole huge pages: more than map_window() reserves. True also after
+ * an error. */
 static bool has_huge_pages(int fd)
 {
     struct statfs fs;

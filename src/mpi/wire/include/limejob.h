@@ -3,9 +3,9 @@
  *
  * Both send packets over a Unix stream socket: a fixed header, then a payload. Each request has
  * one reply with the request's opcode and tag; replies may arrive in any order. The socket
- * carries no bulk data: with its first packet the client passes a memfd, the window, and the
- * job reads containers into the window or writes them from it. The job owns the range of the
- * window that a request names until it replies.
+ * carries no bulk data. With its first packet the client passes a memfd, called the window. The
+ * job reads containers into the window or writes them from it. From a request until its reply,
+ * the job owns the range of the window that the request names.
  *
  * The functions here check the form of a received packet (magic, version, lengths); the code
  * that executes a request checks its values. All integers are little-endian. docs/protocol.md
@@ -32,10 +32,10 @@
 enum {
     LIMEJOB_HEADER_BYTES = 24,
     LIMEJOB_PAYLOAD_MAX = 64 * 1024,
-    LIMEJOB_PATH_MAX = 4096,    /* of a container, with its NUL, which is not sent */
-    LIMEJOB_TEXT_MAX = 1024,    /* of an error message, with its NUL */
-    LIMEJOB_IN_FLIGHT_MAX = 64, /* requests of a client that wait for their reply */
-    LIMEJOB_ALIGN = 4096,       /* I/O is fastest if `at` - `offset` is a multiple of it */
+    LIMEJOB_PATH_MAX = 4096,    /* bytes of a container's path with a NUL, which is not sent */
+    LIMEJOB_TEXT_MAX = 1024,    /* bytes of an error message with a NUL, which is not sent */
+    LIMEJOB_IN_FLIGHT_MAX = 64, /* requests of one client that have no reply yet */
+    LIMEJOB_ALIGN = 4096, /* READ and WRITE are fastest if at - offset is a multiple of this */
 };
 
 #define LIMEJOB_WINDOW_MAX (UINT64_C(1) << 40)
@@ -44,23 +44,24 @@ enum {
 
 /* ---- messages (packet.c) ---- */
 
-/* Payloads. A reply begins with i32 code: 0, or a positive errno, followed by an error message
- * (UTF-8, no NUL) instead of the fields listed here. */
+/* Payloads. A reply begins with u32 code. After 0 come the fields listed here; after any other
+ * code, a positive errno, comes an error message (UTF-8, no NUL). */
 enum limejob_opcode {
-    /* The first packet, with the window's descriptor (none: a client that only sends queries).
-     * request: u64 window_bytes            reply: u32 ranks, u32 hosts, u64 stripe */
+    /* The first packet. It passes the window's descriptor, or none if the client only sends
+     * queries. request: u64 window_bytes   reply: u32 ranks, u32 hosts, u64 stripe */
     LIMEJOB_HELLO = 1,
-    /* With a descriptor of the container, open for reading.
+    /* Passes a descriptor of the container that is open for reading.
      * request: the container's identity: u64 device, u64 inode, u32 uid, u32 mode, u64 bytes,
      *          i64 mtime s, u32 mtime ns, i64 ctime s, u32 ctime ns;
      *          u32 root, path (absolute; its first `root` bytes are a directory's path that
      *          only the administrator can change)
-     * reply: u32 file. ESTALE: the descriptor, or the path on another host, is another file */
+     * reply: u32 file. ESTALE: the identity differs from that of the descriptor's file, or of
+     *        the file that a rank has opened by its path */
     LIMEJOB_OPEN,
     /* request: u32 file                    reply: nothing */
     LIMEJOB_CLOSE,
-    /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window)
-     * reply: u64 bytes, always all of them; otherwise a code */
+    /* request: u32 file, u64 offset, u64 bytes, u64 at (offset in the window)
+     * reply: u64 bytes, as requested: a partial read is an error */
     LIMEJOB_READ,
     /* request: nothing                     reply: JSON */
     LIMEJOB_STATUS,
@@ -68,15 +69,15 @@ enum limejob_opcode {
     LIMEJOB_STOP,
     /* As LIMEJOB_OPEN, but for writing only; size and times of the file are not compared. */
     LIMEJOB_OPEN_WRITE,
-    /* request: u32 file, u64 offset, u64 bytes, u64 at (in the window), u64 fence (in the
-     *          window, or UINT64_MAX), u64 until (ns of CLOCK_REALTIME, or 0), u32 uid (the
-     *          owner of the data: a job of root writes with that user's rights)
-     * reply: u64 bytes, always all of them; otherwise a code, and any of them may be written.
-     * ECANCELED: the 32 bits at `fence` are not 0; the client sets them to cancel the write,
-     * the job if the client has ended. ETIMEDOUT: the time is after `until` */
+    /* request: u32 file, u64 offset, u64 bytes, u64 at (offset in the window), u64 fence
+     *          (offset in the window; UINT64_MAX: no fence), u64 until (ns of CLOCK_REALTIME;
+     *          0: no limit), u32 uid (a job of root writes with the rights of this user)
+     * reply: u64 bytes, as requested. After an error, any of the bytes may have been written.
+     * ECANCELED: the 32 bits at `fence` are not 0. The client sets them to cancel the write;
+     * the job sets them if the client has ended. ETIMEDOUT: the time `until` is over */
     LIMEJOB_WRITE,
-    /* Syncs the file on every rank, including all earlier writes of all clients. request: u32
-     * file                    reply: nothing */
+    /* Syncs the file on every rank, including all earlier writes of all clients.
+     * request: u32 file                    reply: nothing */
     LIMEJOB_SYNC,
     /* Opcodes from here on are internal to the job: src/mpi/job/control.h */
     LIMEJOB_INTERNAL = 0x100,
@@ -110,7 +111,8 @@ struct limejob_packet {
 
 void limejob_request_init(struct limejob_packet *, uint16_t opcode, uint64_t tag);
 
-/* Makes a reply to `request` with a code; a code that is not 0 may have a text. */
+/* Makes a reply to `request`. code: 0, or an errno of either sign. text: the error message, or
+ * NULL; it is ignored if code is 0. */
 void limejob_reply_init(struct limejob_packet *, const struct limejob_packet *request, int code,
                         const char *text);
 
@@ -118,15 +120,16 @@ void limejob_put_u32(struct limejob_packet *, uint32_t);
 void limejob_put_u64(struct limejob_packet *, uint64_t);
 void limejob_put_bytes(struct limejob_packet *, const void *, size_t n);
 
-/* Return 0 once the packet is broken. */
+/* Return 0 if the packet is broken. */
 uint32_t limejob_get_u32(struct limejob_packet *);
 uint64_t limejob_get_u64(struct limejob_packet *);
 
-/* Copies the rest of the payload as text. Returns 0, or -1 if that has a NUL or is too long. */
+/* Copies the rest of the payload as text. Returns 0, or -1 if the packet is broken, or the rest
+ * contains a NUL or does not fit into buf. */
 int limejob_get_text(struct limejob_packet *, char *buf, size_t cap);
 
-/* Reads the code at the start of a reply, and its text if there is one. Returns 0 or -errno,
- * -EPROTO if the reply is too short. */
+/* Reads the code of a reply and, if it is an error, copies the message to text (cap may be 0).
+ * Returns 0 or the negative code; -EPROTO if the reply has no valid code. */
 int limejob_get_code(struct limejob_packet *, char *text, size_t cap);
 
 /* ---- identity of a container (packet.c) ---- */
@@ -135,8 +138,8 @@ enum {
     LIMEJOB_IDENTITY_BYTES = 56, /* in a payload */
 };
 
-/* ignored: flags (limeidentity.h) of what may differ. Returns 0, or -ESTALE and fills text with
- * the first other difference ("inode 5, not 7"); cap may be 0. */
+/* ignored: flags (limeidentity.h) of the properties that may differ. Returns 0; or -ESTALE, and
+ * fills text with the first difference in another property: "inode 5, not 7". cap may be 0. */
 int limejob_identity_compare(const struct limefile_identity *found,
                              const struct limefile_identity *expected, unsigned ignored,
                              char *text, size_t cap);
@@ -144,14 +147,14 @@ int limejob_identity_compare(const struct limefile_identity *found,
 /* The payload of OPEN and OPEN_WRITE. */
 struct limejob_open_request {
     struct limefile_identity identity;
-    uint32_t root; /* length of the leading directory; the rest of the path is below it */
+    uint32_t root; /* as in LIMEJOB_OPEN */
     char path[LIMEJOB_PATH_MAX];
 };
 
 void limejob_put_open_request(struct limejob_packet *, const struct limefile_identity *,
                               const char *path, size_t root);
 
-/* Returns 0, or -EINVAL if the path is not absolute or root is not a leading directory. */
+/* Returns 0. -EINVAL: the request is malformed; for example, its path is not absolute. */
 int limejob_get_open_request(struct limejob_packet *, struct limejob_open_request *);
 
 /* Returns the length of an absolute path without its last component. */
@@ -162,18 +165,18 @@ size_t limejob_directory_bytes(const char *path);
 /* raw: LIMEJOB_HEADER_BYTES bytes. */
 void limejob_header_encode(const struct limejob_packet *, unsigned char *raw);
 
-/* Returns 0, -EPROTO if raw is not a packet of this protocol, -EPROTONOSUPPORT if it has
- * another version, or -EMSGSIZE if it is too long. Sets *version. */
+/* Returns 0; -EPROTO if raw is not a header of this protocol, -EPROTONOSUPPORT if it has
+ * another version, -EMSGSIZE if the payload is too long. Always sets *version to raw's. */
 int limejob_header_decode(struct limejob_packet *, const unsigned char *raw, uint16_t *version);
 
 /* ---- channels (channel.c) ---- */
 
-/* A socket, or another stream, with the packet that is being received. */
+/* A stream socket and the packet that is being received from it. */
 struct limejob_channel {
     int fd;
-    size_t received;  /* bytes of the next packet in buf */
+    size_t received;  /* bytes in buf: the packet's beginning */
     int passed_fd;    /* descriptor received with these bytes, or -1 */
-    uint16_t version; /* the peer's version, if it differs */
+    uint16_t version; /* of the last packet received; LIMEJOB_VERSION before the first one */
     unsigned char buf[LIMEJOB_HEADER_BYTES + LIMEJOB_PAYLOAD_MAX];
 };
 
@@ -181,14 +184,17 @@ struct limejob_channel {
 void limejob_channel_init(struct limejob_channel *, int fd);
 void limejob_channel_close(struct limejob_channel *);
 
-/* Receives the next packet. Returns 1, 0 if it is incomplete after timeout_ms (-1: no limit),
- * -EPIPE if the peer is gone, or an error of limejob_header_decode(): then drop the peer. */
+/* Receives the next packet. Returns 1; 0 if it is still incomplete after timeout_ms (-1: waits
+ * without a limit); -EPIPE if the peer has closed the connection; or another -errno, for
+ * example of limejob_header_decode(). After any -errno, the channel is unusable. */
 int limejob_receive(struct limejob_channel *, struct limejob_packet *, int timeout_ms);
 
-/* Sends passed_fd (-1: none) and what the socket accepts. Returns the bytes sent, or -errno. */
+/* Sends passed_fd (-1: none) and as many of the bytes in iov as the socket accepts without
+ * blocking. Returns the number of bytes sent, or -errno. */
 ssize_t limejob_send_partial(int fd, struct iovec *iov, int count, int passed_fd);
 
-/* Sends a packet. Returns 0 or -errno. After -ETIMEDOUT the channel is unusable. */
+/* Sends a packet. timeout_ms: -1 for no limit. Returns 0 or -errno; after -errno, the channel
+ * is unusable, because a part of the packet may have been sent. */
 int limejob_send(struct limejob_channel *, const struct limejob_packet *, int timeout_ms);
 
 /* ---- clients (channel.c) ---- */
@@ -198,19 +204,20 @@ struct limejob_hello_reply {
     uint64_t stripe;
 };
 
-/* Connects to the job of this user at the socket `path` and sends HELLO with the window,
- * whose descriptor the caller keeps (-1: none). Returns 0 after the reply; otherwise closes
- * the channel, fills text (LIMEJOB_TEXT_MAX bytes) and returns -errno (-EPERM: another
- * user's). */
+/* Connects to the job at the socket `path`, sends HELLO with the window (window_fd, which the
+ * caller continues to own; -1: none) and receives the reply. Returns 0 or -errno (-EPERM: the
+ * job belongs to another user). An error closes the channel, and fills text (LIMEJOB_TEXT_MAX
+ * bytes) with a message. */
 int limejob_connect(struct limejob_channel *, const char *path, int window_fd,
                     uint64_t window_bytes, int timeout_ms, struct limejob_hello_reply *,
                     char *text);
 
-/* Sends a request without payload and receives its reply. No other request may be in flight. */
+/* Sends a request without payload and receives its reply. No other request may be in flight.
+ * Returns 0, also if the reply has an error code, or -errno. */
 int limejob_query(struct limejob_channel *, uint16_t opcode, struct limejob_packet *reply,
                   int timeout_ms);
 
-/* Returns whether the peer's effective user is this process's. */
+/* Returns true if the peer has the effective user of this process. */
 bool limejob_peer_is_same_user(int socket);
 
 /* ---- windows (window.c) ---- */
@@ -224,22 +231,22 @@ struct limejob_window {
 /* Creates a memfd that no process can shrink, and maps it. */
 int limejob_window_create(struct limejob_window *, uint64_t bytes);
 
-/* Makes the window of huge pages if the kernel can (Linux 6.1), so that direct I/O has fewer
- * segments. Stops early if *stop; the window may be in use. */
+/* Gives the window huge pages if the kernel can (Linux 6.1), so that direct I/O has fewer
+ * segments. Returns early if *stop becomes true. Threads may use the window during the call. */
 void limejob_window_use_huge_pages(struct limejob_window *, const atomic_bool *stop);
 
-/* Checks that fd can be mapped as a window. Returns 0, -EPERM if a process could shrink it, so
- * that an access would raise SIGBUS, or if it is on hugetlbfs, where a mapping exceeds `bytes`,
- * -EINVAL if it is shorter, or another -errno. */
+/* Checks that fd can be mapped as a window. Returns 0; -EPERM if a process could shrink the
+ * file (an access would then raise SIGBUS) or it is on hugetlbfs (where a mapping can exceed
+ * `bytes`); -EINVAL if `bytes` is invalid or exceeds the file; or another -errno. */
 int limejob_window_check(int fd, uint64_t bytes);
 
-/* Maps a window and takes ownership of fd, which it closes after an error. Returns an error of
+/* Maps a window and takes ownership of fd: an error closes fd. Returns 0 or an error of
  * limejob_window_check() or mmap(). */
 int limejob_window_map(struct limejob_window *, int fd, uint64_t bytes);
 void limejob_window_release(struct limejob_window *);
 
-/* 32 aligned bits in a window. If they are not 0, the job ends the writes that name them, after
- * the system call in progress. */
+/* 32 aligned bits in a window. If they are not 0, the job cancels the writes that name them; a
+ * system call in progress is completed. */
 typedef _Atomic uint32_t limejob_fence;
 
 static inline void limejob_fence_set(void *fence)
