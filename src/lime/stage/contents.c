@@ -105,7 +105,7 @@ static void report_finding(void *context, const struct limefile_finding *finding
         stage_messages_add(&exam->result->warnings, "%s", text);
 }
 
-/* Reports each deviation of the structure, which the index only counts. */
+/* Reports each deviation of the structure. The index has only their number. */
 static int report_deviations(struct limefile_source *source, struct examination *exam)
 {
     struct limefile_scan *scan;
@@ -128,8 +128,8 @@ static void add_unverified(struct examination *exam, uint64_t ordinal, const cha
         exam->err = fail_with_verdict(exam, LIMEFILE_D_CHECKSUM_MISSING, text);
 }
 
-/* For field i, which has no checksum: reports ildg-binary-data without ildg-format as a
- * finding, and adds other data to the unverified ones. */
+/* For field i, which has no checksum: reports a missing ildg-format as a finding, or adds the
+ * field to the unverified data. */
 static void check_required_records(const struct stage_contents *contents,
                                    struct examination *exam, size_t i, uint64_t ordinal)
 {
@@ -181,7 +181,7 @@ static int examine_fields(struct stage_contents *contents, struct limefile_sourc
     return exam->err;
 }
 
-/* Returns 1 for a container, 0 for another file that is copied unchanged, or the failure. */
+/* Returns 1 for a container, 0 for another file that may be copied, or a negative code. */
 static int detect_kind(const struct stage_contents *contents, struct limefile_source *source,
                        struct examination *exam)
 {

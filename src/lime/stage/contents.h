@@ -11,8 +11,8 @@ struct stage_contents {
 };
 
 /* Examines the file. Sets the result's container, records and lfn, and replaces its warnings
- * and unverified data. Returns 0, or a negative code after setting the reason and, if the file
- * is the cause, the verdict; the contents are released then. */
+ * and unverified data. Returns 0 or a negative code. An error releases the contents, and sets
+ * the result's reason and, if the file is the cause, its verdict. */
 int stage_contents_examine(struct stage_contents *, int fd, const struct stage_options *,
                            struct stage_result *);
 void stage_contents_release(struct stage_contents *);
@@ -28,9 +28,9 @@ void stage_messages_release(struct stage_messages *);
 
 void stage_set_verdict(struct stage_result *, enum limefile_verdict verdict);
 
-/* Sets the verdict on a file that is staged or up to date: skipped if it is not a container,
- * unverified if data have no comparable checksum, good if this run has read and compared them.
- * Otherwise (it was up to date and not read) it gets no verdict. Removes an earlier reason. */
+/* Sets the verdict on a file that is staged or up to date: skipped if it is not a container;
+ * unverified if data have no comparable checksum; good if this run has read and compared all
+ * data; otherwise none. Replaces the reason, which an earlier attempt may have set. */
 void stage_set_copy_verdict(struct stage_result *);
 
 /* Sets the result's reason. Returns err, or -EIO if err is not negative. */

@@ -1,8 +1,8 @@
 /* copy_ring.c - copy a file through a ring of blocks that are read, summed and written
  *
- * Direct I/O copies nothing through the page cache, which leaves the processors free for the
- * sums. Bytes that a direct write can't handle (an incomplete last page, file systems without
- * O_DIRECT) go through the page cache, and the kernel starts to write them at once. */
+ * Direct I/O bypasses the page cache, so that the processors are free for the sums. Bytes that
+ * a direct write can't handle (an incomplete last page, file systems without O_DIRECT) go
+ * through the page cache, and the kernel starts to write them at once. */
 #define _GNU_SOURCE
 #include "copy_ring.h"
 #include "descriptor.h"
@@ -44,8 +44,8 @@ static int read_block_locally(const struct stage_port *port, const struct stage_
     return limefile_fd_read_exact(port->fd, b->data + done, b->n - done, b->offset + done);
 }
 
-/* Reads a block through the job if possible. Ranks of a failed job may still write to the
- * window; the block then gets memory of its own, of `bytes` bytes, and is read locally. */
+/* Reads a block through the job if possible, otherwise locally. After a failure of the job, its
+ * ranks may still write to the window, so the block gets new memory, of `bytes` bytes. */
 static int read_block(const struct stage_port *port, struct stage_block *b, size_t bytes)
 {
     if (b->job && port->remote &&
@@ -93,7 +93,7 @@ static void stop_with_error(struct stage_ring *r, int err, bool writing, uint64_
     pthread_mutex_unlock(&r->lock);
 }
 
-/* Waits until *reached exceeds `number`. Returns false if an error has occurred before. */
+/* Waits until *reached exceeds `number`. Returns false if an error occurs first. */
 static bool wait_above(struct stage_ring *r, const uint64_t *reached, uint64_t number)
 {
     pthread_mutex_lock(&r->lock);

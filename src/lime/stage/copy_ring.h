@@ -37,11 +37,11 @@ struct stage_transfer {
     struct stage_port in;
     struct stage_port out; /* fd -1: nothing is written */
     uint64_t size;
-    uint64_t kept; /* first bytes, whole blocks, that `out` has and that are read from it */
+    uint64_t kept; /* the first bytes, whole blocks: these are in `out`, and are read from it */
 
     /* The first failure. */
     int err;       /* 0, -errno or LIMEFILE_E_SHRUNK */
-    bool in_write; /* a write has failed, not a read */
+    bool in_write; /* true: of a write; false: of a read */
     uint64_t err_offset;
 };
 
@@ -54,7 +54,8 @@ struct stage_ring {
     pthread_mutex_t lock; /* protects the members below */
     pthread_cond_t changed;
     struct stage_transfer *transfer;
-    uint64_t blocks, read, submitted, written; /* blocks of the file, and how many are done */
+    uint64_t blocks;                   /* number of blocks of the file */
+    uint64_t read, submitted, written; /* numbers of blocks so far */
     pthread_t reader, writer;
     bool has_reader, has_writer;
 };
@@ -62,9 +63,8 @@ struct stage_ring {
 /* Returns the number of blocks per ring if `files` files are copied at once. */
 unsigned stage_ring_blocks(unsigned files);
 
-/* Creates `count` blocks, in the window of `remote` from block number `first` on or, if
- * `remote` is NULL, in memory of its own. Returns 0 or -ENOMEM; release the ring also after an
- * error. */
+/* Creates `count` blocks: in the window of `remote`, from the window's block `first` on; or, if
+ * `remote` is NULL, in new memory. Returns 0 or -ENOMEM; release the ring after both. */
 int stage_ring_init(struct stage_ring *, unsigned count, struct stage_remote *remote,
                     unsigned first);
 void stage_ring_release(struct stage_ring *);
@@ -72,7 +72,7 @@ void stage_ring_release(struct stage_ring *);
 /* Starts the threads. `transfer` must live until stage_ring_end(). Returns 0 or -ENOMEM. */
 int stage_ring_begin(struct stage_ring *, struct stage_transfer *);
 
-/* Waits for the next block to be read. NULL: no block is left, or an error has occurred. */
+/* Waits until the next block is read. NULL: no block is left, or an error has occurred. */
 const struct stage_block *stage_ring_next(struct stage_ring *);
 
 /* Passes the block that stage_ring_next() has returned to the writer. */
@@ -81,8 +81,8 @@ void stage_ring_submit(struct stage_ring *);
 /* Waits until all submitted blocks are written (not synced). Returns 0 or the error. */
 int stage_ring_drain(struct stage_ring *);
 
-/* Waits until the submitted blocks are written, and stops the threads. Returns transfer->err,
- * which becomes -EINTR if not all blocks of the file were submitted. */
+/* Waits until the submitted blocks are written, and stops the threads. Returns transfer->err:
+ * -EINTR if no error has occurred but not all blocks of the file were submitted. */
 int stage_ring_end(struct stage_ring *);
 
 #endif

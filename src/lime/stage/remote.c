@@ -1,9 +1,9 @@
 /* remote.c - send requests of many threads over one connection to a job
  *
  * One thread receives the replies; a thread that has sent a request sleeps until its reply has
- * arrived. The first error ends the connection permanently: the fence, a number in the window,
- * cancels writes that no rank has begun, and this process no longer changes the window. A rank
- * that is still writing from it writes the same bytes that this process writes locally. */
+ * arrived. The first error ends the connection permanently. The fence, a number in the window,
+ * then cancels writes that no rank has begun, and this process no longer changes the window: a
+ * rank that is still writing writes the same bytes that this process writes locally. */
 #define _GNU_SOURCE
 #include "remote.h"
 #include "descriptor.h"
@@ -40,7 +40,7 @@ struct stage_remote {
     struct limejob_window window;
     size_t block_bytes;
     uint64_t mapped; /* bytes mapped; window.bytes counts only the blocks */
-    uint64_t fence;  /* its offset in the window; ranks begin no write if it is nonzero */
+    uint64_t fence;  /* offset in the window of a number: if nonzero, ranks begin no write */
     int timeout_ms;
     pthread_t receiver, window_preparer;
     bool has_receiver, has_preparer;
@@ -172,7 +172,8 @@ static bool wait_for_reply(struct stage_remote *r, struct slot *slot, int ms)
 }
 
 /* Sends the request, waits for its reply and releases the slot. Returns the reply's code, or
- * -EPIPE if the connection has failed. *value (unless NULL) is set from the reply. */
+ * -EPIPE if the connection has failed. Sets *value, unless `value` is NULL, to the reply's
+ * number. */
 static int send_and_wait(struct stage_remote *r, struct slot *slot,
                          const struct limejob_packet *request, uint64_t *value)
 {
@@ -230,8 +231,9 @@ static int get_path(int fd, char path[LIMEJOB_PATH_MAX])
     return 0;
 }
 
-/* Checks that the file still has the identity that was sent, with which ranks on other hosts
- * compare the file that they open. Otherwise closes it in the job and returns -ESTALE. */
+/* Checks that the file has not changed since its identity was sent: ranks on other hosts
+ * compare the file that they open with this identity. Otherwise closes it in the job and
+ * returns -ESTALE. */
 static int check_opened(struct stage_remote_file *f, int fd,
                         const struct limefile_identity *expected, bool writing)
 {
@@ -269,7 +271,7 @@ static int request_open(struct stage_remote *r, int fd, bool writing,
     return err ? err : check_opened(out, fd, &identity, writing);
 }
 
-/* A file to write is locked. The job gets a new open file description, without the lock. */
+/* fd holds the lock of a file to write. The job gets a new descriptor, which does not. */
 int stage_remote_open(struct stage_remote *r, int fd, bool writing,
                       struct stage_remote_file *out)
 {
@@ -305,8 +307,8 @@ int stage_remote_sync(struct stage_remote_file *f)
     return request_file_operation(f, LIMEJOB_SYNC);
 }
 
-/* Returns the time, in ns of CLOCK_REALTIME, after which no rank may begin the write, for ranks
- * that do not see the fence, and in case this process is killed. */
+/* Returns the time, in ns of CLOCK_REALTIME, after which no rank may begin the write: ranks on
+ * other hosts do not see the fence, and a process that is killed does not set it. */
 static uint64_t write_deadline(const struct stage_remote *r)
 {
     struct timespec now;
@@ -380,8 +382,8 @@ int stage_remote_connect(const char *socket, unsigned blocks, unsigned timeout,
     int err = r ? 0 : -ENOMEM;
     if (r) {
         init_remote(r, timeout);
-        /* The number of ranks determines the block size. The window has room for the largest
-         * blocks; unused pages take no memory. */
+        /* The job's reply determines the block size, so the window has room for the largest
+         * blocks. Unused pages take no memory. */
         r->fence = (uint64_t)blocks * BLOCK_MAX;
         uint64_t bytes = r->fence + LIMEJOB_ALIGN;
         err = limejob_window_create(&r->window, bytes);

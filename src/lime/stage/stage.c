@@ -123,7 +123,7 @@ static int start_workers(struct stage *s, unsigned count)
             s->running = ++s->thread_count;
     }
     pthread_mutex_unlock(&s->lock);
-    return s->thread_count ? 0 : err; /* fewer threads are enough */
+    return s->thread_count ? 0 : err; /* fewer threads than requested are not an error */
 }
 
 int stage_start(const struct stage_options *options, const struct stage_item *items,
@@ -181,7 +181,7 @@ void stage_result_release(struct stage_result *result)
 {
     stage_messages_release(&result->warnings);
     stage_messages_release(&result->unverified);
-    struct result_node *node = (struct result_node *)result; /* the node begins with it */
+    struct result_node *node = (struct result_node *)result; /* the node's first member */
     struct stage *s = node->stage;
     pthread_mutex_lock(&s->lock);
     s->unreleased--;

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 enum {
-    TRIES = 3,                   /* attempts: after -EAGAIN and -ESTALE the copy starts again */
+    TRIES = 3,                   /* attempts at a copy that fails with -EAGAIN or -ESTALE */
     CHECKPOINT_UNIT = 64 << 20,  /* checkpoints are multiples of this many bytes */
     CHECKPOINT_STEP = 256 << 20, /* minimum of bytes between two checkpoints */
     CHECKPOINT_SECONDS = 1,      /* minimum of seconds between them */
@@ -48,8 +48,8 @@ static int fail_transfer(struct stage_file *f, const struct stage_transfer *t)
                       t->in_write ? "write" : "read", t->err_offset, limefile_strerror(t->err));
 }
 
-/* Returns 0 or the error of a failed sync, for example -EAGAIN: the job has ended. A missing
- * journal is not an error, and stage_ring_end() reports failed writes. */
+/* Returns 0 or the error of a failed sync; -EAGAIN: the job has ended. Ignores a failed write
+ * of data, which stage_ring_end() reports, and of the journal. */
 static int write_checkpoint(struct stage_file *f, struct file_pass *p)
 {
     int err = stage_ring_drain(f->ring);
@@ -61,8 +61,8 @@ static int write_checkpoint(struct stage_file *f, struct file_pass *p)
     return err ? stage_fail(f->result, err, "sync: %s", limefile_strerror(err)) : 0;
 }
 
-/* Called after each block of a copy: checks the kept bytes, writes a checkpoint if it is due,
- * and stops if requested. -EAGAIN: the kept bytes are damaged, or the job has ended. */
+/* After each block of a copy, checks the kept bytes and writes a checkpoint if it is due.
+ * -EINTR: stage_stop() was called. -EAGAIN: the kept bytes are damaged or the job has ended. */
 static int check_progress(struct stage_file *f, struct file_pass *p)
 {
     uint64_t done = p->sums.bytes, step = f->options->checkpoint;
@@ -166,7 +166,6 @@ static int sum_file(struct stage_file *f, const struct stage_port *port, unsigne
     return run_transfer(f, &p, kinds, contents, out);
 }
 
-/* Subtracts the progress of a failed attempt. */
 static void subtract_progress(struct stage_file *f)
 {
     atomic_fetch_sub(f->moved, f->progress);
@@ -190,8 +189,8 @@ static int copy_and_sum(struct stage_file *f, struct stage_target *t)
 
 /* ---- an existing target ---- */
 
-/* --force: locks the existing target until the rename, so that no process appends a record to
- * it, which would be lost. */
+/* For --force: locks the existing target until the rename, because a record that another
+ * process appended to it would be lost. */
 static int lock_existing(struct stage_file *f, const struct stat *st)
 {
     int err = stage_existing_lock(&f->existing, f->item->target, st);
@@ -203,8 +202,9 @@ static int lock_existing(struct stage_file *f, const struct stat *st)
                : 0;
 }
 
-/* Returns true if the target is the source, perhaps by a link or in a limefs mount, or would
- * become a record of it: the target's directory is the source as a limefs mount shows it. */
+/* Returns true if the target is the source, perhaps through a link or a limefs mount. Also
+ * returns true if the target does not exist and its directory is the source as a limefs mount
+ * shows it: the target would become a record of the source. */
 static bool is_source(const struct stage_file *f)
 {
     const char *slash = strrchr(f->item->target, '/');
@@ -253,8 +253,8 @@ static int check_target_metadata(struct stage_file *f, struct stat *st)
     return 1;
 }
 
-/* Compares an existing target with its stored sums (target.h) or, without these, with the
- * source. Returns 0 if it is up to date, or < 0 after a failure. Its sums go to the result. */
+/* Compares an existing target with its stored sums (target.h) or, if it has none, with the
+ * source. Returns 0 if it is up to date, or < 0. Sets the result's digest to its sums. */
 static int compare_target(struct stage_file *f, struct stage_port *target,
                           const struct stat *st, const struct stage_contents *contents)
 {
@@ -311,8 +311,8 @@ static int is_up_to_date(struct stage_file *f)
 
 /* ---- checks before the rename ---- */
 
-/* Returns -ESTALE if the open source has changed, or its name belongs to a new file: a program
- * that renames a file to that name does not change the open file. */
+/* Returns -ESTALE if the open source has changed, or if its name now belongs to another file: a
+ * program can replace the source by a rename without a change of the open file. */
 static int check_source_unchanged(struct stage_file *f)
 {
     struct stat st, named;
@@ -329,12 +329,12 @@ static int check_source_unchanged(struct stage_file *f)
                : -ESTALE;
 }
 
-/* Verifies the copy's structure and, if requested, reads it from the disk. */
+/* Verifies the copy's records and, if requested, its sums as read from the disk. */
 static int verify_target(struct stage_file *f, struct stage_target *t)
 {
     struct stage_digest digest;
     int fits = stage_contents_match(&f->contents, t->port.fd);
-    if (fits < 0) /* not -ESTALE, which would mean that the source has changed */
+    if (fits < 0) /* -EIO, as fits may be -ESTALE, which would mean that the source changed */
         return stage_fail(f->result, -EIO, "read the copy: %s", limefile_strerror(fits));
     if (!fits)
         return stage_fail(f->result, -EIO, "the records of the copy differ from the source");
@@ -420,8 +420,8 @@ static int open_target(struct stage_file *f, struct stage_target *t)
     return err ? stage_fail(f->result, err, "%s", why) : 0;
 }
 
-/* Opens both files in the job, if there is one. This process reads or writes a file that the
- * job cannot open. */
+/* Opens the source and the temporary file in the job, if there is a job. If the job cannot open
+ * a file, this process reads or writes this file. */
 static void open_remote(struct stage_file *f, struct stage_target *t,
                         struct stage_remote_file files[2])
 {
@@ -443,7 +443,7 @@ static void close_remote(struct stage_file *f, struct stage_target *t)
     f->source.remote = t->port.remote = NULL;
 }
 
-/* Copies, verifies and renames. -EAGAIN, -ESTALE: call restart_copy(), then this again. */
+/* Copies, verifies and renames. -EAGAIN, -ESTALE: may be repeated after restart_copy(). */
 static int write_target(struct stage_file *f, struct stage_target *t)
 {
     struct stage_remote_file files[2];
@@ -525,7 +525,7 @@ static enum stage_status stage_source(struct stage_file *f)
         err = stage_contents_examine(&f->contents, f->source.fd, f->options, f->result);
     if (!err) {
         err = stage_with_retries(f);
-        stage_contents_release(&f->contents); /* is_up_to_date() examines the target */
+        stage_contents_release(&f->contents); /* saves memory while the target is examined */
         if (err == -EEXIST && is_up_to_date(f) == 1)
             return STAGE_UP_TO_DATE; /* another process was faster */
     }

@@ -4,9 +4,9 @@
  *     user.limefs.staged = "1 SIZE MTIME.NS CKSUM ADLER32 MD5 data ORDINAL:CKSUM ... +MORE"
  *
  * A sum that was not computed is "-". After "data" come the cksums of ildg-binary-data records,
- * and the number of further ones. Earlier versions wrote nothing from "data" on.
+ * and MORE, the number of further such records. Earlier versions wrote nothing from "data" on.
  *
- * The attribute is valid while the file has that size and that time, perhaps rounded down. */
+ * The attribute is valid while the file has this size and this mtime, perhaps rounded down. */
 #define _GNU_SOURCE
 #include "target.h"
 
@@ -70,7 +70,8 @@ static bool parse_md5(const char *text, unsigned char out[STAGE_MD5_BYTES])
     return true;
 }
 
-/* Parses a number <= most and the character `end` after it, and moves *text behind both. */
+/* Parses a number <= most and the character `end` after it. Moves *text behind `end`, or to the
+ * end of the text if `end` is NUL. */
 static bool parse_number_until(const char **text, char end, uint64_t most, uint64_t *out)
 {
     char *after;

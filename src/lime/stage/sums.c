@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    CARRY_MAX = 4 << 20, /* the largest site that is carried from one block to the next */
+    CARRY_MAX = 4 << 20, /* bytes of the largest site for which `carry` is used */
 };
 
 /* ---- sums of the whole file ---- */
@@ -21,7 +21,7 @@ bool stage_digest_matches(const struct stage_digest *a, const struct stage_diges
            (!(both & STAGE_MD5) || memcmp(a->md5, b->md5, STAGE_MD5_BYTES) == 0);
 }
 
-/* "-fips": MD5 only identifies files here, so FIPS mode must not forbid it. */
+/* "-fips" allows MD5 even in FIPS mode: MD5 only identifies files here. */
 static int init_md5(struct stage_sums *s)
 {
     s->md5 = EVP_MD_CTX_new();
@@ -76,7 +76,8 @@ void stage_datasums_init(struct stage_datasums *s, const struct limefile_fields 
     *s = (struct stage_datasums){.fields = fields};
 }
 
-/* Sets s->record to the current or the next ildg-binary-data record. False: none is left. */
+/* Sets s->record to the next ildg-binary-data record, unless the data of the current one have
+ * not ended. Returns false if no record is left. */
 static bool find_next_data(struct stage_datasums *s)
 {
     while (!s->has_record && s->fields && s->next < s->fields->count) {
@@ -180,7 +181,7 @@ static void sum_field_sites(struct stage_fieldsums *s, const void *data, uint64_
     s->sites += sites;
 }
 
-/* Adds the next bytes of s->field; those of an incomplete site wait in s->carry. */
+/* Adds the next bytes of s->field. Stores the bytes of an incomplete site in s->carry. */
 static void add_field_bytes(struct stage_fieldsums *s, const unsigned char *data, size_t n)
 {
     size_t site = (size_t)s->field.site_bytes;
@@ -201,7 +202,7 @@ static void add_field_bytes(struct stage_fieldsums *s, const unsigned char *data
     memcpy(s->carry, data + (n - s->carried), s->carried);
 }
 
-/* Selects the next field that is summed during the copy. Returns false if none is left. */
+/* Selects the next field to sum during the copy, unless one is in progress. False: no more. */
 static bool start_next_field(struct stage_fieldsums *s)
 {
     while (!s->in_field && s->next < field_count(s)) {
@@ -242,7 +243,7 @@ void stage_fieldsums_add(struct stage_fieldsums *s, const void *data, size_t n, 
 int64_t stage_fieldsums_compare(struct stage_fieldsums *s, int fd,
                                 struct limefile_checksum *found)
 {
-    if (start_next_field(s)) /* the file ended inside the field */
+    if (start_next_field(s)) /* the file has ended before or inside the field */
         finish_field(s);
     for (size_t i = 0; i < field_count(s); i++) {
         struct limefile_field field, read_as;

@@ -32,8 +32,9 @@ static bool is_same_state(const struct limefile_identity *a, const struct limefi
     return !(limefile_identity_differences(a, b) & (LIMEFILE_INO | LIMEFILE_STATE));
 }
 
-/* Gives the file the source's mode, times, owner and group, as cp -p does. If it cannot set the
- * owner, it clears the set-id bits; without the group, the group gets the rights of others. */
+/* Gives the file the source's mode, times, owner and group, as cp -p does. If the owner cannot
+ * be set, clears the set-id bits. If the group cannot be set either, the file's group gets the
+ * rights of others. */
 static int set_metadata(int fd, const struct stat *source)
 {
     const struct timespec times[] = {source->st_atim, source->st_mtim};
@@ -58,7 +59,7 @@ int stage_existing_lock(struct stage_existing *e, const char *path, const struct
     struct stat open_st;
     stage_existing_release(e);
     *e = (struct stage_existing){true, -1, st->st_dev, st->st_ino};
-    if (!S_ISREG(st->st_mode)) /* a link is replaced, not the file that it leads to */
+    if (!S_ISREG(st->st_mode)) /* a link: the rename does not change the file it leads to */
         return 0;
     e->fd = limefile_output_lock(AT_FDCWD, path);
     int err = e->fd < 0 ? e->fd : 0;
@@ -69,7 +70,7 @@ int stage_existing_lock(struct stage_existing *e, const char *path, const struct
     return err;
 }
 
-/* Returns 0 if the name belongs to that file or does not exist, else -EEXIST or -errno. */
+/* Returns 0 if the name belongs to the file in *e or does not exist, else -EEXIST or -errno. */
 static int check_existing(const struct stage_existing *e, int dirfd, const char *name)
 {
     struct stat st;
@@ -183,7 +184,7 @@ static void explain_temp(const struct stage_target *t, int err, char *why, size_
 
 /* ---- opening ---- */
 
-/* Returns -EPERM if the open file cannot be a temporary file of this user, and sets *st. */
+/* Sets *st. Returns -EPERM if the open file cannot be a temporary file of this user. */
 static int check_temp(int fd, struct stat *st)
 {
     if (fstat(fd, st) != 0)
@@ -191,14 +192,14 @@ static int check_temp(int fd, struct stat *st)
     return why_not_ours(st) ? -EPERM : 0;
 }
 
-/* Succeeds without a lock on a file system that has no locks. */
+/* Returns -EBUSY if another process has locked the file, else 0, even without locks. */
 static int lock_temp(int fd)
 {
     int err = limefile_lock(fd);
     return err == -EBUSY || err == 0 ? err : 0;
 }
 
-/* Returns 1 if the name does not exist or belongs to another file than `own`, 0 or -errno. */
+/* Returns 0 if the name belongs to the file `own`, 1 if not, or -errno. */
 static int is_replaced(const struct stage_target *t, const char *name, const struct stat *own)
 {
     struct stat st;
@@ -207,8 +208,8 @@ static int is_replaced(const struct stage_target *t, const char *name, const str
     return st.st_dev != own->st_dev || st.st_ino != own->st_ino;
 }
 
-/* Returns 1 if another process has removed the name from the open file or has replaced it: the
- * caller must not change the file by its name then. Otherwise 0 or -errno. */
+/* Returns 0 if the name belongs to the open file, 1 if another process has removed or replaced
+ * it, or -errno. Only after 0 may the caller change the open file by the name. */
 static int has_lost_name(const struct stage_target *t, const char *name, int fd)
 {
     struct stat own;
@@ -225,8 +226,8 @@ static int remove_temp(const struct stage_target *t)
 }
 
 /* Makes the temporary file writable again: a run may have been killed after it gave the file
- * the source's mode. Returns 1 if the caller shall try again, or -errno. A shared lock, for
- * which a read-only descriptor is enough, fails with -EBUSY if a run is working on the file. */
+ * the source's mode. Tests with a shared lock, which needs only a read-only descriptor, whether
+ * a run is working on the file (-EBUSY). Returns 1 if the caller shall try again, or -errno. */
 static int reset_mode(const struct stage_target *t)
 {
     struct stat st;
@@ -242,8 +243,9 @@ static int reset_mode(const struct stage_target *t)
     return err;
 }
 
-/* Locks the open file before it checks the owner: a run that holds the lock may have given the
- * file to another user. Returns 0, 1 if the name has another file (try again), or -errno. */
+/* Locks the open file, then checks its owner. This order gives -EBUSY if a run holds the lock
+ * and has given the file to another user. Returns 0, -errno, or 1 if the name belongs to
+ * another file now (try again). */
 static int claim_temp(const struct stage_target *t, int fd, struct stat *st)
 {
     int err = lock_temp(fd);
@@ -289,7 +291,7 @@ static void restore_ownership(struct stage_target *t)
     t->has_metadata = false;
 }
 
-/* Closes the target after a failed open, and removes its temporary file if that is empty. */
+/* Closes the target after a failed open. Removes the temporary file if it is empty. */
 static void close_failed(struct stage_target *t)
 {
     struct stat st;
@@ -300,7 +302,7 @@ static void close_failed(struct stage_target *t)
 
 /* ---- the journal ---- */
 
-/* The journal begins at the first page after the copy, which no write of the copy touches. */
+/* The journal begins at a page boundary, so that no write of the copy touches its page. */
 static off_t journal_offset(const struct stage_target *t)
 {
     const off_t page = LIMEFILE_DIRECT_ALIGN;
@@ -308,7 +310,7 @@ static off_t journal_offset(const struct stage_target *t)
 }
 
 /* Sets kept, kept_crc and has_journal if the file has a journal for this source. A damaged
- * journal does no harm, because the kept bytes must have its CRC. */
+ * journal does no harm, because the copy compares the CRC of the kept bytes with kept_crc. */
 static void load_journal(struct stage_target *t)
 {
     char text[JOURNAL_BYTES + 1] = "", end;
@@ -436,18 +438,18 @@ int stage_target_set_metadata(struct stage_target *t, const struct stat *source,
 /* ---- rename ---- */
 
 /* Links the target's name to the open file, even if the temporary name was replaced. Returns 0,
- * -EEXIST if the target's name exists, or another -errno if no such link is possible. */
+ * -EEXIST if the target's name exists, or another -errno if the link is not possible. */
 static int link_to_name(const struct stage_target *t)
 {
     char path[LIMEFILE_FD_PATH_MAX];
     limefile_fd_path(t->port.fd, path);
     if (linkat(AT_FDCWD, path, t->dirfd, t->name, AT_SYMLINK_FOLLOW) != 0) {
         int err = -errno;
-        /* NFS returns EEXIST if it has repeated a request that had created the link. */
+        /* An NFS client may repeat a request that has created the link: EEXIST. */
         if (err != -EEXIST || has_lost_name(t, t->name, t->port.fd) != 0)
             return err;
     }
-    remove_temp(t); /* after a failure stage_target_remove_stale() removes it */
+    remove_temp(t); /* if this fails, the next run calls stage_target_remove_stale() */
     return 0;
 }
 
@@ -470,14 +472,13 @@ static int check_temp_is_ours(const struct stage_target *t)
     return lost > 0 ? STAGE_TEMP_LOST : lost;
 }
 
-/* Gives the file the target's name: by a link or, if that fails or a file is replaced, by a
- * rename. */
+/* Gives the file the target's name: by a link or, if the link fails, by a rename. */
 static int move_to_name(const struct stage_target *t, const struct stage_existing *existing)
 {
     int err = link_to_name(t);
     if (err == 0 || (err == -EEXIST && !existing->exists))
         return err;
-    err = check_temp_is_ours(t); /* it may have been removed or replaced since */
+    err = check_temp_is_ours(t); /* the last check was before the link */
     if (err)
         return err;
     if (!existing->exists)

@@ -29,7 +29,7 @@ struct stage_options {
     bool any_file;          /* also copy files that are not containers */
     bool strict;            /* a warning, or an unverified field, is a failure */
     bool force;             /* replace another file that has the target's name */
-    bool check_existing;    /* also read and compare a target that seems up to date */
+    bool check_existing;    /* read and compare even a target that seems up to date */
     bool verify_target;     /* read the copy again from the disk */
     uint64_t checkpoint;    /* bytes between two points where a copy can resume; 0: automatic */
     const char *socket;     /* path of the job's Unix socket; NULL: without a job */
@@ -38,8 +38,8 @@ struct stage_options {
 
 struct stage_item {
     char *source, *target;
-    uint64_t size; /* bytes of the source when it was listed; staging reads it again */
-    dev_t device;  /* of the source, like inode; only for the caller */
+    uint64_t size; /* bytes of the source when it was listed; the copy gets the current size */
+    dev_t device;  /* of the source, as is inode; only the caller uses them */
     ino_t inode;
 };
 
@@ -61,7 +61,7 @@ struct stage_result {
     enum stage_status status;
     const struct stage_item *item;
     char reason[STAGE_REASON_MAX]; /* without the file's name */
-    bool has_verdict;              /* `verdict` is set: this run examined the file */
+    bool has_verdict;              /* `verdict` is set */
     enum limefile_verdict verdict; /* on the source or an existing target; docs/verdicts.md */
     struct stage_messages warnings;
     struct stage_messages unverified; /* data without a comparable checksum, and why */
@@ -80,23 +80,24 @@ struct stage_result {
 struct stage;
 
 /* Starts threads that stage the items, which must outlive *out. A job that does not answer is
- * not an error: this process then reads and writes, and stage_job_failure() returns why. */
+ * not an error: this process then copies by itself, and stage_job_failure() returns why. */
 int stage_start(const struct stage_options *, const struct stage_item *items, size_t count,
                 struct stage **out);
 
-/* Waits until a file is finished. Returns 1 and its result, which the caller releases, 0 after
- * the timeout, or -1 when all threads have ended and all results were returned. An item without
- * a result was not begun. *moved: bytes copied so far, of all files. */
+/* Waits until a file is finished. Returns 1 with its result, which the caller must release; 0
+ * after the timeout; or -1 if all threads have ended and all results were returned: an item
+ * that still has no result was not begun. *moved: bytes copied so far, of all files. */
 int stage_wait(struct stage *, int timeout_ms, struct stage_result **out, uint64_t *moved);
 
 /* Releases a result; call it before stage_free(). No further file begins while thousands of
  * results are unreleased, so a caller must not hold all of them until the end. */
 void stage_result_release(struct stage_result *);
 
-/* Returns how many data records have no checksum, or one that cannot be compared. */
+/* Returns the number of data records whose checksum is missing or cannot be compared. */
 uint64_t stage_unverified_count(const struct stage_result *);
 
-/* Begins no further file, and interrupts those in progress so that the next run can resume. */
+/* Makes the threads begin no further file, and interrupts the files in progress. The next run
+ * can resume these. */
 void stage_stop(struct stage *);
 
 /* Returns why the job could not be reached or has failed, or NULL; valid until stage_free(). */
@@ -104,8 +105,9 @@ const char *stage_job_failure(struct stage *);
 
 void stage_free(struct stage *); /* after stage_wait() has returned -1 */
 
-/* Computes the bytes that all copies except up-to-date ones need in addition to the temporary
- * files of earlier runs, and the free bytes of `dir`'s file system. Returns 0 or -errno. */
+/* Sets *needed to the bytes that the copies need in addition to the temporary files of earlier
+ * runs. A target of the source's size counts as up to date and needs 0 bytes. Sets *available
+ * to the free bytes of dir's file system. Returns 0 or -errno. */
 int stage_compute_space(const struct stage_item *items, size_t count, const char *dir,
                         uint64_t *needed, uint64_t *available);
 

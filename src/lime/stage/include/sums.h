@@ -16,7 +16,7 @@ enum stage_sum_kind {
 };
 
 enum {
-    STAGE_DATA_MAX = 128, /* ildg-binary-data records whose cksums are stored */
+    STAGE_DATA_MAX = 128, /* maximum of ildg-binary-data records whose cksums are stored */
     STAGE_MD5_BYTES = 16,
 };
 
@@ -36,7 +36,7 @@ struct stage_digest {
     struct stage_data_sum data[STAGE_DATA_MAX];
 };
 
-/* Returns true if both have a sum in common, and all common sums are equal. */
+/* Returns true if the digests have a kind of sum in common, and all common sums are equal. */
 bool stage_digest_matches(const struct stage_digest *, const struct stage_digest *);
 
 /* Sums of bytes that are added in order. */
@@ -52,7 +52,7 @@ int stage_sums_init(struct stage_sums *, unsigned kinds);
 void stage_sums_release(struct stage_sums *);
 void stage_sums_add(struct stage_sums *, const void *data, size_t n);
 
-/* Computes the digest. No bytes may be added after it. */
+/* Computes the digest. No bytes may be added after this call. */
 void stage_sums_result(struct stage_sums *, struct stage_digest *out);
 
 /* ---- cksums of the ildg-binary-data records ---- */
@@ -62,12 +62,12 @@ void stage_sums_result(struct stage_sums *, struct stage_digest *out);
 struct stage_datasums {
     const struct limefile_fields *fields; /* NULL for a file that is not a container */
     size_t next;                          /* subscript of the field after the current one */
-    bool has_record;                      /* `record` is set, and has not ended */
+    bool has_record;                      /* `record` is set: its data have not ended */
     struct limefile_record record;
-    bool has_head;                      /* its data have begun, so `cksum_before` is set */
-    struct limefile_cksum cksum_before; /* cksum of all bytes before the data */
+    bool has_head;                      /* the data of `record` have begun */
+    struct limefile_cksum cksum_before; /* with has_head: cksum of all bytes before the data */
 
-    unsigned count; /* these are like data_count, data_more and data of the digest */
+    unsigned count; /* this and the next two: data_count, data_more and data of the digest */
     uint64_t more;
     struct stage_data_sum data[STAGE_DATA_MAX];
 };
@@ -75,8 +75,8 @@ struct stage_datasums {
 /* `fields` must outlive the object; NULL for a file that is not a container. */
 void stage_datasums_init(struct stage_datasums *, const struct limefile_fields *fields);
 
-/* Adds the next bytes of the file. `sums` are those of all bytes before, so call it before
- * stage_sums_add(). */
+/* Adds the next n bytes of the file. sums: the sums of all bytes before these, so call this
+ * function before stage_sums_add(). */
 void stage_datasums_add(struct stage_datasums *, const struct stage_sums *sums,
                         const void *data, size_t n);
 
@@ -85,9 +85,9 @@ void stage_datasums_result(const struct stage_datasums *, struct stage_digest *o
 
 /* ---- SciDAC checksums of the fields ---- */
 
-/* Computes the checksums of the fields that have a checksum in the file and a known layout,
- * while the bytes are added; except for late fields, whose sites are too large for `carry` or
- * have an uncertain size: stage_fieldsums_compare() reads them from the file. */
+/* Computes the checksums of the fields that have a checksum in the file and a known layout. It
+ * does this while bytes are added, except for late fields, whose sites are too large for
+ * `carry` or of uncertain size: stage_fieldsums_compare() reads late fields from the file. */
 struct stage_fieldsums {
     const struct limefile_fields *fields; /* NULL for a file that is not a container */
     size_t count;                         /* number of fields to compare */
@@ -100,8 +100,8 @@ struct stage_fieldsums {
     unsigned char *carry; /* the beginning of a site that the next call completes */
     size_t carried;       /* number of bytes in `carry` */
 
-    uint64_t wrong_ordinal;         /* first finished field with a wrong checksum; 0: none */
-    struct limefile_checksum found; /* the checksum of its data */
+    uint64_t wrong_ordinal;         /* first finished field with a wrong checksum, or 0 */
+    struct limefile_checksum found; /* the checksum of that field's data */
 };
 
 /* `fields` must outlive the object; NULL for a file that is not a container. -ENOMEM. */
@@ -111,8 +111,9 @@ void stage_fieldsums_release(struct stage_fieldsums *);
 /* Adds bytes [offset, offset + n) of the file; calls must be in order. */
 void stage_fieldsums_add(struct stage_fieldsums *, const void *data, size_t n, uint64_t offset);
 
-/* Compares the checksums after the last byte, and reads late fields from `fd`. Returns 0, a
- * negative code, or the ordinal of the first wrong record, whose data have the sum *found. */
+/* Reads late fields from `fd`, and compares all checksums. Call it after the last byte. Returns
+ * 0; a negative code; or the ordinal of the first record whose checksum is wrong, and sets
+ * *found to the checksum of its data. */
 int64_t stage_fieldsums_compare(struct stage_fieldsums *, int fd,
                                 struct limefile_checksum *found);
 
