@@ -76,7 +76,7 @@ int stage_target_set_metadata(struct stage_target *, const struct stat *source,
 
 enum {
     STAGE_TEMP_LOST = 1,      /* another process has removed or replaced the temporary file */
-    STAGE_TEMP_EXCHANGED = 2, /* it did this during the rename: the target is its file */
+    STAGE_TEMP_EXCHANGED = 2, /* after the rename, the target is another process's file */
 };
 
 /* Renames the temporary file to the target. Replaces a target only if it is the file in

@@ -52,7 +52,7 @@ static bool parse_compat_number(const char *text, const char *what, uint32_t *ou
 }
 
 /* Writes the first record of a type or, if `type` is NULL, the record `number_inside` of
- * message `number`. `what` names the record in a message. */
+ * message `number`. what: the record, for an error message. */
 static int extract_record(const char *path, const char *type, uint32_t number,
                           uint32_t number_inside, const char *what)
 {
@@ -117,7 +117,7 @@ enum {
 struct style {
     uint64_t long_bytes; /* LONG_LIME or LONG_LEMON */
     const char *binary;  /* the text printed for data that are not ASCII */
-    bool is_terminal;    /* replace control characters, as the output is a terminal */
+    bool is_terminal;    /* stdout is a terminal, so control characters are replaced */
 };
 
 static bool is_ascii(const char *data, size_t n)
@@ -166,7 +166,7 @@ static void print_record_head(const struct limefile_record *r, const struct styl
     printf("ME flag:        %d\n", r->me);
 }
 
-/* Prints one record after another, so that records before a fault are printed. */
+/* Prints each record when the scan has found it: records before a fault are printed. */
 static int print_all_records(const char *path, int fd, const struct style *style)
 {
     struct limefile_fd file;
@@ -247,7 +247,7 @@ static int run_compat_pack(int argc, char **argv)
             .dirfd = AT_FDCWD,
             .list_name = argv[1],
             .follow_links = true,
-            .force = true, /* C-LIME replaces it, too */
+            .force = true, /* C-LIME replaces an existing file, too */
             .announce = announce_record,
         };
         printf("msg rec   bytes type\n");

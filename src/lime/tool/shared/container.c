@@ -92,7 +92,7 @@ int container_open_source(struct container *c, const char *path)
     return err;
 }
 
-/* Builds the index unless err, the result of opening, is not 0. Closes c after a failure. */
+/* err: the result of opening c. Builds the index if it is 0. Closes c after any failure. */
 static int index_or_close(struct container *c, int err)
 {
     int status = err ? TOOL_UNUSABLE : build_index(c);
@@ -191,7 +191,7 @@ static void report_ambiguous_type(const struct container *c,
             listed < count ? ", ..." : "");
 }
 
-/* Finds the only record of a type. *was_reported is set after a message: there are several. */
+/* Finds the only record of a type. If there are several, prints this and sets *was_reported. */
 static bool find_by_type(const struct container *c, const char *type, size_t len,
                          struct limefile_record *out, bool *was_reported)
 {

@@ -14,7 +14,7 @@
 
 enum {
     LOCK_TRIES = 100,              /* attempts to lock a file that other processes replace */
-    STEP_BYTES = 16 * 1024 * 1024, /* signals are handled between steps */
+    STEP_BYTES = 16 * 1024 * 1024, /* bytes that are copied between two checks for a signal */
 };
 
 static int lock_for_edit(const char *path, int fd, bool test)
@@ -68,7 +68,7 @@ static int recover_for_edit(struct edit *edit)
     return report_error(edit->c.path, "index", err);
 }
 
-/* Sets edit->c.index and edit->editor. If the exit status is not GOOD, the index is freed. */
+/* Sets edit->c.index and edit->editor. Returns an exit status; frees the index if not GOOD. */
 static int open_editor(struct edit *edit)
 {
     int status = TOOL_GOOD;
@@ -147,8 +147,8 @@ static void update_rewrite_bar(void *context, uint64_t done, uint64_t size)
     progress_to(progress, done);
 }
 
-/* Writes the new container. real: its path without symbolic links, so that links remain; this
- * function changes the text. */
+/* Writes the new container. real: the old container's path with symbolic links resolved, so
+ * that the rename replaces the file and not a link to it. Modifies *real. */
 static int rewrite_at(const struct limefile_rewrite *what, char *real)
 {
     struct limefile_rewrite to = *what;
@@ -207,8 +207,8 @@ int edit_insert(struct edit *edit, const struct limefile_record *after,
     return rewrite_file(edit, after, NULL, insert);
 }
 
-/* If a signal ends the process, the bytes written for the record are cut off; during the
- * commit, signals are delayed. */
+/* If a signal ends the process, the signal handler cuts off the bytes written for the record.
+ * During the commit, signals are delayed. */
 bool edit_append(struct edit *edit, const char *type, bool begins_message, struct input *input,
                  struct progress *progress)
 {
@@ -261,8 +261,8 @@ int record_append(struct edit *edit, const char *type, const void *data, size_t 
     return good ? TOOL_GOOD : edit_rollback(edit);
 }
 
-/* Writes the new data after the last record. Returns false after a failure, or before a step if
- * a delayed signal will end the process: the record then keeps its old data. */
+/* Writes the new data behind the last record. Returns false after a failure, or if a delayed
+ * signal will end the process: the caller then undoes the change. */
 static bool copy_steps(struct edit *edit, struct input *input, const struct limefile_redo *redo,
                        struct progress *progress)
 {

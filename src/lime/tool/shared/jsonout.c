@@ -71,7 +71,7 @@ json_t *jsonout_hex(uint32_t value)
 /* Formats the actual or expected value of a finding. */
 static json_t *finding_value_json(const struct limefile_finding *f, uint64_t value)
 {
-    if (f->code == LIMEFILE_D_CHECKSUM) /* two sums */
+    if (f->code == LIMEFILE_D_CHECKSUM) /* the value has two sums, of 32 bits each */
         return json_sprintf("%08" PRIx32 " %08" PRIx32, (uint32_t)(value >> 32),
                             (uint32_t)value);
     return jsonout_integer(value);

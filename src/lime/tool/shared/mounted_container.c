@@ -74,8 +74,8 @@ static uint64_t parse_ordinal(const char *name)
     return end && limefile_parse_number(name, (size_t)(end - name), &ordinal) ? ordinal : 0;
 }
 
-/* limefs lists all records in order, then their exports (views as other formats), whose names
- * have the same ordinals. */
+/* limefs lists all records in order, then the exports (views of records as other formats). The
+ * name of an export begins with its record's ordinal. */
 static bool is_export(const struct mounted_container *m, uint64_t ordinal)
 {
     return ordinal && m->count && ordinal <= m->records[m->count - 1].ordinal;
@@ -163,7 +163,7 @@ static int read_flag(const struct mounted_container *m, size_t i, const char *na
     return len < 0 ? len : strcmp(value, "1") == 0;
 }
 
-/* Builds a header from the record's attributes, with the reserved parts as usual. */
+/* Builds a header from the record's attributes; its reserved bits are 0. */
 static int build_header(const struct mounted_container *m, size_t i,
                         unsigned char raw[LIMEFILE_HEADER_BYTES])
 {
@@ -179,12 +179,12 @@ static int build_header(const struct mounted_container *m, size_t i,
     if (!err)
         err = limefile_header_encode(&header, raw);
     if (!err)
-        memcpy(raw + TYPE_OFFSET, type, (size_t)len); /* the type may have 128 bytes */
+        memcpy(raw + TYPE_OFFSET, type, (size_t)len); /* limefile_header_init() allows < 128 */
     return err;
 }
 
-/* Gets a record's header from an attribute. While a program writes to the container, limefs has
- * no such attribute (ENODATA), so this builds the header. */
+/* Gets a record's header from the attribute "header". While a program writes to the container,
+ * limefs does not have this attribute (ENODATA); then builds the header. */
 static int load_header(const struct mounted_container *m, size_t i,
                        unsigned char raw[LIMEFILE_HEADER_BYTES])
 {
@@ -271,7 +271,7 @@ static bool mounted_fault(struct limefile_source *source, uint64_t offset,
 static const struct limefile_source_ops mounted_ops = {
     .read = mounted_read, .size = mounted_size, .fault = mounted_fault};
 
-/* Sets m->fault and m->size from the attribute "WORD OFFSET ORDINAL HAVE WANT SIZE", if any. */
+/* Sets m->fault and m->size if there is an attribute "WORD OFFSET ORDINAL HAVE WANT SIZE". */
 static int read_fault_attribute(struct mounted_container *m)
 {
     char text[FAULT_MAX], word[FAULT_MAX];
@@ -283,7 +283,7 @@ static int read_fault_attribute(struct mounted_container *m)
     if (sscanf(text, "%127s %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, word,
                &fault->offset, &fault->ordinal, &fault->have, &fault->want, &m->size) != 6)
         return -EPROTO;
-    fault->code = -EIO; /* for a WORD that is not found below: it names an errno */
+    fault->code = -EIO; /* remains if WORD is not found: it names an errno */
     for (int code = LIMEFILE_E_MAGIC; code <= LIMEFILE_E_RECORDS; code++)
         if (strcmp(limefile_error_word(code), word) == 0)
             fault->code = code;

@@ -135,7 +135,7 @@ struct lines {
     char line[LINE_BYTES]; /* without the newline */
 };
 
-/* Opens `path` in `dirfd`; `name` is for messages. regular: refuses FIFOs, devices and others,
+/* Opens `path` in `dirfd`; `name` is for messages. regular: refuses a file that is not regular,
  * which could block or never end. Returns false after a message. */
 static bool lines_open(struct lines *l, int dirfd, const char *path, const char *name,
                        bool regular)
@@ -268,7 +268,7 @@ static char *trim_blanks(char *text)
     return text;
 }
 
-/* Parses "PATH TYPE", which `text` holds. Other parameters are as for packlist_read_list(). */
+/* Parses `text`, "PATH TYPE". tabs: as in packlist_read_list(). mb: it begins a message. */
 static bool parse_list_line(struct packlist *list, const struct lines *l, char *text, bool tabs,
                             bool mb)
 {
@@ -284,7 +284,7 @@ static bool parse_list_line(struct packlist *list, const struct lines *l, char *
     if (tabs && !tab && type[word] != '\0')
         return report_bad_line(l, "more than two words; put a TAB between PATH and TYPE");
     if (!tab)
-        type[word] = '\0'; /* ignore further words like C-LIME */
+        type[word] = '\0'; /* ignore further words, as C-LIME does */
     return !packlist_type_is_invalid(path, type, strlen(type)) &&
            packlist_add(list, path, type, strlen(type), mb, false);
 }
@@ -322,7 +322,7 @@ struct output {
     const char *target; /* final name, for messages */
     struct limefile_writer *writer;
     const struct limefile_output *file;
-    bool writing; /* the last failure was that of the output, not the input */
+    bool writing; /* after a failure: the output has failed, not the input */
     uint32_t message, record;
     struct progress progress;
 };
@@ -423,7 +423,7 @@ static bool pack_one_file(struct output *out, const struct pack_item *item)
     return !err;
 }
 
-/* Returns the bytes to pack, only for the progress bar: 0 without one; errors are ignored. */
+/* Returns the bytes to pack, for the progress bar; 0 without a bar. Ignores errors. */
 static uint64_t sum_file_sizes(const struct packing *p)
 {
     struct stat st;
@@ -472,8 +472,8 @@ static bool is_input_file(const struct packing *p, const char *path,
     return is_same;
 }
 
-/* Refuses a target that is an input before it creates a file: in a mounted input container,
- * this file would become a record. */
+/* Refuses a target that is an input. Checks this before it creates a file: in a mount of an
+ * input container, this file would become a record. */
 static int open_pack_target(const struct packing *p, const char *target,
                             struct limefile_output *out)
 {

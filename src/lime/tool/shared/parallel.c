@@ -16,9 +16,9 @@
 enum {
     CHILDREN_MAX = 64,
     CHILDREN_MIN = 4,       /* minimum of children if the work mostly waits */
-    CHILD_BYTES = 1 << 30,  /* main memory of the machine for each child after the first */
-    FILES_AHEAD = 8,        /* slots per child: files whose output waits to be printed */
-    STATUS_NO_OUTPUT = 100, /* exit status of a child that could not hold its output */
+    CHILD_BYTES = 1 << 30,  /* main memory of the machine per child, without the first child */
+    FILES_AHEAD = 8,        /* slots of the ring per child */
+    STATUS_NO_OUTPUT = 100, /* exit status of a child that could not store its output */
 };
 
 /* A file whose child was started, and whose output is not yet printed. */
@@ -36,8 +36,8 @@ struct batch {
     unsigned children_max, children, processors, threads; /* threads of all children */
     size_t next_to_print;                                 /* the file to print next */
     size_t next_to_start;                                 /* the file to start next */
-    bool has_printed;                                     /* earlier files printed on stdout */
-    bool current_printed; /* file `next_to_print` printed on stdout */
+    bool has_printed;                                     /* of earlier files, on stdout */
+    bool current_printed; /* file `next_to_print` has printed on stdout */
     int worst;
     struct progress progress;
 };
@@ -55,13 +55,13 @@ static void close_slot(const struct slot *slot)
         close(slot->err);
 }
 
-/* Examines the file. First closes the descriptors of the other files, because the limit of open
- * files may be low. */
+/* Examines file `next_to_start` in the child. First closes the descriptors of other files,
+ * because the limit of open files may be low. */
 static _Noreturn void run_child(const struct batch *b, const struct slot *slot)
 {
     for (size_t i = b->next_to_print; i < b->next_to_start; i++)
         close_slot(find_slot(b, i));
-    __fpurge(stdout); /* the buffer belongs to the parent */
+    __fpurge(stdout); /* the parent will print the buffered text */
     clearerr(stdout);
     setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
     if (dup2(slot->out, STDOUT_FILENO) < 0 || dup2(slot->err, STDERR_FILENO) < 0)
@@ -75,7 +75,7 @@ static _Noreturn void run_child(const struct batch *b, const struct slot *slot)
 
 /* ---- the parent ---- */
 
-/* Returns how many threads the next file gets: its share of the processors that are free. */
+/* Returns the number of threads for the next file: its share of the unused processors. */
 static unsigned count_threads(const struct batch *b)
 {
     size_t left = b->task->list->count - b->next_to_start;
@@ -120,7 +120,7 @@ static void start_files(struct batch *b)
         started = start_file(b);
 }
 
-/* Waits until a child has ended, perhaps one that start_file() has not started. */
+/* Waits until a child has ended. Ignores a child that start_file() has not started. */
 static void wait_child(struct batch *b)
 {
     int wait_status;
@@ -139,7 +139,7 @@ static void wait_child(struct batch *b)
 
 /* ---- output ---- */
 
-/* Prints the separator before the first output of a file, unless no file has printed yet. */
+/* Prints the separator before the first output of a file if an earlier file has printed. */
 static void begin_output(struct batch *b)
 {
     if (!b->current_printed && b->has_printed && b->task->separator)
@@ -187,7 +187,7 @@ static void finish_file(struct batch *b, int status)
     b->next_to_print++;
 }
 
-/* Prints file `next_to_print`, whose child has ended. */
+/* Prints the output of file `next_to_print`, whose child has ended. */
 static void print_finished_file(struct batch *b)
 {
     struct slot *slot = find_slot(b, b->next_to_print);
@@ -236,7 +236,7 @@ static unsigned count_children(const struct parallel *task, unsigned processors)
 
 static void run_batch(struct batch *b)
 {
-    signal(SIGCHLD, SIG_DFL); /* waitpid() reports no child while it is ignored */
+    signal(SIGCHLD, SIG_DFL); /* while SIGCHLD is ignored, waitpid() reports no child */
     while (b->next_to_print < b->task->list->count) {
         start_files(b);
         if (b->next_to_print < b->next_to_start && !find_slot(b, b->next_to_print)->pid)

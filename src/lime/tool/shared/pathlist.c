@@ -89,7 +89,8 @@ static int compare_names(const void *a, const void *b)
     return name_compare(*(char *const *)a, *(char *const *)b);
 }
 
-/* Returns 0 or an errno. Does not follow a link that has just replaced a directory. */
+/* follow: `path` may be a link; if false, a link that has just replaced the directory is an
+ * error. Returns 0 or an errno. */
 static int read_names(const char *path, bool follow, struct names *names)
 {
     int err = directory_each(AT_FDCWD, path, follow ? 0 : O_NOFOLLOW, add_name, names);

@@ -10,8 +10,8 @@ struct container {
     int fd;
     struct limefile_fd file;
     struct limefile_index *index;
-    uint64_t deviations; /* in the structure, without harmless ones; set with the index */
-    int beginning; /* after a failed open, 0: not a container; < 0: the error; 1: unknown */
+    uint64_t deviations; /* number of deviations of the structure, without harmless ones */
+    int beginning; /* after a failed open: 0: not a container; < 0: an error; 1: not examined */
 
     struct limefile_source *source;    /* reads the file, or `mounted` */
     struct mounted_container *mounted; /* NULL: a file; otherwise fd is -1 */
@@ -22,12 +22,12 @@ struct container {
  * TOOL_GOOD. `path` must outlive the container. */
 int container_open(struct container *, const char *path);
 
-/* Does the same, but also opens a container that limefs shows as the directory `path`. */
+/* Does the same, but `path` may also be a directory as which limefs shows a container. */
 int container_open_or_mounted(struct container *, const char *path);
 
-/* Opens a file or such a directory without an index; the caller may set c->index, which
- * container_close() frees. Returns 0, or < 0 after a message; call container_close() after
- * both. */
+/* Opens a file, or a directory as which limefs shows a container, without an index. The caller
+ * may set c->index, which container_close() frees. Returns 0, or < 0 after a message; call
+ * container_close() after both. */
 int container_open_source(struct container *, const char *path);
 
 void container_close(struct container *);
@@ -42,8 +42,8 @@ int container_open_data(const struct container *, struct limefile_record *record
 /* Returns a short text, for scripts, on why the container could not be opened. */
 const char *container_failure_text(const struct container *);
 
-/* Prints on stderr why and where the index ends early. Returns TOOL_GOOD if it does not,
- * TOOL_UNUSABLE if the file could not be read there, else TOOL_BAD. */
+/* If the index ends at a fault, prints the fault on stderr, and returns TOOL_UNUSABLE if it is
+ * a read error, else TOOL_BAD. Returns TOOL_GOOD if the index is complete. */
 int container_report_fault(const struct container *);
 
 /* Prints "FILE: offset N: record R: reason", or "FILE: warning: ...", on stderr. */

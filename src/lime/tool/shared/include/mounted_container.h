@@ -1,8 +1,8 @@
 /* mounted_container.h - read a container that limefs shows as a directory as if it were a file
  *
  * In the directory each record is a file: its extended attributes give the record's header, its
- * contents are the record's data. Padding reads as zeros, even if it is damaged in the
- * container. Damaged headers, and a fault at which the records end, are visible. */
+ * contents are the record's data. Padding reads as zeros, even if the container has other bytes
+ * there. Damaged headers, and a fault at which the records end, are reported as for a file. */
 #ifndef MOUNTED_H
 #define MOUNTED_H
 
@@ -10,10 +10,10 @@
 
 struct mounted_container;
 
-/* Returns true if the directory is such a container. Otherwise false, with errno. */
+/* Returns true if limefs shows a container as this directory. Otherwise sets errno. */
 bool mounted_is_container(const char *dir);
 
-/* Opens such a directory. Returns 0 or -errno; -ESTALE: the container has just changed. */
+/* Opens such a directory. Returns 0 or -errno. -ESTALE: the container has just changed. */
 int mounted_open(const char *dir, struct mounted_container **out);
 void mounted_close(struct mounted_container *); /* NULL is allowed */
 
@@ -24,8 +24,8 @@ struct limefile_source *mounted_source(struct mounted_container *);
  * closes, or -errno. The data begin at offset 0. */
 int mounted_open_data(const struct mounted_container *, uint64_t ordinal);
 
-/* Reads the attribute user.lime.NAME of a record, whether or not its data can be opened.
- * Returns its length, or -errno. The value is NUL-terminated. */
+/* Reads the attribute user.lime.NAME of a record, even if the record's data cannot be opened.
+ * Returns the attribute's length, or -errno. `value` gets a terminating NUL. */
 #define MOUNTED_VALUE_MAX 512
 int mounted_read_attribute(const struct mounted_container *, uint64_t ordinal, const char *name,
                            char value[MOUNTED_VALUE_MAX]);

@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 struct pack_item {
-    const char *path; /* path and type are valid as long as the list and this struct */
-    const char *type; /* type_len bytes, none of them NUL, and a NUL */
+    const char *path; /* path and type are valid while the list and this struct exist */
+    const char *type; /* type_len bytes that are not NUL, then a NUL */
     size_t type_len;
     bool mb, me;
-    char name[LIMEFILE_NAME_MAX + 1]; /* holds `path` if 'lime unpack' would give this name */
+    char name[LIMEFILE_NAME_MAX + 1]; /* contains `path` if 'lime unpack' gives this name */
 };
 
 /* Records to pack. Initialise with zeros. A list may have a million entries. */
@@ -28,9 +28,9 @@ struct packlist {
 void packlist_get(const struct packlist *, size_t i, struct pack_item *out);
 void packlist_release(struct packlist *);
 
-/* Makes the flags MB and ME (message begins, ends) consistent, by adding flags: if one of two
- * neighbours states a message boundary between them, the other one also does; the first record
- * gets MB, the last one ME. Returns the number of changed records. */
+/* Makes the flags MB and ME (message begins, ends) consistent by adding flags: if a record ends
+ * a message, the next one begins a message, and vice versa; the first record begins a message,
+ * and the last one ends a message. Returns the number of changed records. */
 uint64_t packlist_fix_flags(struct packlist *);
 
 /* Returns true, after a message about `path`, if no header can hold the type. Warns of a type
@@ -47,11 +47,11 @@ bool packlist_type_is_invalid(const char *path, const char *type, size_t type_le
 #define MANIFEST_NAME "manifest.tsv"
 #define MANIFEST_HEAD "#ordinal\tmessage\trecord\tmb\tme\tbytes\ttype\tfile\n"
 
-/* Reads DIR/manifest.tsv; its names are files in that directory. False after a message. */
+/* Reads manifest.tsv in the directory dirfd. dir_name: for messages. False after a message. */
 bool packlist_read_manifest(struct packlist *, int dirfd, const char *dir_name);
 
 /* Reads a list in the format of C-LIME's lime_pack: "path type" on each line, a blank line
- * between messages. tabs: a TAB may separate path and type, which may then contain spaces.
+ * between messages. tabs: a TAB may separate path and type; then both may contain spaces.
  * Returns false after a message. */
 bool packlist_read_list(struct packlist *, const char *path, bool tabs);
 
@@ -61,7 +61,7 @@ struct packing {
     const struct packlist *list;
     int dirfd;             /* base of relative paths, or AT_FDCWD */
     const char *dir_name;  /* name of `dirfd` for messages, or NULL */
-    const char *list_name; /* path of the file that has the list, from `dirfd`, or NULL */
+    const char *list_name; /* path, relative to dirfd, of the file with the list; or NULL */
     bool follow_links;     /* a path may be a symbolic link */
     bool force;            /* replace an existing target */
     /* Called before each record is written, or NULL. */
@@ -69,7 +69,7 @@ struct packing {
                      const struct pack_item *);
 };
 
-/* Writes the whole container or nothing. Returns an exit status: GOOD, or after a message. */
+/* Writes the whole container or nothing. Returns TOOL_GOOD, or TOOL_BAD after a message. */
 int pack_to_file(const struct packing *, const char *target);
 
 /* ---- records named on the command line of append and pack: -t TYPE PATH, with -m ---- */
@@ -79,7 +79,7 @@ extern struct packargs {
     struct packlist list;
     const char *operands[2]; /* operands without a type; at most command->operands.most */
     int operand_count;
-    const char *type; /* of the -t before the next PATH; NULL: no -t */
+    const char *type; /* of a -t whose PATH has not been parsed yet; or NULL */
     bool new_message; /* -m was given: the next record begins a message */
 } packargs;
 
@@ -92,7 +92,7 @@ extern struct packargs {
 int packargs_type(const void *command, char *type);
 int packargs_operand(const void *command, const char *word);
 
-/* Returns TOOL_UNUSABLE, after a message, if no record follows a -t or -m. */
+/* Returns TOOL_UNUSABLE after a message if the last -t or -m is not followed by a record. */
 int packargs_check(const struct command *);
 
 #endif

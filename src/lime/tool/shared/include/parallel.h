@@ -1,8 +1,8 @@
 /* parallel.h - run a command on many files in parallel, printing results in order
  *
  * Each file is examined in a child process of its own, so that a crash affects only this file.
- * What the child prints is held in memory until the output of earlier files is printed. A
- * single file, and a file for which no child can be started, is examined in this process. */
+ * The child's output is held in memory until the output of earlier files is printed. If the
+ * list has only one file, or a child cannot be started, this process examines the file. */
 #ifndef PARALLEL_H
 #define PARALLEL_H
 
@@ -19,12 +19,12 @@ struct parallel {
     /* Examines a file, normally in a child process. Returns an exit status. */
     int (*work)(void *context, const struct pathlist_item *, unsigned threads);
 
-    /* Prints on stdout a replacement for the output of a child that has crashed; `why` has
-     * been printed as a message. NULL: no replacement. */
+    /* Prints on stdout a replacement for the output of a child that has crashed. A message with
+     * `why` is printed before. NULL: no replacement. */
     void (*print_crash)(void *context, const struct pathlist_item *, const char *why);
 };
 
-/* Returns the worst exit status; that of a file whose process crashed is TOOL_UNUSABLE. */
+/* Returns the worst exit status of all files: TOOL_UNUSABLE if a child has crashed. */
 int parallel_run(const struct parallel *);
 
 #endif

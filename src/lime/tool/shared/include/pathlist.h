@@ -32,7 +32,7 @@ struct pathlist {
 
 struct pathlist_options {
     const char *list;    /* --files-from; "-": standard input */
-    bool nul, recursive; /* nul: each path in the file ends with NUL, not a newline */
+    bool nul, recursive; /* nul: in the file `list`, a NUL ends each path, not a newline */
     bool all;            /* the list also has skipped and unreadable files */
 };
 
@@ -47,8 +47,8 @@ struct pathlist_options {
 /* ---- the list ---- */
 
 /* Lists the `operands` and the paths of --files-from. With -r, files found in directories come
- * in natural order (name_compare()); links found there are not followed. Returns an exit
- * status, after a message if it is not TOOL_GOOD; call pathlist_release() after both. */
+ * in natural order (name_compare()); links found there are not followed. Returns TOOL_GOOD, or
+ * another exit status after a message; call pathlist_release() after both. */
 int pathlist_init(struct pathlist *, const struct pathlist_options *, const struct command *,
                   int count, char **operands);
 
@@ -57,9 +57,9 @@ void pathlist_release(struct pathlist *);
 /* ---- walk through a directory ---- */
 
 /* Compares two names in natural order: a run of digits counts as a number, so conf.9 comes
- * before conf.10. All other pairs of bytes compare by value. Names that differ only in
- * leading zeros compare as strings. Returns a number less than, equal to or greater than 0.
- * limefs._stack._natural is the same order in Python. */
+ * before conf.10. Other bytes compare by value. Names that differ only in leading zeros compare
+ * as strings. Returns a number less than, equal to or greater than 0. limefs._stack._natural is
+ * the same order in Python. */
 int name_compare(const char *a, const char *b);
 
 enum walk_kind {
@@ -69,7 +69,7 @@ enum walk_kind {
     WALK_LINK,   /* a symbolic link, not followed */
     WALK_TEMPORARY, /* a temporary file or lock of a running or killed command */
     WALK_OTHER,
-    WALK_ERROR, /* cannot be examined; or a WALK_DIRECTORY that cannot be read to its end */
+    WALK_ERROR, /* cannot be examined; also: a WALK_DIRECTORY that cannot be read to its end */
 };
 
 struct walk_entry {
@@ -81,8 +81,9 @@ struct walk_entry {
 
 /* Calls `each` for the root and all entries below it; a directory's entries come in the order
  * of name_compare(). The root may be a link to a directory. `is_opaque` returns true for a
- * directory that is not to be entered; NULL: enter all. Returns false if `each` did, or after a
- * message if memory is exhausted. Unlike fts(3), this reports a directory's read errors. */
+ * directory that is not to be entered; NULL: enters all. Ends and returns false if `each`
+ * returns false, or after a message if memory is exhausted. Unlike fts(3), reports the read
+ * errors of directories. */
 bool walk_tree(const char *root, bool (*is_opaque)(const char *dir),
                bool (*each)(void *context, const struct walk_entry *), void *context);
 

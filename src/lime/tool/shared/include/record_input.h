@@ -16,7 +16,7 @@ struct limefile_copy stdout_copy(int in, const struct limefile_record *);
  * that is copied while its input changes would contain a mixture of old and new data. */
 bool copy_is_unchanged(int in, const struct stat *before);
 
-/* Reports a failed copy: the file that failed, and how. */
+/* Reports that a copy has failed with `code`. Names the file whose read or write has failed. */
 void message_copy(const struct limefile_copy *, const char *in_name, const char *out_name,
                   int code);
 
@@ -29,7 +29,7 @@ struct input {
     bool has_size; /* the data are st.st_size bytes at offset 0; false: all bytes up to EOF */
 };
 
-/* Opens an input. Returns false after a message, also if it is the open file `container`. */
+/* Opens an input, which must not be the file `container`. Returns false after a message. */
 bool input_open(struct input *, const char *path, int container);
 /* Creates an input of n bytes in memory. Returns false after a message. */
 bool input_open_memory(struct input *, const char *name, const void *data, size_t n);
@@ -40,12 +40,12 @@ void input_close(struct input *);
 bool input_copy(struct input *, int out, const char *out_name, uint64_t offset,
                 struct progress *progress, uint64_t *bytes);
 
-/* Copies only [from, from + n) of an input that has a size. */
+/* Copies the bytes [from, from + n) of an input that has a size. */
 bool input_copy_part(struct input *, uint64_t from, uint64_t n, int out, const char *out_name,
                      uint64_t offset, struct progress *progress);
 
-/* Copies an input without a size to an unnamed file in the directory of `near_path`, so that it
- * has one. Returns false after a message. */
+/* Gives the input a size: copies an input without a size to an unnamed file in the directory of
+ * `near_path`. Returns false after a message. */
 bool input_spool(struct input *, const char *near_path);
 
 #endif

@@ -23,7 +23,6 @@ enum {
 /* Returns the worse of two exit statuses; from worst to best: 2, 1, 3, 0. */
 int worse_status(int a, int b);
 
-/* Returns the exit status of a verdict. */
 int verdict_status(enum limefile_verdict verdict);
 
 struct command;
@@ -42,11 +41,11 @@ struct command {
     int (*run)(int count, char **operands);
     const struct option_rule *rules; /* ends with OPTION_END; NULL: --help only */
     struct {
-        const char *usage; /* message for a wrong number; NULL: run() counts them */
+        const char *usage; /* message for a wrong number of operands; NULL: run() checks it */
         int least, most;
     } operands;
-    /* Handles an operand while the command line is parsed: after the options in front of it.
-     * Returns an exit status. NULL: run() gets all operands. */
+    /* Handles an operand while the command line is parsed: options before it are set, options
+     * after it are not. Returns an exit status. NULL: run() gets all operands. */
     int (*handle_operand)(const void *command, const char *word);
 };
 
@@ -84,13 +83,13 @@ void message_code(const char *file, const char *action, int code);
 /* Prints "program: file: record 3: read: message of the code". */
 void message_record(const char *file, uint64_t ordinal, int code);
 
-/* Return TOOL_GOOD if err is 0. Otherwise call message_code(), or message_output(), and return
- * TOOL_BAD. */
+/* Return TOOL_GOOD if err is 0. Otherwise report_error() calls message_code(),
+ * report_output_error() calls message_output(), and they return TOOL_BAD. */
 int report_error(const char *file, const char *action, int err);
 int report_output_error(const char *file, const char *action, int err);
 
-/* Like message_code() for an output, but without the action if the code explains itself
- * (LIMEFILE_E_OUTPUT_*). */
+/* Prints as message_code() does, but without the action if the code is LIMEFILE_E_OUTPUT_*,
+ * whose text needs no action. */
 void message_output(const char *file, const char *action, int code);
 
 /* Prints "program: command: text" and a reference to --help. Returns TOOL_UNUSABLE. */
@@ -131,7 +130,7 @@ int directory_each(int dirfd, const char *path, int flags,
 /* Returns "" for 1, "s" for any other number. */
 const char *plural(uint64_t n);
 
-/* Parses digits and perhaps one of k M G T (powers of 1024). Returns false for other text. */
+/* Parses digits, perhaps with one of k M G T (powers of 1024). Returns false for other text. */
 bool number_parse_size(const char *text, size_t len, uint64_t *out);
 
 #define NUMBER_HUMAN_MAX 16
@@ -142,8 +141,8 @@ const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX]);
 
 enum { NAME_WIDTH = 16 }; /* print_value() pads the name to so many characters */
 
-/* Returns true if headings are bold because stdout is a terminal. The first call decides, so it
- * must come before child processes print, whose stdout is not the terminal. */
+/* Returns true if headings are bold: stdout is a terminal, and NO_COLOR is not set. The first
+ * call decides; make it before children are started, whose stdout is not the terminal. */
 bool headings_are_bold(void);
 __attribute__((format(printf, 1, 2))) void print_heading(const char *format, ...);
 
@@ -166,12 +165,12 @@ void progress_begin(struct progress *, const char *label, uint64_t total);
 /* Begins a bar that counts files, not bytes: "check    17 of 300 files". */
 void progress_begin_files(struct progress *, const char *label, uint64_t total);
 void progress_add(void *progress, uint64_t bytes); /* NULL is allowed */
-/* progress_add() for library functions whose callback may stop them; returns true. */
+/* progress_add() as a callback that could stop a library function; returns true: continue. */
 bool progress_count(void *progress, uint64_t bytes);
 void progress_to(struct progress *, uint64_t done); /* a smaller value is ignored */
 void progress_end(struct progress *);
 
-/* Clears a visible bar before a message; the next progress shows it again. */
+/* Clears a visible bar, before a message. The next progress_add() draws it again. */
 void progress_hide(void);
 
 /* Returns the time in seconds of a monotonic clock: only differences have a meaning. */
