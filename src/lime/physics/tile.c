@@ -132,7 +132,6 @@ AVX2_INLINE void unpack_four_sites(double *tile, const unsigned char *sites, uns
     }
 }
 
-/* Unpacks groups of four sites, then the remaining sites one by one. */
 AVX2_INLINE void unpack_by_fours(double *tile, const unsigned char *at, unsigned count,
                                  const unsigned char *next, unsigned precision)
 {

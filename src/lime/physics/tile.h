@@ -23,7 +23,6 @@ enum {
 void tile_unpack(double *tile, const void *sites, unsigned count, const void *next,
                  unsigned precision);
 
-/* The results for a tile. */
 struct tile_sums {
     double space_plaquettes, time_plaquettes; /* sums over sites and planes of Re tr U_p */
     double trace;                             /* sum over sites and directions of Re tr U */

@@ -23,7 +23,6 @@ enum limefile_physics_defect {
     LIMEFILE_PHYSICS_DETERMINANT, /* the modulus of det U - 1 exceeds the bound */
 };
 
-/* A bad link. */
 struct limefile_physics_bad_link {
     enum limefile_physics_defect defect;
     uint64_t site;      /* number in the order of the file, from 0 */
@@ -142,7 +141,6 @@ void limefile_physics_parse(struct limefile_physics_stated *out, enum limefile_p
 bool limefile_physics_agrees(const struct limefile_physics *,
                              const struct limefile_physics_stated *, unsigned precision);
 
-/* Returns the computed value of a quantity. */
 double limefile_physics_value(const struct limefile_physics *, enum limefile_physics_quantity);
 
 /* Returns "plaquette", "space plaquette", "time plaquette" or "link trace". */
