@@ -141,7 +141,6 @@ static void check_required_records(const struct stage_contents *contents,
         add_unverified(exam, ordinal, limefile_strerror(findings[0].code));
 }
 
-/* Reports data whose checksum is missing or cannot be compared. */
 static void report_unverified(const struct stage_contents *contents, struct examination *exam)
 {
     for (size_t i = 0; i < contents->fields.count; i++) {

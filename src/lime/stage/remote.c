@@ -246,7 +246,6 @@ static int check_opened(struct stage_remote_file *f, int fd,
     return err;
 }
 
-/* Sends the descriptor `fd` to the job, which opens the file. */
 static int request_open(struct stage_remote *r, int fd, bool writing,
                         struct stage_remote_file *out)
 {
@@ -271,7 +270,7 @@ static int request_open(struct stage_remote *r, int fd, bool writing,
     return err ? err : check_opened(out, fd, &identity, writing);
 }
 
-/* fd holds the lock of a file to write. The job gets a new descriptor, which does not. */
+/* A lock on a file to write belongs to fd. The job gets a descriptor without the lock. */
 int stage_remote_open(struct stage_remote *r, int fd, bool writing,
                       struct stage_remote_file *out)
 {

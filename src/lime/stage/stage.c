@@ -105,7 +105,6 @@ static void connect_job(struct stage *s, unsigned blocks)
         memcpy(s->job_failure, text, sizeof text);
 }
 
-/* Allocates memory and starts threads for `count` files at once. */
 static int start_workers(struct stage *s, unsigned count)
 {
     unsigned blocks = stage_ring_blocks(count);

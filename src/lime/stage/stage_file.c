@@ -106,7 +106,6 @@ static int add_blocks(struct stage_file *f, struct file_pass *p)
     return err ? err : failed ? fail_transfer(f, &p->transfer) : 0;
 }
 
-/* Compares the fields' checksums with those stored in the file. */
 static int compare_field_sums(struct stage_file *f, struct stage_fieldsums *sums, int fd)
 {
     struct limefile_checksum found;

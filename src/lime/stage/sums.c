@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    CARRY_MAX = 4 << 20, /* bytes of the largest site for which `carry` is used */
-};
+enum { CARRY_MAX = 4 << 20 }; /* bytes of the largest site for which `carry` is used */
 
 /* ---- sums of the whole file ---- */
 
@@ -202,7 +200,8 @@ static void add_field_bytes(struct stage_fieldsums *s, const unsigned char *data
     memcpy(s->carry, data + (n - s->carried), s->carried);
 }
 
-/* Selects the next field to sum during the copy, unless one is in progress. False: no more. */
+/* If no field is in progress, begins the next field to sum. Returns false after the last one.
+ */
 static bool start_next_field(struct stage_fieldsums *s)
 {
     while (!s->in_field && s->next < field_count(s)) {
