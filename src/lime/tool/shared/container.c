@@ -153,9 +153,7 @@ const char *format_type(const char *type, size_t len, char out[TYPE_TEXT_MAX])
     return out;
 }
 
-enum {
-    LISTED_MAX = 20, /* ordinals in the message for an ambiguous type */
-};
+enum { LISTED_MAX = 20 }; /* ordinals in the message for an ambiguous type */
 
 static void report_no_record(const struct container *c, const char *word)
 {

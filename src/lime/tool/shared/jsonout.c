@@ -68,7 +68,6 @@ json_t *jsonout_hex(uint32_t value)
     return json_sprintf("%08" PRIx32, value);
 }
 
-/* Formats the actual or expected value of a finding. */
 static json_t *finding_value_json(const struct limefile_finding *f, uint64_t value)
 {
     if (f->code == LIMEFILE_D_CHECKSUM) /* the value has two sums, of 32 bits each */

@@ -15,7 +15,6 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Looks up the directory's device in the kernel's list of mounts. */
 bool is_in_limefs(const char *dir)
 {
     struct stat st;

@@ -121,9 +121,7 @@ bool packlist_type_is_invalid(const char *path, const char *type, size_t type_le
     return false;
 }
 
-enum {
-    LINE_BYTES = 8192, /* path, type with %XX, and other columns */
-};
+enum { LINE_BYTES = 8192 }; /* path, type with %XX, and other columns */
 
 /* Reads a text file line by line. */
 struct lines {
@@ -312,11 +310,8 @@ bool packlist_read_list(struct packlist *list, const char *path, bool tabs)
     return good;
 }
 
-enum {
-    SMALL_BYTES = 64 * 1024, /* longer data bypass the writer's buffer */
-};
+enum { SMALL_BYTES = 64 * 1024 }; /* longer data bypass the writer's buffer */
 
-/* The container that is being written. */
 struct output {
     const struct packing *packing;
     const char *target; /* final name, for messages */

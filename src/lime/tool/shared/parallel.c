@@ -200,7 +200,6 @@ static void print_finished_file(struct batch *b)
     finish_file(b, has_crashed ? TOOL_UNUSABLE : WEXITSTATUS(slot->status));
 }
 
-/* Examines file `next_to_print` in this process. */
 static void process_in_parent(struct batch *b)
 {
     const struct parallel *task = b->task;

@@ -176,7 +176,6 @@ bool walk_tree(const char *root, bool (*is_opaque)(const char *dir),
     return visit(&walker, root, root, true);
 }
 
-/* Adds the item with a copy of its path. */
 static bool add_list_item(struct pathlist *list, struct pathlist_item item)
 {
     bool fits =

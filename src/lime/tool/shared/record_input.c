@@ -15,9 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum {
-    STREAM_BYTES = 1024 * 1024,
-};
+enum { STREAM_BYTES = 1024 * 1024 };
 
 bool copy_is_unchanged(int in, const struct stat *before)
 {

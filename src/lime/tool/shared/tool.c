@@ -327,7 +327,6 @@ const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX])
 
 enum { VALUE_TEXT_MAX = 2 * LIMEFILE_LFN_MAX };
 
-/* Formats a text and replaces control characters. */
 __attribute__((format(printf, 2, 0))) static void format_sanitized(char text[VALUE_TEXT_MAX],
                                                                    const char *format,
                                                                    va_list args)

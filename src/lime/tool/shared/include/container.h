@@ -32,7 +32,6 @@ int container_open_source(struct container *, const char *path);
 
 void container_close(struct container *);
 
-/* The message for a file that is not a container. */
 #define TEXT_NOT_CONTAINER "not a LIME container (no record header at offset 0)"
 
 /* Opens the file that holds a record's data. Returns a descriptor, which the caller closes, or

@@ -54,7 +54,6 @@ struct command {
         NULL, 0, INT_MAX \
     }
 
-/* Reads the options and runs the command. */
 int command_run(const struct command *, int argc, char **argv);
 
 extern const struct command cmd_ls, cmd_info, cmd_cat, cmd_unpack, cmd_pack, cmd_append,
@@ -103,7 +102,6 @@ __attribute__((format(printf, 2, 3))) int usage_error(const struct command *comm
 int value_error(const struct command *command, const char *option, const char *noun,
                 const char *value, const char *expected);
 
-/* Prints a command's help; returns TOOL_GOOD. */
 int print_help(const struct command *command);
 
 /* Flushes stdout; finish_stdout() reports a failure. */
@@ -114,7 +112,6 @@ int finish_stdout(void);
 
 /* ---- mounts (mounted_container.c) ---- */
 
-/* Returns true if the directory is in a limefs mount. */
 bool is_in_limefs(const char *dir);
 
 /* ---- directories ---- */
