@@ -12,9 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum {
-    CONNECT_SECONDS = 5,
-};
+enum { CONNECT_SECONDS = 5 };
 
 void limejob_channel_init(struct limejob_channel *channel, int fd)
 {

@@ -10,9 +10,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-enum {
-    HUGE_PAGE = 2 << 20,
-};
+enum { HUGE_PAGE = 2 << 20 };
 
 #ifndef MADV_COLLAPSE /* Linux 6.1 */
 #define MADV_COLLAPSE 25

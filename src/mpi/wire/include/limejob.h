@@ -83,9 +83,7 @@ enum limejob_opcode {
     LIMEJOB_INTERNAL = 0x100,
 };
 
-enum {
-    LIMEJOB_REPLY = 1, /* a packet's flag */
-};
+enum { LIMEJOB_REPLY = 1 }; /* a packet's flag */
 
 struct limejob_message {
     uint16_t opcode;
@@ -134,9 +132,7 @@ int limejob_get_code(struct limejob_packet *, char *text, size_t cap);
 
 /* ---- identity of a container (packet.c) ---- */
 
-enum {
-    LIMEJOB_IDENTITY_BYTES = 56, /* in a payload */
-};
+enum { LIMEJOB_IDENTITY_BYTES = 56 }; /* in a payload */
 
 /* ignored: flags (limeidentity.h) of the properties that may differ. Returns 0; or -ESTALE, and
  * fills text with the first difference in another property: "inode 5, not 7". cap may be 0. */
