@@ -193,7 +193,7 @@ void limefile_physics_planes_free(struct limefile_physics_planes *p)
     free(p);
 }
 
-/* Adds the value, or sets has_overflowed if the sum is too large (links far from SU(3)). */
+/* Adds the value, or sets has_overflowed if links far from SU(3) make the sum too large. */
 static void add_fixed(struct limefile_physics_planes *p, fixed_sum *sum, double value)
 {
     if (!(fabs(value) < 0x1p64))

@@ -207,7 +207,7 @@ static const struct {
     {"scidac-record-xml", true, true, 1, 0},
     {"qcdml", true, true, 1, 0},
     {"ildg-qcdml", true, true, 1, 0},
-    /* Each contains the header of the file that was converted to the field (limegauge.h). */
+    /* Each contains the header of the file from which the field was converted (limegauge.h). */
     {"nersc-header", false, false, 1, 0},
     {"openqcd-header", false, false, 3, LIMEFILE_PHYSICS_TOLERANCE_OPENQCD},
 };

@@ -204,7 +204,7 @@ INLINE void add_loop(const double *restrict u, const double *restrict v,
 #define LARGER(a, b) ((a) > (b) ? (a) : (b))
 
 /* For the link u of each site i: raises unitarity[i] to the largest |entry of u u^+ - 1|^2 and
- * determinant[i] to |det u - 1|^2, unless it is larger already, and adds the squares to
+ * determinant[i] to |det u - 1|^2, unless they are larger already, and adds the squares to
  * square[i]. u u^+ is Hermitian, so only its lower triangle is computed. */
 INLINE void add_deviation(const double *restrict u, unsigned groups, double *restrict unitarity,
                           double *restrict determinant, double *restrict square)

@@ -36,7 +36,7 @@ struct tile_sums {
 typedef void tile_measure_fn(const double *tile, const double *const next[3], unsigned count,
                              struct tile_sums *out);
 
-/* A function for any processor, and one that returns the fastest for this processor. */
+/* Works on any processor. tile_measure_best() returns the fastest function for this one. */
 tile_measure_fn tile_measure_plain;
 tile_measure_fn *tile_measure_best(void);
 

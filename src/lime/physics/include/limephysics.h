@@ -55,9 +55,9 @@ enum { LIMEFILE_PHYSICS_PLANES = 4 }; /* slabs of a multiple of this many planes
 /* The measurements of one thread, which no other thread may use at the same time. */
 struct limefile_physics_planes;
 
-/* Consecutive planes (all x and y at one z) of a time slice, in ILDG's layout (limesites.h). */
+/* Planes (all x and y) of consecutive z in a time slice, in ILDG's layout (limesites.h). */
 struct limefile_physics_slab {
-    uint64_t z, t; /* of the first plane; z of further planes increases, and wraps to 0 */
+    uint64_t z, t; /* of the first plane; each plane has the next z; 0 follows the largest z */
     uint64_t planes;
     const unsigned char *here;    /* the planes, one after another */
     const unsigned char *above_z; /* the plane that follows the last one in z */
@@ -75,7 +75,7 @@ void limefile_physics_planes_free(struct limefile_physics_planes *); /* does not
 size_t limefile_physics_planes_bytes(const uint64_t extent[4]);
 
 /* Measures a slab. Each plane of the lattice must be added exactly once, to any of the objects
- * that are then merged. */
+ * that are merged. */
 void limefile_physics_planes_add(struct limefile_physics_planes *,
                                  const struct limefile_physics_slab *);
 
@@ -119,7 +119,7 @@ struct limefile_physics_stated {
     bool is_number;     /* the text is a finite decimal number: `value`, `digit` are set */
     double value;       /* normalized to 1 if all links are 1 */
     double digit;       /* one unit of the last written digit, normalized */
-    double tolerance;   /* 0: the tolerance below for the data's precision applies */
+    double tolerance;   /* allowed difference; 0: the one for the data's precision (below) */
 };
 
 /* Parses a value; `ordinal`, `source` and `tolerance` become 0. largest: the value that the
@@ -149,11 +149,12 @@ const char *limefile_physics_quantity_name(enum limefile_physics_quantity);
 enum { LIMEFILE_PHYSICS_STATED_MAX = 12 }; /* maximum number of values that are read */
 
 /* Reads the plaquettes and link traces in the metadata records of a field. For each type of
- * record, the field's record is the last one between the previous data record and the field or,
- * without such a record, the first one after the field in the field's message. The types are
- * xlf-info, nersc-header, openqcd-header and, only in the field's message, scidac-record-xml
- * and QCDml documents. A record in another message that contains data before this record
- * belongs to those data. So only the first of several configurations has the xlf-info before.
+ * record, the field's record is the last one between the preceding data record and the field
+ * or, without such a record, the first one after the field in the field's message. The types
+ * are xlf-info, nersc-header, openqcd-header and, only in the field's message,
+ * scidac-record-xml and QCDml documents. A record that follows data in another message than the
+ * field's belongs to those data. An xlf-info before several configurations belongs only to the
+ * first of them.
  *
  * Returns the number of values, -errno or LIMEFILE_E_SHRUNK. Malformed XML is not an error. */
 int limefile_physics_stated_read(
