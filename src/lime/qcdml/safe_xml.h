@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Expat 2.9 deprecates the names without the suffix 64. Earlier versions lack those with it. */
+/* Expat 2.9 deprecates the names without the suffix 64, the only ones of earlier versions. */
 #if XML_MAJOR_VERSION * 1000 + XML_MINOR_VERSION < 2009
 #define XML_GetCurrentLineNumber64 XML_GetCurrentLineNumber
 #define XML_GetCurrentByteIndex64  XML_GetCurrentByteIndex
@@ -30,7 +30,7 @@ struct safe_xml {
 };
 
 /* Creates the parser. Handlers get element names as "URI|local", or "local" for elements
- * without a namespace. Returns -ENOMEM; or 0: the caller must then call safe_xml_parse(). */
+ * without a namespace. Returns 0 or -ENOMEM. After 0, safe_xml_parse() must be called. */
 int safe_xml_begin(struct safe_xml *);
 
 /* Parses a whole document and frees the parser. Returns 0, -ENOMEM, or LIMEFILE_E_XML with the

@@ -67,7 +67,7 @@ unsigned limefile_qcdml_parse_crc(const char *text, uint32_t *decimal, uint32_t 
 
 /* ---- schemas (qcdml_validate.c) ---- */
 
-/* Receives a fault's line (from 1; 0: unknown) and text, which is valid during the call. */
+/* Receives a fault's line (from 1; 0: unknown) and its text, valid only during the call. */
 typedef void limefile_qcdml_fault_fn(void *context, size_t line, const char *text);
 
 /* Validates a document with libxml2, which the first call loads. Returns 1 if the document is
