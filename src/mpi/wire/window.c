@@ -78,8 +78,8 @@ int limejob_window_create(struct limejob_window *window, uint64_t bytes)
     return err;
 }
 
-/* A mapping of hugetlbfs has whole huge pages: more than map_window() reserves. True also after
- * an error. */
+/* Returns true if fd is on hugetlbfs, or after an error. A mapping there has whole huge pages,
+ * which can exceed the range that map_window() reserves. */
 static bool has_huge_pages(int fd)
 {
     struct statfs fs;

@@ -1,7 +1,7 @@
 /*
  * limejob.h - the protocol between a client (the daemon, `limefs-io --status`) and the job
  *
- * Both send packets over a Unix stream socket: a fixed header, then a payload. Each request has
+ * They send packets over a Unix stream socket: a fixed header, then a payload. Each request has
  * one reply with the request's opcode and tag; replies may arrive in any order. The socket
  * carries no bulk data. With its first packet the client passes a memfd, called the window. The
  * job reads containers into the window or writes them from it. From a request until its reply,
@@ -74,7 +74,7 @@ enum limejob_opcode {
      *          0: no limit), u32 uid (a job of root writes with the rights of this user)
      * reply: u64 bytes, as requested. After an error, any of the bytes may have been written.
      * ECANCELED: the 32 bits at `fence` are not 0. The client sets them to cancel the write;
-     * the job sets them if the client has ended. ETIMEDOUT: the time `until` is over */
+     * the job sets them if the client has ended. ETIMEDOUT: the time `until` has passed */
     LIMEJOB_WRITE,
     /* Syncs the file on every rank, including all earlier writes of all clients.
      * request: u32 file                    reply: nothing */
