@@ -12,7 +12,7 @@
 #include <pthread.h>
 
 enum {
-    STAGE_RING_MAX = 16,         /* blocks */
+    STAGE_RING_MAX = 16,         /* maximum number of blocks */
     STAGE_BLOCK_BYTES = 2 << 20, /* bytes of a block, unless it is in a job's window */
 };
 

@@ -40,7 +40,7 @@ struct stage_remote {
     struct limejob_window window;
     size_t block_bytes;
     uint64_t mapped; /* bytes mapped; window.bytes counts only the blocks */
-    uint64_t fence;  /* offset in the window of a number: if nonzero, ranks begin no write */
+    uint64_t fence;  /* offset of the fence (described above) in the window */
     int timeout_ms;
     pthread_t receiver, window_preparer;
     bool has_receiver, has_preparer;
@@ -231,9 +231,9 @@ static int get_path(int fd, char path[LIMEJOB_PATH_MAX])
     return 0;
 }
 
-/* Checks that the file has not changed since its identity was sent: ranks on other hosts
- * compare the file that they open with this identity. Otherwise closes it in the job and
- * returns -ESTALE. */
+/* Checks that the file still has the identity that was sent: ranks on other hosts compare the
+ * file that they open with this identity. writing: size and times may have changed. After a
+ * difference, closes the file in the job and returns -ESTALE. */
 static int check_opened(struct stage_remote_file *f, int fd,
                         const struct limefile_identity *expected, bool writing)
 {
@@ -306,8 +306,8 @@ int stage_remote_sync(struct stage_remote_file *f)
     return request_file_operation(f, LIMEJOB_SYNC);
 }
 
-/* Returns the time, in ns of CLOCK_REALTIME, after which no rank may begin the write: ranks on
- * other hosts do not see the fence, and a process that is killed does not set it. */
+/* Returns the time, in ns of CLOCK_REALTIME, after which no rank may begin the write. Ranks on
+ * other hosts need it, as they do not see the fence; all ranks if this process is killed. */
 static uint64_t write_deadline(const struct stage_remote *r)
 {
     struct timespec now;

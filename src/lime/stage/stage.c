@@ -36,7 +36,7 @@ struct stage {
 
     pthread_mutex_t lock;
     pthread_cond_t result_ready;    /* signals a new result, or a thread that has ended */
-    pthread_cond_t result_released; /* signals a released result, or the stop */
+    pthread_cond_t result_released; /* signals a released result, or stage_stop() */
     size_t unreleased;              /* number of results, including files in progress */
     size_t next;                    /* subscript of the next item to stage */
     struct result_node *first, **last;

@@ -253,7 +253,7 @@ static int check_target_metadata(struct stage_file *f, struct stat *st)
 }
 
 /* Compares an existing target with its stored sums (target.h) or, if it has none, with the
- * source. Returns 0 if it is up to date, or < 0. Sets the result's digest to its sums. */
+ * source. Sets the result's digest. Returns 0 if the target is up to date, or < 0. */
 static int compare_target(struct stage_file *f, struct stage_port *target,
                           const struct stat *st, const struct stage_contents *contents)
 {

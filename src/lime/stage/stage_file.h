@@ -23,8 +23,8 @@ struct stage_file {
     struct stage_contents contents;
 };
 
-/* Stages the file and fills in `result`. The caller has set the members up to `stopped`, and
- * zeroed the other members and the result. */
+/* Stages the file and fills in *result. Before this, the caller must set the members up to
+ * `stopped`, and zero the other members and *result. */
 void stage_file_run(struct stage_file *);
 
 #endif

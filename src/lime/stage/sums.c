@@ -200,8 +200,7 @@ static void add_field_bytes(struct stage_fieldsums *s, const unsigned char *data
     memcpy(s->carry, data + (n - s->carried), s->carried);
 }
 
-/* If no field is in progress, begins the next field to sum. Returns false after the last one.
- */
+/* If no field is in progress, begins the next field to sum. False: no field is left. */
 static bool start_next_field(struct stage_fieldsums *s)
 {
     while (!s->in_field && s->next < field_count(s)) {

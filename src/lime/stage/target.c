@@ -192,7 +192,8 @@ static int check_temp(int fd, struct stat *st)
     return why_not_ours(st) ? -EPERM : 0;
 }
 
-/* Returns -EBUSY if another process has locked the file, else 0, even without locks. */
+/* Returns -EBUSY if another process has locked the file, else 0: a file system without locks is
+ * not an error. */
 static int lock_temp(int fd)
 {
     int err = limefile_lock(fd);

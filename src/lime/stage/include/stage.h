@@ -89,8 +89,8 @@ int stage_start(const struct stage_options *, const struct stage_item *items, si
  * that still has no result was not begun. *moved: bytes copied so far, of all files. */
 int stage_wait(struct stage *, int timeout_ms, struct stage_result **out, uint64_t *moved);
 
-/* Releases a result; call it before stage_free(). No further file begins while thousands of
- * results are unreleased, so a caller must not hold all of them until the end. */
+/* Releases a result; must be called before stage_free(). No further file begins while thousands
+ * of results are unreleased, so a caller must not hold all results until the end. */
 void stage_result_release(struct stage_result *);
 
 /* Returns the number of data records whose checksum is missing or cannot be compared. */
