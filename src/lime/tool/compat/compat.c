@@ -109,7 +109,7 @@ const struct command compat_lime_extract_type = {
     .run = run_extract_type};
 
 enum {
-    LONG_LIME = 64000, /* least length of data that lime_contents does not print */
+    LONG_LIME = 64000, /* lime_contents prints only data that are shorter than this */
     LONG_LEMON = 4096, /* the same for lemon_contents */
 };
 

@@ -16,7 +16,7 @@
 enum {
     CHILDREN_MAX = 64,
     CHILDREN_MIN = 4,       /* minimum of children if the work mostly waits */
-    CHILD_BYTES = 1 << 30,  /* main memory of the machine per child, without the first child */
+    CHILD_BYTES = 1 << 30,  /* memory that the machine must have for each child but the first */
     FILES_AHEAD = 8,        /* slots of the ring per child */
     STATUS_NO_OUTPUT = 100, /* exit status of a child that could not store its output */
 };
@@ -36,7 +36,7 @@ struct batch {
     unsigned children_max, children, processors, threads; /* threads of all children */
     size_t next_to_print;                                 /* the file to print next */
     size_t next_to_start;                                 /* the file to start next */
-    bool has_printed;                                     /* of earlier files, on stdout */
+    bool has_printed;                                     /* an earlier file has printed */
     bool current_printed; /* file `next_to_print` has printed on stdout */
     int worst;
     struct progress progress;

@@ -45,8 +45,8 @@ bool edit_append(struct edit *, const char *type, bool begins_message, struct in
                  struct progress *);
 int edit_rollback(struct edit *);
 
-/* Replaces a record's data by an input that has a size. in_place: changes the container itself;
- * the record must be the last one, or keep its length. Otherwise writes a new container. */
+/* Replaces a record's data by an input that has a size. in_place: true: changes the container
+ * itself; the record must be the last one or keep its length. false: writes a new container. */
 int edit_replace(struct edit *, const struct limefile_record *, struct input *, bool in_place);
 
 /* Appends a record to the last message of the container. */

@@ -40,7 +40,7 @@ json_t *jsonout_finding(const struct limefile_finding *);
 
 /* ---- printing ---- */
 
-/* All functions below print only printable ASCII, and release the value. NULL prints null. */
+/* All functions below print only printable ASCII, print NULL as null, and release the value. */
 
 void jsonout_print(FILE *, json_t *);
 

@@ -10,7 +10,7 @@
 
 struct mounted_container;
 
-/* Returns true if limefs shows a container as this directory. Otherwise sets errno. */
+/* Returns true if limefs shows a container as this directory; otherwise false, with errno. */
 bool mounted_is_container(const char *dir);
 
 /* Opens such a directory. Returns 0 or -errno. -ESTALE: the container has just changed. */

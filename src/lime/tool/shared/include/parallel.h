@@ -11,7 +11,7 @@
 struct parallel {
     const struct pathlist *list; /* the files */
     unsigned processors;         /* number of processors to use; 0: all */
-    bool is_io_bound;      /* the work mostly waits for storage: use 4 processes at least */
+    bool is_io_bound;      /* the work mostly waits for storage: use at least 4 processes */
     const char *action;    /* for messages and the progress bar */
     const char *separator; /* printed on stdout between the output of two files; or NULL */
     void *context;

@@ -87,7 +87,7 @@ struct walk_entry {
 bool walk_tree(const char *root, bool (*is_opaque)(const char *dir),
                bool (*each)(void *context, const struct walk_entry *), void *context);
 
-/* Returns true if it is the name of a temporary file or lock of this project's commands. */
+/* Returns true for the name of a temporary file or lock of this project's commands. */
 bool walk_is_temporary(const char *name);
 
 #endif
