@@ -192,8 +192,7 @@ static int check_temp(int fd, struct stat *st)
     return why_not_ours(st) ? -EPERM : 0;
 }
 
-/* Returns -EBUSY if another process has locked the file, else 0: a file system without locks is
- * not an error. */
+/* Returns -EBUSY if another process has locked the file. Ignores a lack of lock support. */
 static int lock_temp(int fd)
 {
     int err = limefile_lock(fd);
@@ -473,7 +472,8 @@ static int check_temp_is_ours(const struct stage_target *t)
     return lost > 0 ? STAGE_TEMP_LOST : lost;
 }
 
-/* Gives the file the target's name: by a link or, if the link fails, by a rename. */
+/* Gives the file the target's name: by a link; or, if links fail or a file must be replaced, by
+ * a rename. */
 static int move_to_name(const struct stage_target *t, const struct stage_existing *existing)
 {
     int err = link_to_name(t);
