@@ -19,7 +19,8 @@ static bool is_required(const char *attribute)
            strncmp(attribute, "system.posix_acl", 16) == 0;
 }
 
-/* Copies one attribute. Returns 0, also if it does not exist or is not required, or -errno. */
+/* Copies one attribute. Returns 0 or -errno. If the attribute does not exist, or if the copy of
+ * one that is not required fails, returns 0. */
 static int copy_attribute(int from, int to, const char *attribute)
 {
     int err = 0;
@@ -55,7 +56,7 @@ int limefile_acl_copy(int from, int to)
 {
     if (fgetxattr(from, ACL, NULL, 0) >= 0)
         return copy_attribute(from, to, ACL);
-    /* `to` may have inherited a list from its directory's default list. */
+    /* `to` may have inherited an access control list from its directory. */
     if (fremovexattr(to, ACL) == 0)
         return 0;
     return errno == ENODATA || errno == ENOTSUP ? 0 : -errno;

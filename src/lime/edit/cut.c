@@ -1,9 +1,9 @@
 /* cut.c - cut records from the end of a container so that a crash leaves it readable
  *
- * When a file system cuts a file, it zeros the rest of the last block. These zeros are data:
- * all or some of them may reach the disk although the new size does not. A crash then leaves
- * the cut records with zeros at their beginning. So, before the file is cut, the record that
- * precedes the cut gets a mark, and the header at the cut, if there is one, loses its magic. */
+ * When a file system cuts a file, it zeros the rest of the block in which the file then ends. A
+ * crash may leave some of these zeros on the disk, but the old size: the file then still has
+ * the cut records, with zeros at their beginning. So that recovery recognises them, this code
+ * first marks the record before the cut and clears the magic of the header at the cut. */
 #include "cut.h"
 #include "header_bytes.h"
 
@@ -12,11 +12,11 @@
 
 enum { WORD = 8 }; /* bytes of an aligned write that is atomic on the disk */
 
-/* The first word of a header before the change. */
+/* The first word of a header as it was before the cut, so that undo_mark() can restore it. */
 struct first_word {
-    uint64_t at;
+    uint64_t at; /* offset in the file */
     unsigned char word[WORD];
-    bool changed; /* the word in the file was or may have been overwritten */
+    bool changed; /* a write has changed, or may have changed, the word in the file */
 };
 
 static int write_word(struct limefile_source *source, struct first_word *first,
@@ -32,7 +32,7 @@ static int read_word(struct limefile_source *source, struct first_word *first)
     return got < 0 ? (int)got : got == WORD ? 0 : LIMEFILE_E_MAGIC;
 }
 
-/* Sets or (0) clears the mark of the record before the cut, and sets its ME if required. */
+/* Sets the mark of the record before the cut (0: clears it). Also sets ME if cut->set_me. */
 static int write_mark(struct limefile_source *source, const struct limefile_cut *cut,
                       struct first_word *first, int mark)
 {
@@ -64,7 +64,7 @@ static int mark_cut(struct limefile_source *source, const struct limefile_cut *c
     return err ? err : source->ops->sync(source);
 }
 
-/* Restores the header at the cut first: while it lacks its magic, the mark must remain. */
+/* Restores the header at the cut first: the mark must remain while this header has no magic. */
 static void undo_mark(struct limefile_source *source, const struct first_word *before,
                       const struct first_word *last)
 {
@@ -75,7 +75,6 @@ static void undo_mark(struct limefile_source *source, const struct first_word *b
     source->ops->sync(source);
 }
 
-/* Sets the size of the file to `end`, unless it has it already. Returns 0 or an error code. */
 static int set_file_size(struct limefile_source *source, uint64_t end)
 {
     uint64_t size;
@@ -83,14 +82,14 @@ static int set_file_size(struct limefile_source *source, uint64_t end)
     return err || size == end ? err : source->ops->truncate(source, end);
 }
 
-/* Some file systems need space even to overwrite a word; the cut itself may free it. */
+/* Some file systems need space even to overwrite a word. A cut without a mark frees space. */
 static bool is_full(int err)
 {
     return err == -ENOSPC || err == -EDQUOT;
 }
 
-/* Clearing the mark needs no sync: a mark that survives a crash has no bytes behind it. ME
- * needs a sync if it is set only here because the disk was too full before the cut (`full`). */
+/* Clearing the mark needs no sync: if a crash restores it, recovery finds no bytes to cut. ME
+ * needs a sync if the disk was too full to set it before the cut (`full`). */
 static int clear_mark(struct limefile_source *source, struct limefile_cut *cut,
                       struct first_word *before, bool full)
 {

@@ -9,13 +9,13 @@
 /* A cut of all bytes from `end` on. The caller sets the first five members. */
 struct limefile_cut {
     uint64_t end;
-    bool has_previous; /* a record precedes `end`, and gets a mark during the cut */
+    bool has_previous; /* a record precedes `end`, and the cut marks it */
     uint64_t before;   /* offset of that record's header */
-    bool set_me;       /* the cut sets ME in that header */
-    bool visible;      /* a header with its magic may be at `end`; the cut clears the magic */
+    bool set_me;       /* has_previous: the cut sets ME in that header */
+    bool visible;      /* has_previous: a header may be at `end`; the cut clears its magic */
     /* Results of limefile_cut(). */
-    bool is_cut; /* the file ends at `end`, perhaps not yet on the disk; else it is unchanged */
-    bool marked; /* the preceding record still has the mark, MARK_REMOVING */
+    bool is_cut; /* the file ends at `end`, perhaps not yet on the disk; false: not cut */
+    bool marked; /* the preceding record may still have the mark, MARK_REMOVING */
 };
 
 /* Cuts and syncs the file. A crash in the middle leaves a tail that recovery recognises, unless

@@ -19,7 +19,7 @@ static int push_header(struct limefile_editor *editor, uint64_t header)
     return 0;
 }
 
-/* Makes the record at `header`, which must be complete and valid, the editor's last one. */
+/* Fills editor->last from the header at offset `header`. That record must be complete. */
 static int load_last(struct limefile_editor *editor, uint64_t ordinal, uint64_t header)
 {
     struct limefile_header h;
@@ -43,7 +43,7 @@ static int load_last(struct limefile_editor *editor, uint64_t ordinal, uint64_t 
     return 0;
 }
 
-/* Reads all header offsets from the index. Adds the padding of the last record if missing. */
+/* Reads all header offsets from the index. Writes the last record's padding if missing. */
 static int load_headers(struct limefile_editor *editor, const struct limefile_index *index)
 {
     struct limefile_record record;
@@ -111,7 +111,7 @@ int limefile_editor_end(const struct limefile_editor *editor, uint64_t *end)
 
 /* ---- append ---- */
 
-/* Finds where the next record begins. LIMEFILE_E_STATE if the file does not end there. */
+/* Finds the end of the last record. LIMEFILE_E_STATE if the file does not end there. */
 static int find_end(const struct limefile_editor *editor, uint64_t *end)
 {
     uint64_t data_end, size;
@@ -132,7 +132,7 @@ static int write_unfinished(struct limefile_editor *editor,
         return err;
     memset(raw, 0, LIMEFILE_WORD);
     err = limefile_write_full(editor->source, raw, sizeof raw, at);
-    /* Recovery recognises a tail by this header, so it must be on the disk before any data. */
+    /* Recovery recognises a tail by its header, so the header must be on the disk first. */
     if (!err)
         err = limefile_sync(editor->source);
     if (err)
@@ -152,7 +152,7 @@ int limefile_append_begin(struct limefile_editor *editor, const char *type, size
         return LIMEFILE_E_TYPE;
     int err = limefile_header_init(&header, type, type_len, 0, false, false);
     if (!err && editor->count && (editor->uncertain || editor->marked))
-        err = limefile_commit(editor, editor->last.bytes); /* after a failure or a crash */
+        err = limefile_commit(editor, editor->last.bytes); /* repairs the last record */
     if (!err)
         err = find_end(editor, &at);
     if (!err)
@@ -196,7 +196,8 @@ int limefile_editor_set_mb(struct limefile_editor *editor, bool mb)
 
 /* ---- commit ---- */
 
-/* Makes the record before the last one end its message only if the last one begins another. */
+/* Clears ME of the record before the last one if the last one continues the message. If not,
+ * sets this ME again if an earlier call has cleared it. */
 static int set_previous_me(struct limefile_editor *editor)
 {
     uint64_t before = editor->count > 1 ? editor->headers[editor->count - 2] : 0;
@@ -207,7 +208,7 @@ static int set_previous_me(struct limefile_editor *editor)
     return editor->before_cleared ? limefile_set_flags(editor->source, before, 0, FLAG_ME) : 0;
 }
 
-/* Writes all of the header except its first word, which limefile_commit() writes last. */
+/* Writes all of the header except its first word. limefile_commit() writes that word later. */
 static int commit_first(struct limefile_editor *editor, uint64_t bytes)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES];
@@ -228,14 +229,14 @@ static int commit_first(struct limefile_editor *editor, uint64_t bytes)
     return 0;
 }
 
-/* Commits the length that the header states already. */
+/* Commits the length `claimed`, which the header already states. */
 static int commit_same(struct limefile_editor *editor)
 {
     int err = limefile_set_end(editor, editor->claimed);
     return err ? err : limefile_sync(editor->source);
 }
 
-/* Syncs the data before it writes their new, greater length. */
+/* Commits a greater length. The data are synced before the header states the length. */
 static int commit_more(struct limefile_editor *editor, uint64_t bytes)
 {
     int err = limefile_set_end(editor, bytes);
@@ -244,7 +245,8 @@ static int commit_more(struct limefile_editor *editor, uint64_t bytes)
     return err ? err : limefile_set_length(editor, bytes);
 }
 
-/* Finds the smallest allowed end of the file: the end of the record as its header states it. */
+/* Finds the smallest allowed size of the file: the end of the last record with the length that
+ * its header states, or the end of this header if the record is not yet visible. */
 static int find_floor(const struct limefile_editor *editor, uint64_t *floor)
 {
     uint64_t data_end;
@@ -261,7 +263,8 @@ static int truncate_to(struct limefile_editor *editor, uint64_t end)
     return err || size <= end ? err : limefile_set_size(editor->source, end);
 }
 
-/* Cuts the data to `bytes` bytes, but the file to no less than find_floor(), with zeros. */
+/* Cuts the file after `bytes` bytes of data. If find_floor() does not allow so small a file,
+ * cuts it at the floor and zeros the bytes between. */
 static int cut_data(struct limefile_editor *editor, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];
@@ -274,8 +277,8 @@ static int cut_data(struct limefile_editor *editor, uint64_t bytes)
     return limefile_write_full(editor->source, zeros, (size_t)(floor - end), end);
 }
 
-/* Commits a smaller length. The mark makes recovery cut the bytes behind the new end. Cuts
- * uncommitted bytes first: writing the length may need space that only this cut frees. */
+/* Commits a smaller length. First marks the record, so that recovery cuts the bytes behind the
+ * new end. Then cuts uncommitted bytes: the write of the length may need their space. */
 static int commit_less(struct limefile_editor *editor, uint64_t bytes)
 {
     uint64_t floor;
@@ -310,7 +313,7 @@ int limefile_commit(struct limefile_editor *editor, uint64_t bytes)
         err = commit_length(editor, bytes);
     if (err)
         return err;
-    /* Clearing the mark needs no sync: if a crash restores it, recovery cuts nothing. */
+    /* Clearing the mark needs no sync: if a crash restores it, recovery cuts no bytes. */
     bool first = !editor->last.committed;
     if (first || editor->marked)
         err = limefile_edit_write_start(editor, false);
@@ -339,7 +342,7 @@ int limefile_growth_begin(struct limefile_editor *editor)
     return err;
 }
 
-/* Extends the file by zeros, after cutting what a writer has allocated behind the data. */
+/* Cuts any space that a writer has allocated behind the data. Then appends zeros to them. */
 static int grow_data(struct limefile_editor *editor, uint64_t now, uint64_t bytes)
 {
     uint64_t size, end = editor->last.data_offset + bytes;

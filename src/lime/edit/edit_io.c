@@ -83,7 +83,7 @@ int limefile_edit_write_start(struct limefile_editor *editor, bool mark)
     return err;
 }
 
-/* Returns true if the last record's header, read from the file, states that length. */
+/* Returns true if the last record's header in the file states the length `bytes`. */
 static bool reads_length(const struct limefile_editor *editor, uint64_t bytes)
 {
     unsigned char word[LIMEFILE_WORD];
@@ -103,7 +103,7 @@ int limefile_set_length(struct limefile_editor *editor, uint64_t bytes)
         editor->claimed = bytes;
     int err = limefile_write_full(editor->source, word, sizeof word,
                                   editor->last.header_offset + AT_BYTES);
-    /* The write may fail without changing the length, for example because the disk is full. */
+    /* A failed write may have left the length unchanged, for example if the disk is full. */
     if (err && !uncertain && reads_length(editor, claimed)) {
         editor->claimed = claimed;
         editor->uncertain = false;
@@ -119,7 +119,7 @@ int limefile_set_length(struct limefile_editor *editor, uint64_t bytes)
     return 0;
 }
 
-/* Sets the size first: writing the padding may need space that only this cut frees. */
+/* Sets the size before it writes the padding, which may need space that only a cut frees. */
 int limefile_set_end(struct limefile_editor *editor, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];

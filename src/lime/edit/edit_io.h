@@ -1,5 +1,5 @@
 /* edit_io.h - the reads and writes that edits of a container consist of. Functions return 0,
- * -errno or a code of limefile.h, and sync only if they say so. Not thread-safe. */
+ * -errno or a code of limefile.h. They sync only if their comment says so. Not thread-safe. */
 #ifndef LIMEFILE_EDIT_IO_H
 #define LIMEFILE_EDIT_IO_H
 
@@ -9,21 +9,22 @@ enum { LIMEFILE_WORD = 8 }; /* bytes of an aligned write that is atomic on the d
 
 struct limefile_editor {
     struct limefile_source *source;
-    uint64_t *headers; /* header offsets of all records; the last one is that of `last` */
-    size_t count, capacity;
-    struct limefile_last_record last;
+    uint64_t *headers; /* the offsets of the headers of all records, that of `last` included */
+    size_t count, capacity;           /* of `headers` */
+    struct limefile_last_record last; /* "last header" means its header */
     uint64_t claimed;    /* the greatest length that the last header may state on the disk */
     bool visible;        /* the last header's magic is or may be on the disk */
-    bool uncertain;      /* a write of the length failed: the header states `claimed` or less */
+    bool uncertain;      /* a write of the length failed: it may be less than `claimed` */
     bool marked;         /* the last header has or may have a mark (MARK_RESIZING, _REMOVING) */
-    bool mark_synced;    /* MARK_RESIZING is also on the disk */
-    bool before_cleared; /* ME of the record before the last one is or may be cleared */
+    bool mark_synced;    /* the last header's MARK_RESIZING is on the disk */
+    bool before_cleared; /* the ME flag of the record before `last` is or may be cleared */
 };
 
 int limefile_sync(struct limefile_source *source); /* -EROFS: the source is read-only */
-int limefile_set_size(struct limefile_source *source, uint64_t size); /* sets the file's size */
+int limefile_set_size(struct limefile_source *source, uint64_t size); /* of the file */
 
-/* Read the first word, or all, of the header at an offset. LIMEFILE_E_MAGIC: no header. */
+/* Read the first word (read_start) or all (read_header) of the header at an offset.
+ * LIMEFILE_E_MAGIC: the offset has no header. */
 int limefile_edit_read_start(struct limefile_source *source, uint64_t header,
                              unsigned char word[LIMEFILE_WORD]);
 int limefile_edit_read_header(struct limefile_source *source, uint64_t at,
@@ -36,15 +37,15 @@ int limefile_set_flags(struct limefile_source *source, uint64_t header, unsigned
 /* Sets the reserved byte of the header at `header`: a MARK_* of header_bytes.h, or 0. */
 int limefile_set_mark(struct limefile_source *source, uint64_t header, int mark);
 
-/* Encodes the last record's header, 144 bytes, with length `bytes`, last.mb, and ME set. */
+/* Encodes the last record's header into raw[144]: length `bytes`, MB as in last.mb, ME set. */
 int limefile_encode_last(const struct limefile_editor *editor, uint64_t bytes,
                          unsigned char *raw);
 
-/* Writes the first word of the last record's header: magic, flags, and (mark) MARK_RESIZING. */
+/* Writes the first word of the last record's header. mark: with MARK_RESIZING, else no mark. */
 int limefile_edit_write_start(struct limefile_editor *editor, bool mark);
 /* Writes the length of the last record's data into its header, and syncs. */
 int limefile_set_length(struct limefile_editor *editor, uint64_t bytes);
-/* Ends the file after `bytes` bytes of the last record's data and their padding. */
+/* Makes the file end after `bytes` bytes of the last record's data and zero padding. */
 int limefile_set_end(struct limefile_editor *editor, uint64_t bytes);
 
 #endif

@@ -15,9 +15,8 @@
 
 /* ---- the tail behind the last record ---- */
 
-/* Returns the length of an unfinished record's type, or 0 if this project did not write it.
- * this project writes plain ASCII; a power failure may leave aligned groups of 8 zero bytes in
- * it. */
+/* Returns the length of an unfinished record's type, or 0 if the type is not one that this
+ * project writes: printable ASCII. A power failure may replace groups of 8 bytes by zeros. */
 static size_t measure_type(const unsigned char *type, size_t n)
 {
     size_t len = 0;
@@ -41,8 +40,9 @@ static int is_header(struct limefile_source *source, uint64_t offset,
     return got == sizeof raw && limefile_header_decode(raw, header) == 0;
 }
 
-/* Returns 1 if a header follows the record of `bytes` bytes at survey->end, or the length is
- * impossible: then that record is not unfinished, but its header has lost its magic. */
+/* Returns 1 if a header follows the record of `bytes` bytes at survey->end, or if `bytes` is
+ * impossible; 0 if not; or an error code. 1 means that damage has removed the magic of the
+ * record; an unfinished record would be the last one. */
 static int is_followed(struct limefile_source *source, const struct limefile_survey *survey,
                        uint64_t bytes)
 {
@@ -55,7 +55,7 @@ static int is_followed(struct limefile_source *source, const struct limefile_sur
     return is_header(source, next, &header);
 }
 
-/* A program that does not know MARK_RESIZING may have appended a whole record. */
+/* Looks for a whole record that a program without knowledge of MARK_RESIZING has appended. */
 static int classify_resized_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     struct limefile_header header;
@@ -70,7 +70,8 @@ static int classify_resized_tail(struct limefile_source *source, struct limefile
     return 0;
 }
 
-/* A valid header is not a removed record's: a removal clears the magic before it cuts. */
+/* A valid header here means that the tail is not a removed record: limefile_cut() would have
+ * cleared its magic. */
 static int classify_removed_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     struct limefile_header header;
@@ -79,7 +80,7 @@ static int classify_removed_tail(struct limefile_source *source, struct limefile
     return found < 0 ? found : 0;
 }
 
-/* Recognises an unfinished record, and zeros, in a tail after a record without a mark. */
+/* Classifies a tail after a record without a mark: unfinished record, zeros or other bytes. */
 static int classify_other_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     unsigned char raw[LIMEFILE_HEADER_BYTES] = {0};
@@ -125,8 +126,8 @@ static int classify_tail(struct limefile_source *source, struct limefile_survey 
 
 /* ---- the survey ---- */
 
-/* Returns true for contradicting flags that recovery does not resolve. It resolves a missing ME
- * of a marked last record, and a missing MB after a record with MARK_REMOVING. */
+/* Returns true if the finding is a contradiction of message flags that recovery cannot resolve.
+ * It can resolve a missing ME of a marked last record, and a missing MB after MARK_REMOVING. */
 static bool is_contradiction(const struct limefile_survey *survey,
                              const struct limefile_finding *finding)
 {
@@ -238,7 +239,7 @@ int limefile_survey_repair(struct limefile_source *source, const struct limefile
 {
     struct limefile_cut cut = {
         .end = survey->end,
-        .has_previous = survey->records > 0 && !survey->resizing, /* it has a mark then */
+        .has_previous = survey->records > 0 && !survey->resizing, /* else marked already */
         .before = survey->last,
         .set_me = survey->cut_sets_me,
     };
@@ -265,7 +266,8 @@ static void report_change(void *context, const char *text)
         r->report(r->context, text);
 }
 
-/* Saves a tail of unknown origin. Returns 0 if it may be cut: not if it has a whole record. */
+/* Saves a tail of unknown origin. Returns 0 if the caller may cut the tail, else a code, for
+ * example if the tail has a whole record. */
 static int save_tail(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_salvage rec;
@@ -280,7 +282,8 @@ static int save_tail(struct recovery *r, const struct limefile_survey *survey)
     return r->save(r->context, survey->end, survey->size);
 }
 
-/* Cuts the tail and syncs: a record's MARK_RESIZING must outlive the tail on the disk. */
+/* Cuts the tail, or copies the new data in it into their record. Syncs, so that the caller can
+ * clear MARK_RESIZING: on the disk this mark must remain as long as the tail. */
 static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];
@@ -310,8 +313,8 @@ static int write_repair(struct recovery *r, uint64_t ordinal, uint64_t offset,
     return limefile_write_full(r->source, bytes, n, offset);
 }
 
-/* Zeros the last record's padding, which growing data may have overwritten, and syncs: the
- * zeros must be on the disk before the mark is cleared. */
+/* Zeros the last record's padding, which growing data may have overwritten. Syncs, because the
+ * zeros must be on the disk before the caller clears the mark. */
 static int zero_padding(struct recovery *r, const struct limefile_survey *survey,
                         uint64_t bytes)
 {
@@ -328,7 +331,7 @@ static int zero_padding(struct recovery *r, const struct limefile_survey *survey
     return err ? err : limefile_sync(r->source);
 }
 
-/* Makes the last record end its message, and clears its mark. */
+/* Sets ME of the last record, and clears the mark MARK_RESIZING or MARK_REMOVING. */
 static int repair_last(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_header header;
@@ -351,7 +354,7 @@ static int repair_last(struct recovery *r, const struct limefile_survey *survey)
                         header.me ? "the mark of an interrupted change cleared" : "ME set");
 }
 
-/* Undoes a removal that a crash interrupted before the last record was cut. */
+/* Undoes the removal of the last record if a crash interrupted it before the cut. */
 static int undo_removal(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_header last;
@@ -395,13 +398,13 @@ int limefile_recover(struct limefile_source *source, limefile_report_fn *report,
 
 /* ---- saved tails ---- */
 
-/* Creates a file that only this user can read until it has the container's owner and mode. */
+/* Creates a file that no other user can read before it has the container's owner and mode. */
 static int create_private(int dir_fd, const char *name, int container)
 {
     int fd = openat(dir_fd, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
-    limefile_attributes_copy(container, fd); /* it stays private if this fails */
+    limefile_attributes_copy(container, fd); /* if this fails, the file stays private */
     return fd;
 }
 

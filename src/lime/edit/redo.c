@@ -1,14 +1,15 @@
 /* redo.c - replace a record's data in place: a crash leaves all old data or all new data
  *
- * The new data are written behind the last record. First come 8 zero bytes, a hole in the file,
- * so that no reader takes the data for a record. Then come the data, padded, and at the end of
- * the file a trailer: a magic word, the offset of the record's data, and the new length.
+ * The new data are written behind the last record, after 8 zero bytes (a hole in the file). A
+ * reader finds the zeros in place of a header, so it does not take the new data for a record.
+ * Behind the new data and their padding, a trailer ends the file: a magic word, the offset of
+ * the data to replace, and the new length.
  *
- * The mark of the last record states what a crash leaves. MARK_RESIZING: the bytes behind the
- * last record are not committed, and recovery cuts them. MARK_REPLACING: the new data are
- * valid, and recovery repeats the copy into the record. Before the cut of the new data the mark
- * becomes MARK_RESIZING again: a file system may zero some of the cut bytes before the new size
- * is on the disk, and recovery must not copy such zeros. */
+ * The mark of the last record tells recovery what to do after a crash. MARK_RESIZING: the bytes
+ * behind the last record are not committed; cut them. MARK_REPLACING: the new data are valid;
+ * copy them into the record again. After the copy, the mark becomes MARK_RESIZING before the
+ * new data are cut: the cut may zero some of them before the new size is on the disk, and
+ * recovery must not copy such zeros. */
 #include "redo.h"
 #include "header_bytes.h"
 #include "edit_io.h"
@@ -44,8 +45,9 @@ static int copy_new_data(struct limefile_source *source, const struct limefile_r
     return err;
 }
 
-/* Writes the last record's padding and its length, `bytes`. The zero word behind the padding
- * overwrites old data that could look like a header. */
+/* Writes the last record's padding and its length, `bytes`. If the record becomes shorter, its
+ * old data follow the padding; a zero word there keeps readers from finding a header in them.
+ */
 static int write_last_end(struct limefile_source *source, uint64_t last, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN + LIMEFILE_WORD];
@@ -56,14 +58,14 @@ static int write_last_end(struct limefile_source *source, uint64_t last, uint64_
     return err ? err : limefile_write_full(source, word, sizeof word, last + AT_BYTES);
 }
 
-/* Sets the mark of the last record and syncs the file. */
+/* Sets the mark of the last record, whose header is at `last`, and syncs the file. */
 static int set_mark_and_sync(struct limefile_source *source, uint64_t last, int mark)
 {
     int err = limefile_set_mark(source, last, mark);
     return err ? err : limefile_sync(source);
 }
 
-/* Cuts the file after the last record's padding and syncs it. */
+/* Cuts the file after the padding of the record whose header is at `last`. Syncs the file. */
 static int cut_after(struct limefile_source *source, uint64_t last)
 {
     struct limefile_header header;
@@ -88,13 +90,13 @@ int limefile_redo_apply(struct limefile_source *source, uint64_t last,
         err = set_mark_and_sync(source, last, MARK_RESIZING);
     if (!err)
         err = cut_after(source, last);
-    /* Clearing the mark needs no sync: if a crash restores it, recovery cuts nothing. */
+    /* Needs no sync: if a crash restores the mark, recovery finds no bytes to cut. */
     return err ? err : limefile_set_mark(source, last, 0);
 }
 
-/* Returns true if the data of a record with a matching length begin at redo->target, and
- * the new data do not begin before the offset that limefile_redo_begin() chooses. They may
- * begin after it, because a repeated copy may already have made the last record shorter. */
+/* Returns true if a record's data begin at redo->target and can get the length redo->bytes, and
+ * redo->offset is at least the offset that limefile_redo_begin() chooses. It may be greater: an
+ * interrupted copy may already have made the last record shorter. */
 static bool is_valid_redo(struct limefile_source *source, uint64_t last,
                           const struct limefile_redo *redo)
 {
@@ -160,7 +162,7 @@ int limefile_redo_begin(struct limefile_editor *editor, const struct limefile_re
     return limefile_growth_begin(editor);
 }
 
-/* Writes the padding of the new data and the trailer, ends the file there, and syncs it. */
+/* Writes the padding of the new data and the trailer, ends the file after it, and syncs. */
 static int write_trailer(struct limefile_source *source, const struct limefile_redo *redo)
 {
     unsigned char raw[LIMEFILE_ALIGN + TRAILER] = {0};

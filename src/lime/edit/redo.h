@@ -4,9 +4,9 @@
 
 #include "limeedit.h"
 
-/* Finds the new data behind the last record, which has the mark MARK_REPLACING. last: offset of
- * its header; size: bytes of the file. Returns 1 and fills `out`, 0 if the file has no valid
- * new data, or an error code. `out` is undefined unless it returns 1. */
+/* Finds the new data behind the last record. last: offset of this record's header, which has
+ * MARK_REPLACING; size: bytes of the file. Returns 1 with *out filled, 0 if the file has no
+ * valid new data, or an error code. For 0 and errors *out is undefined. */
 int limefile_redo_find(struct limefile_source *source, uint64_t last, uint64_t size,
                        struct limefile_redo *out);
 

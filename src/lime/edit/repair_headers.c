@@ -1,8 +1,8 @@
 /* repair_headers.c - repair header and padding deviations without changing a type or data
  *
- * ME of a record and MB of the next one state the same message boundary. If only one is set,
- * this sets the other, so a record's flags are fixed only when the next record has been read.
- */
+ * The flags ME of a record and MB of the next record state the same message boundary. If only
+ * one of the two is set, the repair sets the other. Therefore a record's flags are fixed only
+ * after the next record has been read. */
 #include "limeedit.h"
 #include "header_bytes.h"
 
@@ -21,9 +21,10 @@ struct repair {
     limefile_report_fn *note;
     limefile_progress_fn *progress;
     void *context;
-    struct limefile_record record;       /* the record to fix next, or ordinal 0 */
-    struct deviations found, next_found; /* those of `record`; those of the record after it */
-    bool previous_me;                    /* the record before `record` has ME */
+    struct limefile_record record; /* the record to fix next; ordinal 0: none */
+    struct deviations found;       /* deviations of `record` */
+    struct deviations next_found;  /* deviations of the record after `record` */
+    bool previous_me; /* the record before `record` has ME; true also if none is before it */
 };
 
 static void record_finding(void *context, const struct limefile_finding *finding)
@@ -43,7 +44,7 @@ static void record_finding(void *context, const struct limefile_finding *finding
     case LIMEFILE_D_PAD_CUT:
         m->next_found.padding = true;
         break;
-    default: /* fix_flags() finds missing MB and ME; types, and bytes behind a fault, stay */
+    default: /* fix_flags() finds missing MB and ME itself; no other deviation is repaired */
         break;
     }
 }
@@ -104,7 +105,7 @@ static int fix_records(struct repair *m, struct limefile_scan *scan)
     int err = 0;
     while (!err && limefile_scan_next(scan, &record) > 0) {
         err = fix_record(m, record.mb);
-        m->record = record; /* record.type must not be used: the scan owns it */
+        m->record = record; /* its `type` is valid only until the next limefile_scan_next() */
         m->found = m->next_found;
         memset(&m->next_found, 0, sizeof m->next_found);
         notify_progress(m, scan);

@@ -1,7 +1,8 @@
 /* rewrite.c - replace a container by a changed copy that is written next to it
  *
- * The new file has no name until it is complete, synced and locked (O_TMPFILE). On a file
- * system without O_TMPFILE it has the temporary name from the beginning. */
+ * The new file gets a temporary name, which a rename then replaces by the container's name. It
+ * gets the temporary name when it is complete, synced and locked, or on creation if the file
+ * system has no O_TMPFILE. */
 #define _GNU_SOURCE
 #include "limeedit.h"
 #include "header_bytes.h"
@@ -16,18 +17,18 @@
 #include <unistd.h>
 
 enum {
-    OWNER_TRIES = 5,  /* attempts to copy owner and mode, if they change in between */
-    NAME_TRIES = 100, /* attempts, if other users own files with the temporary name */
-    SUFFIX_MAX = 48,  /* bytes that the temporary name adds at most */
+    OWNER_TRIES = 5,  /* attempts to copy owner and mode while others change them */
+    NAME_TRIES = 100, /* temporary names to try while files of other users have them */
+    SUFFIX_MAX = 48,  /* most bytes that a temporary name adds to the container's name */
     BLOCK = 4096,     /* file systems with reflinks can share whole blocks */
 };
 
 struct rewrite {
     const struct limefile_rewrite *plan;
     char temporary[NAME_MAX + 1];
-    bool has_name;     /* the file has the temporary name */
-    int new_fd;        /* the new container */
-    uint64_t at, size; /* bytes written so far; bytes of the whole new file */
+    bool has_name;     /* the new file has the temporary name */
+    int new_fd;        /* the new file */
+    uint64_t at, size; /* bytes of the new file: written so far, and in all */
 };
 
 /* ---- bytes ---- */
@@ -60,7 +61,8 @@ static int copy_range(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
     return limefile_copy(&part);
 }
 
-/* Appends n bytes of fd in three parts. The middle one is whole blocks, which can be shared. */
+/* Appends n bytes of fd in three parts. The middle part is whole blocks, so that the file
+ * system can share them. */
 static int copy_aligned(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
 {
     uint64_t head = -offset % BLOCK;
@@ -113,7 +115,6 @@ static int write_changed_record(struct rewrite *r, uint64_t bytes)
     return err ? err : append_zeros(r, limefile_padding(bytes));
 }
 
-/* Changes bits of a flags byte in the new file, which no reader has open yet. */
 static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear, unsigned set)
 {
     unsigned char flags;
@@ -124,8 +125,8 @@ static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear
     return limefile_fd_write(r->new_fd, &flags, 1, header + AT_FLAGS);
 }
 
-/* A removal passes the record's ME to the record before it and its MB to the one after it. An
- * inserted record takes ME from the record before it. */
+/* A removed record passes its ME to the record before it, and its MB to the record after it. An
+ * inserted record has ME if the record before it had ME; this function clears the latter. */
 static int adjust_flags(const struct rewrite *r)
 {
     const struct limefile_record *record = r->plan->record;
@@ -186,13 +187,13 @@ static int write_container(struct rewrite *r)
     if (!err)
         err = copy_aligned(r, r->plan->fd, rest, after);
     if (!err)
-        err = append_zeros(r, limefile_padding(r->at)); /* the old end may lack its padding */
+        err = append_zeros(r, limefile_padding(r->at)); /* the old file may lack padding here */
     return err ? err : adjust_flags(r);
 }
 
 /* ---- names ---- */
 
-/* A long name is cut; the inode then distinguishes it from others with the same beginning. */
+/* For a long container name, uses only its beginning and adds the container's inode number. */
 static void format_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
 {
     char suffix[SUFFIX_MAX] = "", number[16] = "";
@@ -205,7 +206,8 @@ static void format_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
              suffix, number);
 }
 
-/* Frees the temporary name: removes a crash's leftover, unless it may be another user's. */
+/* Returns true if no file has the temporary name. Removes one that a crash has left, but not
+ * one that may belong to another user. */
 static bool remove_leftover(const struct rewrite *r, const struct stat *container)
 {
     struct stat st;
@@ -228,7 +230,7 @@ static int choose_temporary(struct rewrite *r)
     return -EEXIST;
 }
 
-/* Returns -ESTALE unless plan->name is still the open file, not a link or another file. */
+/* Returns -ESTALE if plan->name is not the open file itself, but a link or another file. */
 static int check_target(const struct rewrite *r)
 {
     return limefile_check_name(r->plan->dir_fd, r->plan->name, r->plan->fd);
@@ -277,7 +279,7 @@ static int copy_owner(const struct rewrite *r)
     return err;
 }
 
-/* The new file is complete, synced and locked before another process can see it. */
+/* Syncs and locks the new file, copies the owner, and renames the file over the container. */
 static int replace_container(struct rewrite *r)
 {
     int err = fsync(r->new_fd) == 0 ? 0 : -errno;
@@ -296,7 +298,6 @@ static int replace_container(struct rewrite *r)
     return err;
 }
 
-/* Removes the temporary name of the new file, if it has one, and closes the file. */
 static void discard_new_file(struct rewrite *r)
 {
     if (r->has_name)

@@ -11,7 +11,8 @@ enum {
     PATTERN_BYTES = 6, /* magic and version */
 };
 
-/* Returns 1 if a header is at `offset` and the file has all its data, 0, or an error code. */
+/* Returns 1 if `offset` has a header and the file has all data of its record; 0 if not; or an
+ * error code. */
 static int is_whole_record(struct limefile_source *source, uint64_t offset, uint64_t size,
                            struct limefile_salvage *out)
 {
@@ -67,7 +68,7 @@ int limefile_salvage_find(struct limefile_source *source, uint64_t from, uint64_
             break;
         }
         found = search_block(source, block, (size_t)got, from, size, out);
-        /* Let blocks overlap, to find a pattern that crosses the end of a block. */
+        /* Let blocks overlap, so that no pattern is missed at the end of a block. */
         from += (uint64_t)got - (PATTERN_BYTES - 1);
         if (progress)
             progress(context, from - start, size - start);
