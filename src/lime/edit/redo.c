@@ -46,8 +46,7 @@ static int copy_new_data(struct limefile_source *source, const struct limefile_r
 }
 
 /* Writes the last record's padding and its length, `bytes`. If the record becomes shorter, its
- * old data follow the padding; a zero word there keeps readers from finding a header in them.
- */
+ * old data follow the padding; a zero word keeps readers from finding a header there. */
 static int write_last_end(struct limefile_source *source, uint64_t last, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN + LIMEFILE_WORD];

@@ -25,7 +25,7 @@ static void clean_up_and_die(int number)
     if (cut_fd >= 0 && ftruncate(cut_fd, cut_end) != 0)
         cut_fd = -1; /* the user can still cut the file with 'lime repair' */
     signal(number, SIG_DFL);
-    raise(number); /* delivered on return, so that the parent sees the true reason */
+    raise(number); /* ends the process on return, and the parent sees the true reason */
 }
 
 static void install_handlers(void)

@@ -1,4 +1,4 @@
-/* output.c - write output files that appear complete and replace no input */
+/* output.c - write output files that appear only when complete and never replace an input */
 #define _GNU_SOURCE
 #include "limeoutput.h"
 #include "descriptor.h"
@@ -16,7 +16,7 @@
 
 /* ---- the target ---- */
 
-/* Sets out->name, and out->directory (absolute). Changes `path`. -EISDIR: it has no name. */
+/* Sets out->name, and out->directory (absolute). Modifies `path`. -EISDIR: it ends with '/'. */
 static int split_path(struct limefile_output *out, char *path)
 {
     char *slash = strrchr(path, '/');
@@ -57,7 +57,7 @@ static int find_target(struct limefile_output *out, const char *path)
     return err;
 }
 
-/* Opens a directory without read permission with O_PATH: it cannot be listed or synced then. */
+/* If the user may not read the directory, opens it with O_PATH; it cannot be synced then. */
 static int open_target_dir(struct limefile_output *out)
 {
     out->dir_fd = open(out->directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -71,8 +71,8 @@ static bool is_same_target(const struct limefile_output *out, const struct stat 
     return st->st_dev == out->device && st->st_ino == out->inode;
 }
 
-/* Sets out->identity. A new target has that of its directory, which may be a container in a
- * limefs mount. */
+/* Sets out->identity. For a new target, this is the identity of its directory if a limefs mount
+ * shows the directory (as the view of a container), and otherwise "". */
 static int identify_target(struct limefile_output *out)
 {
     struct stat st;
@@ -241,8 +241,8 @@ int limefile_output_open_at(struct limefile_output *out, int dir_fd, const char 
     return err;
 }
 
-/* Some file systems have no modes, or one owner for all files. fchmod() fails there, which is
- * not an error if the mode is right. */
+/* Sets the mode. On file systems without modes, or with one owner for all files, fchmod()
+ * fails; this is not an error if the mode is right anyway. */
 static int set_mode(int fd, mode_t mode)
 {
     struct stat st;
@@ -252,14 +252,14 @@ static int set_mode(int fd, mode_t mode)
     return fstat(fd, &st) == 0 && (st.st_mode & 0777) == mode ? 0 : err;
 }
 
-/* Sets the file's owner and mode. If it cannot have the old target's group or access control
- * list, its group gets only the permissions that all users have. */
+/* Sets the owner and mode of the temporary file. If it cannot get the old target's group or
+ * access control list, its group gets only the permissions that all other users get. */
 static int copy_mode(const struct limefile_output *out)
 {
     struct stat st;
     mode_t mode = out->mode;
     if (out->is_one_of_many && out->old < 0)
-        return 0; /* it has the mode of a new file */
+        return 0; /* the temporary file was created with the mode of a new file */
     if (out->old >= 0) {
         if (fstat(out->old, &st) != 0)
             return -errno;
@@ -272,8 +272,8 @@ static int copy_mode(const struct limefile_output *out)
     return set_mode(out->fd, mode);
 }
 
-/* Replaces the old target if it is unchanged. lock_target() keeps other programs of this
- * project from replacing it between the two calls. */
+/* Replaces the target if it is still the old file. The lock of lock_target() keeps other
+ * programs of this project from replacing it between this check and the rename. */
 static int replace_target(const struct limefile_output *out)
 {
     struct stat st;
@@ -284,7 +284,7 @@ static int replace_target(const struct limefile_output *out)
     return renameat(out->dir_fd, out->temp_name, out->dir_fd, out->name) == 0 ? 0 : -errno;
 }
 
-/* Renames the file to a target that must not exist. */
+/* Gives the temporary file the target's name. No file may have this name. */
 static int create_target(const struct limefile_output *out)
 {
     struct stat st;

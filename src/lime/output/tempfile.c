@@ -22,15 +22,15 @@
 #define MARK ".lime-tmp-"
 
 enum {
-    SUFFIX_MAX = 64, /* bytes of MARK and the text behind it */
+    SUFFIX_MAX = 64, /* most bytes of MARK and the text behind it */
     TRIES = 100,
 };
 
 /* ---- processes ---- */
 
-/* The process that created a temporary file. The file's name contains the host because a
- * process of another host, or PID namespace, cannot be examined. A lock cannot show that the
- * process runs: some file systems have locks local to a host, and some MPI libraries lock. */
+/* The process that created a temporary file. The file's name contains the host because this
+ * host cannot check whether a process of another host, or PID namespace, is running. A lock on
+ * the file could not show it: on some file systems other hosts do not see the lock. */
 struct creator {
     unsigned host; /* hash of the host's name and the PID namespace */
     int pid;
@@ -55,7 +55,7 @@ static unsigned hash_host(void)
     return hash_text(hash_text(2166136261U, host.nodename), space);
 }
 
-/* Returns the start time of a process, 0 if unknown. *state: a letter as in proc(5), or '?'. */
+/* Returns the start time of a process, or 0. *state: its state as in proc(5), or '?'. */
 static uint64_t read_start_time(int pid, char *state)
 {
     char path[64], line[1024] = "";
@@ -86,7 +86,7 @@ static bool is_running(const struct creator *c)
 
 /* ---- names: .TARGET.lime-tmp-HOST-PID-START-COUNT ---- */
 
-/* Describes this process. After a fork() the cached description is that of the parent. */
+/* Describes this process. Renews the description after a fork(), as it is the parent's then. */
 static const struct creator *get_own_process(void)
 {
     static struct creator creator;
@@ -139,7 +139,7 @@ int limefile_output_lock(int dir_fd, const char *name)
     if (fd == -EACCES || fd == -EPERM || fd == -EROFS || fd == -ETXTBSY)
         fd = limefile_open_at(dir_fd, name, O_RDONLY | flags, 0);
     if (fd < 0 || (writes ? limefile_lock(fd) : limefile_lock_shared(fd)) != -EBUSY)
-        return fd; /* no error if the file system has no locks */
+        return fd; /* also if locking failed because the file system has no locks */
     close(fd);
     return -EBUSY;
 }
@@ -191,7 +191,8 @@ void limefile_output_remove_stale(int dir_fd)
 
 /* ---- identity of a file ---- */
 
-/* Returns the identity as a text that the caller frees; NULL: not in a limefs mount. */
+/* Returns the identity as a text that the caller frees; NULL if no limefs mount shows `path`.
+ */
 static char *read_mounted_identity(const char *path)
 {
     ssize_t n = getxattr(path, LIMEFILE_FILES_XATTR, NULL, 0);

@@ -5,14 +5,14 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Creates a temporary file, which is to replace `target`, in the directory `dir_fd`. The umask
- * limits its mode. Returns a descriptor, O_RDWR, and sets *name to the name in the directory,
- * which the caller frees; or returns -errno. */
+/* Creates, in the directory `dir_fd`, a temporary file that will replace `target`. The umask
+ * limits its mode. Returns an O_RDWR descriptor, with the temporary file's name in *name, which
+ * the caller frees; or -errno. */
 int limefile_tempfile_create(int dir_fd, const char *target, mode_t mode, char **name);
 
-/* Returns a text that identifies the file that fd, perhaps O_PATH, has open: "DEVICE:INODE";
- * for a file in a limefs mount, that of the file that the mount shows. only_mounted: returns ""
- * for a file that is not in a limefs mount. The caller frees the text. NULL: an error. */
+/* Returns the device and inode of the open file fd (O_PATH suffices) as a text "DEVICE:INODE".
+ * For a file in a limefs mount, these are the numbers of the file outside that the mount shows.
+ * only_mounted: "" for a file outside limefs mounts. The caller frees the text. NULL: error. */
 char *limefile_output_file_id(int fd, bool only_mounted);
 
 #endif
