@@ -15,7 +15,7 @@
 #include <string.h>
 
 enum {
-    DIGITS_MIN = 3, /* digits in a time slice's name */
+    DIGITS_MIN = 3, /* fewest digits in a time slice's name */
     ZARR_DIRECTORY = 3,
     ZARR_CHUNKS = 6,
     KEY_MAX = 2 * LIMEFILE_ARRAY_DIMS_MAX + 1,
@@ -34,12 +34,12 @@ static const struct {
     {".zattrs", ZARR_DIRECTORY + 1, 4},
 };
 
-/* The parts of a file in order: the export's own bytes, data, own bytes; any may be empty. */
+/* The three parts of a file in order: head, data and tail. Any of them may be empty. */
 struct file_parts {
-    struct export_text head, tail; /* own bytes before and after the data */
-    enum limefile_export_source source;
-    uint64_t at;    /* STORED: offset of the data in the record */
-    uint64_t bytes; /* of the data */
+    struct export_text head, tail;      /* the export's own bytes before and after the data */
+    enum limefile_export_source source; /* of the data */
+    uint64_t at;                        /* STORED: offset of the data in the record */
+    uint64_t bytes;                     /* of the data */
 };
 
 /* ---- opening ---- */
@@ -237,7 +237,7 @@ bool limefile_export_find(const struct limefile_export *export, uint64_t parent,
 
 /* ---- reading files ---- */
 
-/* Finds the bytes from `offset` to the end of the part with this offset; 0: end of the file. */
+/* Fills *out for the bytes from `offset` to the end of the file's part that contains it. */
 static void find_piece(const struct limefile_export *export, const struct file_parts *file,
                        uint64_t offset, struct limefile_export_range *out)
 {

@@ -6,12 +6,12 @@
 static const char *lattice_name(unsigned dims, unsigned i)
 {
     static const char *const four[] = {"x", "y", "z", "t"};
-    static const char *const five[] = {"s", "x", "y", "z", "t"}; /* Grid's order */
+    static const char *const five[] = {"s", "x", "y", "z", "t"}; /* as in the library Grid */
     static const char *const any[] = {"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7"};
     return dims == 4 ? four[i] : dims == 5 ? five[i] : any[i];
 }
 
-/* Adds the lattice's dimensions. Returns false if they do not give the number of sites. */
+/* Adds the lattice's dimensions. Returns false if their product is not the number of sites. */
 static bool add_lattice(const struct limefile_field *f, struct export_layout *out)
 {
     uint64_t sites = 1;

@@ -52,8 +52,8 @@ static void evenodd_init(struct export_evenodd *e, const struct export_layout *l
     e->even_sites = e->sites / 2 + (e->sites % 2 && e->origin == 0);
 }
 
-/* Returns the position in the record of the k-th site in even-odd order. *run: how many sites
- * from the k-th on are at every second position; it may go past the end of the half. */
+/* Returns the position in the record of the k-th site in even-odd order. *run: how many sites,
+ * from the k-th on, have positions that are 2 apart; the end of a half does not limit it. */
 static uint64_t evenodd_site(const struct export_evenodd *e, uint64_t k, uint64_t *run)
 {
     unsigned parity = e->origin;
@@ -136,7 +136,8 @@ static void convert_range(const struct export_compute *c, const unsigned char *i
     }
 }
 
-/* Computes n bytes at `offset` from numbers that are consecutive in the record from `base`. */
+/* Converts the numbers that begin at byte `base` of the record. Writes n bytes at `offset` of
+ * the result. */
 static int read_consecutive(struct computation *w, uint64_t base, unsigned char *out, size_t n,
                             uint64_t offset)
 {
@@ -159,7 +160,8 @@ static int read_consecutive(struct computation *w, uint64_t base, unsigned char 
     return 0;
 }
 
-/* Makes *k, a position in even-odd order, one in a half. Returns the sites left in the half. */
+/* Changes *k, a position in even-odd order, to the position in its half (the even or the odd
+ * sites). Returns the number of sites from *k to the end of the half. */
 static uint64_t enter_half(const struct export_evenodd *e, uint64_t *k)
 {
     if (*k < e->even_sites)
@@ -170,7 +172,7 @@ static uint64_t enter_half(const struct export_evenodd *e, uint64_t *k)
 }
 
 /* Reads pairs of neighbouring sites as one range of the record, and converts one site of each
- * pair. *n: bytes requested, then bytes written. */
+ * pair. *n: the requested bytes; becomes the bytes written. */
 static int read_pairs(struct computation *w, unsigned char *out, size_t *n, uint64_t offset)
 {
     const struct export_compute *c = w->compute;

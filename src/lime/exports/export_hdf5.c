@@ -1,11 +1,11 @@
-/* export_hdf5.c - create the HDF5 file around a dataset with the HDF5 library
+/* export_hdf5.c - create all bytes of an HDF5 file except its dataset, with the HDF5 library
  *
- * The library writes the file into memory (memfd_create()). It allocates the dataset's space,
- * so the file has its full length, but it never writes there, so the space needs no memory.
- * Only the bytes before and after the dataset are copied.
+ * The library writes the file into memory (memfd_create()). It allocates space for the dataset,
+ * so that the file has its full length, but never writes this space, which thus needs no
+ * memory. This code then copies the bytes before and after the dataset.
  *
- * The library is loaded when it is first needed: Debian's loads thirty other libraries, which a
- * mount or command without HDF5 must not load. It is not thread-safe, so a lock protects it. */
+ * The library is loaded at its first use: Debian's version loads thirty other libraries, which
+ * programs that do not use HDF5 should not load. It is not thread-safe: a lock protects it. */
 #define _GNU_SOURCE
 #include "export.h"
 
@@ -66,7 +66,7 @@ enum {
     F(H5Awrite)                     \
     F(H5Aclose)
 
-/* Ids of types and classes; they are variables of the library. */
+/* Variables of the library with the ids of types and classes. */
 #define IDS(I)                  \
     I(H5T_IEEE_F32BE_g)         \
     I(H5T_IEEE_F64BE_g)         \
@@ -96,7 +96,7 @@ bool h5_is_supported(void)
     return true;
 }
 
-/* Loads the library permanently, without its cleanup at exit: threads may still use it. */
+/* Loads the library permanently. Disables its cleanup at exit: threads may still use it. */
 static bool load_hdf5(void)
 {
     if (!h5.load_tried) {
@@ -134,9 +134,9 @@ static hid_t create_file(struct h5_builder *m)
     char path[32];
     hid_t create = check_id(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_CREATE_ID_g));
     hid_t access = check_id(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_ACCESS_ID_g));
-    /* Times in the file would make its bytes differ whenever it is created. */
+    /* With times in it, the file would have other bytes each time it is created. */
     check_result(m, h5.H5Pset_obj_track_times(create, false));
-    /* The default driver resolves the link in /proc, to a path that does not exist. */
+    /* The default driver would resolve the link in /proc, to a path that does not exist. */
     check_result(m, h5.H5Pset_fapl_stdio(access));
     /* The library aggregates small blocks by default, which leaves gaps. */
     check_result(m, h5.H5Pset_meta_block_size(access, 0));
@@ -217,7 +217,7 @@ static void write_numbers(struct h5_builder *m, const char *name, const uint64_t
     write_attribute(m, name, *h5.H5T_STD_U64LE_g, *h5.H5T_NATIVE_UINT64_g, count, number);
 }
 
-/* Writes strings of variable length in UTF-8 as an attribute; count 0: one string, no array. */
+/* Writes an attribute of `count` UTF-8 strings of variable length; count 0: a scalar string. */
 static void write_string_attribute(struct h5_builder *m, const char *name,
                                    const char *const *text, unsigned count)
 {
@@ -282,7 +282,7 @@ static int copy_around_dataset(int fd, uint64_t offset, uint64_t bytes, struct h
                                         offset + bytes);
 }
 
-/* Writes the file; *offset: that of its dataset. Returns false if the library fails. */
+/* Writes the file. *offset: where its dataset begins. Returns false if the library fails. */
 static bool write_h5_file(struct h5_builder *m, uint64_t *offset)
 {
     haddr_t at = HADDR_UNDEF;

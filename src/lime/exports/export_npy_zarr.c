@@ -16,7 +16,8 @@ enum {
     HEADER_MAX = 512, /* enough for 13 numbers of 19 digits */
 };
 
-/* If there are as many even sites as odd ones, a first dimension of extent 2 separates them. */
+/* Returns the number of dimensions of the even-odd array, with their extents in shape. If half
+ * of the sites are even, the first dimension has extent 2: even and odd. */
 static unsigned even_odd_shape(const struct limefile_export *export,
                                uint64_t shape[LIMEFILE_ARRAY_DIMS_MAX])
 {
@@ -79,7 +80,7 @@ int export_npy_open(struct limefile_export *export)
 
 /* ---- JSON ---- */
 
-/* Quotes a string; %XX replaces '/', '%' and everything that is not printable ASCII. */
+/* Writes a quoted string, with %XX for '/', '%' and all bytes that are not printable ASCII. */
 static void json_string(FILE *j, const char *text)
 {
     char plain[3 * LIMEFILE_TYPE_BYTES + 1];
@@ -153,7 +154,7 @@ static void json_dimensions(FILE *j, const struct export_layout *layout)
 
 #define ZARR_GROUP "{\"zarr_format\": 2}"
 
-/* Makes the output from *from on the export's i-th text, and sets *from to its end. */
+/* Sets the export's i-th text to the output after offset *from, and *from to the new end. */
 static void finish_text(struct limefile_export *export, unsigned i, FILE *to, size_t *from)
 {
     size_t end = (size_t)ftell(to);

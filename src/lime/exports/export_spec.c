@@ -6,11 +6,11 @@
 
 enum {
     EVEN_ODD_DIMS_MIN = 2,
-    EVEN_ODD_DIMS_MAX = 4, /* in five dimensions, programs differ in what is an even site */
+    EVEN_ODD_DIMS_MAX = 4, /* with five dimensions, programs disagree on which sites are even */
     SLICES_DIMS_MIN = 2,
 };
 
-/* Subtracts the suffix from a name's length *n; false: no suffix, or nothing before it. */
+/* Reduces *n, the length of `name`, by the suffix. false: no suffix, or nothing before it. */
 static bool cut_end(const char *name, size_t *n, const char *suffix)
 {
     size_t len = strlen(suffix);
@@ -67,7 +67,7 @@ static bool has_even_odd(const struct limefile_array *a)
     return a->lattice >= EVEN_ODD_DIMS_MIN && a->lattice <= EVEN_ODD_DIMS_MAX;
 }
 
-/* Widened data must not be longer than a file can be. */
+/* Returns true if the data are real numbers that fit into a file with this precision. */
 static bool has_precision(const struct limefile_array *a, unsigned precision)
 {
     if (a->precision == 0)

@@ -191,8 +191,7 @@ void limefile_output_remove_stale(int dir_fd)
 
 /* ---- identity of a file ---- */
 
-/* Returns the identity as a text that the caller frees; NULL if no limefs mount shows `path`.
- */
+/* Returns the identity as a text that the caller frees; NULL if `path` is not in a mount. */
 static char *read_mounted_identity(const char *path)
 {
     ssize_t n = getxattr(path, LIMEFILE_FILES_XATTR, NULL, 0);

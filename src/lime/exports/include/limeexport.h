@@ -1,20 +1,20 @@
 /* limeexport.h - exports: present a field's record as files in the formats of other programs.
  *
  * An export's bytes depend only on the record's description and data. They are computed while
- * it is read and need no disk space. An export has the record's name with a suffix:
+ * the export is read, and need no disk space. An export's name is the record's with a suffix:
  *
  *     X.npy                     numpy: a header, then the data as stored (big-endian)
  *     X.t/000 ...               time slices: ranges of the data, one file each
  *     X.zarr/...                Zarr, format 2: one array, "field", one chunk a time slice
  *     X.h5                      HDF5 with one contiguous dataset, "field"; complex as in h5py
- *     X[.eo][.f4|.f8][.le].npy  computed: even sites before odd ones, 4 or 8 bytes a number,
- *                               little-endian; any of the three, in this order
+ *     X[.eo][.f4|.f8][.le].npy  .eo: even sites before odd sites; .f4 or .f8: 4 or 8 bytes a
+ *                               number; .le: little-endian; in this order
  *     X.nersc X.milc X.openqcd  a configuration as the whole file of that format
  *
  * The header of a whole file contains sums of all data, so limefile_export_prepare() must
  * compute them before the file can be read.
  *
- * The module prints nothing and has no global state (HDF5 has some: a lock protects it).
+ * The module prints nothing. Its only global state is that of HDF5, which a lock protects.
  * Any number of threads may read an open export that is ready (limefile_export_is_ready()). */
 #ifndef LIMEEXPORT_H
 #define LIMEEXPORT_H
@@ -27,18 +27,18 @@
 
 /* A row-major array: the lattice's dimensions, t slowest, then those of a site. Four links have
  * the shape (T, Z, Y, X, 4, 3, 3), a spinor (T, Z, Y, X, 4, 3). A record of a part of the
- * lattice (a hypercube) has the shape of that part. If the record has only every second site,
- * or only the number of sites is known, one dimension covers all sites. */
+ * lattice (a hypercube) has the shape of that part. One dimension covers all sites if the
+ * record has every second site, or if their number is known but not the lattice's extents. */
 struct limefile_array {
     unsigned dims;    /* number of dimensions in shape */
-    unsigned lattice; /* how many of them are the lattice's */
+    unsigned lattice; /* the first `lattice` dimensions are the lattice's; 0: a global value */
     uint64_t shape[LIMEFILE_ARRAY_DIMS_MAX];
     unsigned precision; /* bits of a real number: 32, 64; 0: bytes whose meaning is unknown */
     bool complex;       /* an element is two real numbers */
     uint64_t bytes;     /* bytes of the whole array: the record's length */
 };
 
-/* LIMEFILE_E_STATE: sites or site_bytes are unknown, or do not match the record's length. */
+/* LIMEFILE_E_STATE: the field's sites or site_bytes are unknown, or contradict its length. */
 int limefile_array_from_field(const struct limefile_field *, struct limefile_array *out);
 
 /* ---- names (export_spec.c) ------------------------------------------------------------ */
@@ -48,19 +48,19 @@ enum limefile_export_kind {
     LIMEFILE_EXPORT_H5,
     LIMEFILE_EXPORT_ZARR,   /* a directory */
     LIMEFILE_EXPORT_SLICES, /* a directory */
-    LIMEFILE_EXPORT_NERSC,  /* this one and the following: whole files */
+    LIMEFILE_EXPORT_NERSC,  /* this kind and the following ones are whole files */
     LIMEFILE_EXPORT_MILC,
     LIMEFILE_EXPORT_OPENQCD,
 };
 
 struct limefile_export_spec {
     enum limefile_export_kind kind;
-    bool even_odd;      /* even sites first; only for NPY, as the next two */
-    unsigned precision; /* bits of a real number: 32 or 64; 0: the record's */
-    bool little;        /* little-endian */
+    bool even_odd;      /* NPY only: even sites first */
+    unsigned precision; /* NPY only: bits of a real number, 32 or 64; 0: as in the record */
+    bool little;        /* NPY only: little-endian */
 };
 
-/* Returns true if `name` is the name of an export; *stem: the length of the record's name. */
+/* Returns true if `name` ends with an export's suffix. *stem: the length before the suffix. */
 bool limefile_export_parse(const char *name, struct limefile_export_spec *out, size_t *stem);
 
 /* Writes the suffix with its dot and a NUL, at most LIMEFILE_EXPORT_SUFFIX_MAX bytes. */
@@ -68,26 +68,26 @@ bool limefile_export_parse(const char *name, struct limefile_export_spec *out, s
 void limefile_export_suffix(const struct limefile_export_spec *,
                             char out[LIMEFILE_EXPORT_SUFFIX_MAX]);
 
-/* Finds the i-th export that directories list with the option -o faces; false: no more. */
+/* Finds the i-th export (from 0) that a mount with -o faces lists. Returns false if none. */
 bool limefile_export_listed(const struct limefile_array *, unsigned i,
                             struct limefile_export_spec *);
 
 bool limefile_export_is_directory(const struct limefile_export_spec *);
 bool limefile_export_is_whole_file(const struct limefile_export_spec *);
 
-/* Returns the reason for LIMEFILE_E_STATE of limefile_export_open(), as a static text. */
+/* Returns a static text: why limefile_export_open() returns LIMEFILE_E_STATE for this field. */
 const char *limefile_export_why_unsupported(const struct limefile_field *,
                                             const struct limefile_export_spec *);
 
 /* ---- files (export.c) ----------------------------------------------------------------- */
 
-/* The files of an export have numbers from 0. An export that is a file has one entry with an
- * empty name. In an export that is a directory, the names have at most two levels, as "000" and
- * "field/.zarray", and directories in it are entries with numbers, too. */
+/* The files and directories in an export are its entries, numbered from 0. An export that is a
+ * file has one entry, with an empty name. An export that is a directory has entries on one or
+ * two levels: "000", or "field" and "field/.zarray". */
 struct limefile_export;
 
-/* Opens an export; the field is not used afterwards. -ENOMEM. LIMEFILE_E_STATE: the field is
- * not an array or does not support the export (no real numbers, a build without HDF5). */
+/* Opens an export, which does not use the field after this call. Returns 0, -errno, or
+ * LIMEFILE_E_STATE; limefile_export_why_unsupported() then has the reason. */
 int limefile_export_open(const struct limefile_field *, const struct limefile_export_spec *,
                          struct limefile_export **out);
 void limefile_export_close(struct limefile_export *);
@@ -104,12 +104,12 @@ struct limefile_export_entry {
 uint64_t limefile_export_entry_count(const struct limefile_export *);
 void limefile_export_entry(const struct limefile_export *, uint64_t number,
                            struct limefile_export_entry *out);
-/* Finds an entry by its name in `parent` (as in the entry) in constant time; false: none. */
+/* Finds the entry with this `parent` and `name` in constant time; false: there is none. */
 bool limefile_export_find(const struct limefile_export *, uint64_t parent, const char *name,
                           uint64_t *number);
 
-/* Describes the bytes of a file from `offset` on: bytes that the export owns, a range of the
- * stored record, or data that are computed from a part of the record. */
+/* The source of a range of a file: bytes that the export owns, a range of the stored record, or
+ * data that are computed from a part of the record. */
 enum limefile_export_source {
     LIMEFILE_EXPORT_OWN,
     LIMEFILE_EXPORT_STORED,
@@ -121,35 +121,37 @@ struct limefile_export_range {
     const unsigned char *own; /* OWN: the bytes; valid as long as the export */
     uint64_t at;              /* STORED: offset in the record's data */
 };
+/* Finds the range of the file `number` that begins at `offset`. */
 void limefile_export_range(const struct limefile_export *, uint64_t number, uint64_t offset,
                            struct limefile_export_range *out);
 
-/* Reads the record's data like pread(): n bytes, fewer only at the end of the file. Offsets
- * count from the first byte of the data. Either fills `buf` and sets *data to it, or sets *data
- * to bytes that stay valid until the next call with `context`. Returns the bytes or -errno. */
+/* Reads n bytes at `offset` of the record's data like pread(), fewer only at the end of the
+ * file. Either fills `buf` and sets *data to it, or sets *data to other memory with the bytes,
+ * which stays valid until the next call with `context`. Returns their number or -errno. */
 typedef ssize_t limefile_export_read_fn(void *context, void *buf, size_t n, uint64_t offset,
                                         const void **data);
 
-/* Reads up to n bytes at `offset` of a file like pread(): fewer only at the end. Returns the
- * bytes, -errno, or LIMEFILE_E_SHRUNK if the record has become shorter. Reads only the required
- * part of the record, as whole sites if data are computed. */
+/* Reads n bytes at `offset` of the file `number` like pread(), fewer only at its end. Reads
+ * only the part of the record that these bytes need, rounded to whole numbers or sites if data
+ * are computed. Returns the number of bytes, -errno, LIMEFILE_E_SHRUNK (the record has become
+ * shorter), or LIMEFILE_E_STATE (limefile_export_is_ready() is false). */
 ssize_t limefile_export_read(const struct limefile_export *, uint64_t number, void *buf,
                              size_t n, uint64_t offset, limefile_export_read_fn *read_record,
                              void *context);
 
 /* ---- whole files (export_gauge.c) ------------------------------------------------------ */
 
-/* Returns false if limefile_export_prepare() is required, before which reading gives
- * LIMEFILE_E_STATE. The files' sizes are known anyway. */
+/* Returns false if the caller must call limefile_export_prepare() before it reads the export.
+ * The sizes of files are already known. */
 bool limefile_export_is_ready(const struct limefile_export *);
 
 /* Makes an export ready: reads all sites of the record, with one thread for each processor. No
- * other thread may use the export during the call. Several threads call `read` (as in
- * limesites.h), and one at a time `progress` (may be NULL); if `progress` returns false, the
- * call soon fails with -EINTR. memory: an approximate limit in bytes; 0: 512 MiB. Returns 0, an
- * error of `read` or limefile_gauge_run(), LIMEFILE_E_GAUGE_NAN: links are NaN or infinite,
- * LIMEFILE_E_GAUGE_RANGE: the format does not support the plaquette or trace, or
- * LIMEFILE_D_CHECKSUM: the data do not have the container's checksum. */
+ * other thread may use the export during the call. Several threads call `read` (see
+ * limesites.h) at once, but only one at a time calls `progress` (may be NULL). If `progress`
+ * returns false, the call soon fails with -EINTR. memory: an approximate limit in bytes; 0: 512
+ * MiB. Returns 0, an error of `read` or limefile_gauge_run(), LIMEFILE_E_GAUGE_NAN (links are
+ * NaN or infinite), LIMEFILE_E_GAUGE_RANGE (the format does not support the plaquette or
+ * trace), or LIMEFILE_D_CHECKSUM (the data do not have the container's checksum). */
 int limefile_export_prepare(struct limefile_export *, size_t memory,
                             int (*read)(void *, uint64_t first, uint64_t count, void *out),
                             bool (*progress)(void *, uint64_t sites_more), void *context);
