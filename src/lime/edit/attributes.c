@@ -19,8 +19,7 @@ static bool is_required(const char *attribute)
            strncmp(attribute, "system.posix_acl", 16) == 0;
 }
 
-/* Copies one attribute. Returns 0 or -errno. If the attribute does not exist, or if the copy of
- * one that is not required fails, returns 0. */
+/* Copies one attribute. Returns -errno only if it exists and is required, and otherwise 0. */
 static int copy_attribute(int from, int to, const char *attribute)
 {
     int err = 0;

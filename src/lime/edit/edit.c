@@ -245,8 +245,7 @@ static int commit_more(struct limefile_editor *editor, uint64_t bytes)
     return err ? err : limefile_set_length(editor, bytes);
 }
 
-/* Finds the smallest allowed size of the file: the end of the last record with the length that
- * its header states, or the end of this header if the record is not yet visible. */
+/* Finds the smallest allowed size of the file: the record's end as its header may state it. */
 static int find_floor(const struct limefile_editor *editor, uint64_t *floor)
 {
     uint64_t data_end;
@@ -263,8 +262,7 @@ static int truncate_to(struct limefile_editor *editor, uint64_t end)
     return err || size <= end ? err : limefile_set_size(editor->source, end);
 }
 
-/* Cuts the file after `bytes` bytes of data. If find_floor() does not allow so small a file,
- * cuts it at the floor and zeros the bytes between. */
+/* Cuts the data to `bytes` bytes. Below find_floor(), zeros the bytes instead. */
 static int cut_data(struct limefile_editor *editor, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];

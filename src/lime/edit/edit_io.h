@@ -23,8 +23,7 @@ struct limefile_editor {
 int limefile_sync(struct limefile_source *source); /* -EROFS: the source is read-only */
 int limefile_set_size(struct limefile_source *source, uint64_t size); /* of the file */
 
-/* Read the first word (read_start) or all (read_header) of the header at an offset.
- * LIMEFILE_E_MAGIC: the offset has no header. */
+/* Read the first word, or all, of a header. LIMEFILE_E_MAGIC: no header is at the offset. */
 int limefile_edit_read_start(struct limefile_source *source, uint64_t header,
                              unsigned char word[LIMEFILE_WORD]);
 int limefile_edit_read_header(struct limefile_source *source, uint64_t at,

@@ -5,8 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-/* Calls fcntl(command) for the whole file. F_OFD_GETLK puts its answer into *all. Returns 0,
- * -EBUSY if another process has a lock, or another -errno. */
+/* Calls fcntl() for the whole file. F_OFD_GETLK fills *all. Returns 0, -EBUSY or -errno. */
 static int call_fcntl(int fd, int command, short type, struct flock *all)
 {
     *all = (struct flock){.l_type = type, .l_whence = SEEK_SET};

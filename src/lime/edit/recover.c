@@ -41,8 +41,7 @@ static int is_header(struct limefile_source *source, uint64_t offset,
 }
 
 /* Returns 1 if a header follows the record of `bytes` bytes at survey->end, or if `bytes` is
- * impossible; 0 if not; or an error code. 1 means that damage has removed the magic of the
- * record; an unfinished record would be the last one. */
+ * impossible: this record is damaged, not unfinished. Returns 0 if not, or an error code. */
 static int is_followed(struct limefile_source *source, const struct limefile_survey *survey,
                        uint64_t bytes)
 {
@@ -70,8 +69,7 @@ static int classify_resized_tail(struct limefile_source *source, struct limefile
     return 0;
 }
 
-/* A valid header here means that the tail is not a removed record: limefile_cut() would have
- * cleared its magic. */
+/* A valid header is not that of a removed record, whose magic limefile_cut() has cleared. */
 static int classify_removed_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     struct limefile_header header;
@@ -266,8 +264,7 @@ static void report_change(void *context, const char *text)
         r->report(r->context, text);
 }
 
-/* Saves a tail of unknown origin. Returns 0 if the caller may cut the tail, else a code, for
- * example if the tail has a whole record. */
+/* Saves a tail of unknown origin. Returns 0 if the caller may cut the tail, else a code. */
 static int save_tail(struct recovery *r, const struct limefile_survey *survey)
 {
     struct limefile_salvage rec;

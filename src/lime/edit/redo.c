@@ -1,9 +1,8 @@
 /* redo.c - replace a record's data in place: a crash leaves all old data or all new data
  *
- * The new data are written behind the last record, after 8 zero bytes (a hole in the file). A
- * reader finds the zeros in place of a header, so it does not take the new data for a record.
- * Behind the new data and their padding, a trailer ends the file: a magic word, the offset of
- * the data to replace, and the new length.
+ * The new data are written behind the last record, after 8 zero bytes (a hole in the file). So
+ * a reader finds no header there. Behind the new data and their padding, a trailer ends the
+ * file: a magic word, the offset of the data to replace, and the new length.
  *
  * The mark of the last record tells recovery what to do after a crash. MARK_RESIZING: the bytes
  * behind the last record are not committed; cut them. MARK_REPLACING: the new data are valid;

@@ -21,9 +21,8 @@ struct repair {
     limefile_report_fn *note;
     limefile_progress_fn *progress;
     void *context;
-    struct limefile_record record; /* the record to fix next; ordinal 0: none */
-    struct deviations found;       /* deviations of `record` */
-    struct deviations next_found;  /* deviations of the record after `record` */
+    struct limefile_record record;       /* the record to fix next; ordinal 0: none */
+    struct deviations found, next_found; /* of `record`; of the record after it */
     bool previous_me; /* the record before `record` has ME; true also if none is before it */
 };
 

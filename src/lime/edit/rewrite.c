@@ -1,8 +1,7 @@
 /* rewrite.c - replace a container by a changed copy that is written next to it
  *
- * The new file gets a temporary name, which a rename then replaces by the container's name. It
- * gets the temporary name when it is complete, synced and locked, or on creation if the file
- * system has no O_TMPFILE. */
+ * The new file gets a temporary name when it is complete, synced and locked (on a file system
+ * without O_TMPFILE: when it is created). Then a rename gives it the container's name. */
 #define _GNU_SOURCE
 #include "limeedit.h"
 #include "header_bytes.h"
@@ -61,8 +60,7 @@ static int copy_range(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
     return limefile_copy(&part);
 }
 
-/* Appends n bytes of fd in three parts. The middle part is whole blocks, so that the file
- * system can share them. */
+/* Appends n bytes of fd in three parts. The middle one is whole blocks, which can be shared. */
 static int copy_aligned(struct rewrite *r, int fd, uint64_t offset, uint64_t n)
 {
     uint64_t head = -offset % BLOCK;
@@ -206,8 +204,7 @@ static void format_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
              suffix, number);
 }
 
-/* Returns true if no file has the temporary name. Removes one that a crash has left, but not
- * one that may belong to another user. */
+/* Removes a file with the temporary name, unless another user owns it. false: it remains. */
 static bool remove_leftover(const struct rewrite *r, const struct stat *container)
 {
     struct stat st;

@@ -11,8 +11,7 @@ enum {
     PATTERN_BYTES = 6, /* magic and version */
 };
 
-/* Returns 1 if `offset` has a header and the file has all data of its record; 0 if not; or an
- * error code. */
+/* Returns 1 if a record, with its header and all its data, is at `offset`; 0; or an error. */
 static int is_whole_record(struct limefile_source *source, uint64_t offset, uint64_t size,
                            struct limefile_salvage *out)
 {

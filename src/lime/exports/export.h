@@ -65,15 +65,14 @@ int export_read_raw(void *buf, size_t n, uint64_t at, limefile_export_read_fn *,
 
 /* The bytes of an HDF5 file before and after the dataset, which is one range of the file. */
 struct h5_file {
-    unsigned char *bytes; /* the bytes before the dataset, then the bytes after it */
+    unsigned char *bytes; /* from malloc(): the bytes before the dataset, then those after it */
     size_t before, after; /* number of bytes before the dataset, and after it */
 };
 
 /* Returns true if this build supports HDF5. */
 bool h5_is_supported(void);
 
-/* Returns 0, -errno or LIMEFILE_E_STATE: the library is missing or cannot create the file. The
- * caller frees the bytes, also after an error. */
+/* Returns 0, -errno or LIMEFILE_E_STATE: the library is missing or cannot create the file. */
 int h5_build(const struct limefile_field *, const struct export_layout *, struct h5_file *);
 
 /* ---- export.c ---- */

@@ -16,8 +16,7 @@ enum {
     HEADER_MAX = 512, /* enough for 13 numbers of 19 digits */
 };
 
-/* Returns the number of dimensions of the even-odd array, with their extents in shape. If half
- * of the sites are even, the first dimension has extent 2: even and odd. */
+/* Fills shape and returns its length. If half of the sites are even, shape[0] is 2. */
 static unsigned even_odd_shape(const struct limefile_export *export,
                                uint64_t shape[LIMEFILE_ARRAY_DIMS_MAX])
 {

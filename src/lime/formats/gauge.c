@@ -140,7 +140,7 @@ uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned pr
     return sum;
 }
 
-/* Adds stored sites of `site` bytes each to the format's own sum. */
+/* Adds stored sites of `site` bytes each to the format's checksum. */
 static void sum_data(enum limefile_gauge_format format, const void *data, size_t site,
                      bool little, uint64_t first, uint64_t count,
                      struct limefile_gauge_sums *sums)
@@ -154,8 +154,8 @@ static void sum_data(enum limefile_gauge_format format, const void *data, size_t
                   &sums->sum31);
 }
 
-/* The sums of a file do not depend on its byte order, because words are added as numbers.
- * MILC's sums depend on each site's position in the file, which the list of sites gives. */
+/* Sums do not depend on the file's byte order, because words are added as numbers. MILC's sums
+ * depend on each site's position in the file: priv->position if the file has a site list. */
 void gauge_add_source(const struct limefile_gauge *g, const void *sites, uint64_t first,
                       uint64_t count, struct limefile_gauge_sums *sums)
 {

@@ -21,17 +21,17 @@ size_t links_bytes(const struct links_form *); /* bytes of one link */
 /* Returns ILDG's form: three rows, big-endian. */
 struct links_form links_ildg(unsigned precision);
 
-/* Converts `count` links from one form to another; the third row is computed from two. */
+/* Converts `count` links from one form to another. Computes a third row that `in` lacks. */
 void links_convert(const struct links_form *from, const void *in, const struct links_form *to,
                    void *out, size_t count);
 
-/* Converts one big-endian link of that precision to doubles of this machine. */
+/* Converts one link in ILDG's form to doubles of this machine. */
 void links_reals(const void *in, unsigned precision, double out[LIMEFILE_LINK_REALS]);
 
-/* Returns the sum (modulo 2^32) of 32-bit words; little: they are little-endian. */
+/* Returns the sum (modulo 2^32) of 32-bit words; little: the words are little-endian. */
 uint32_t links_sum(const void *data, size_t words, bool little);
 
-/* Adds `words` 32-bit words to both sums of MILC; the first is the k-th word of the data. */
+/* Adds 32-bit words to both sums of MILC. k: number of the first word in the data, from 0. */
 void links_xor(const void *data, size_t words, bool little, uint64_t k, uint32_t *sum29,
                uint32_t *sum31);
 
@@ -39,16 +39,16 @@ void links_xor(const void *data, size_t words, bool little, uint64_t k, uint32_t
 
 enum {
     GAUGE_HEAD_BYTES = 256,   /* bytes at the start of a file that determine its format */
-    GAUGE_LIST_MAX = 1 << 26, /* sites in a MILC list that an adapter reads: 256 MiB */
-    GAUGE_SCAN_MAX = 1 << 20, /* the same for GAUGE_HEADER: 4 MiB */
+    GAUGE_LIST_MAX = 1 << 26, /* sites in the longest list that GAUGE_LISTED reads: 256 MiB */
+    GAUGE_SCAN_MAX = 1 << 20, /* sites in the longest list that GAUGE_HEADER reads: 4 MiB */
 };
 
-/* How much of a file gauge_open_depth() reads. */
+/* How much of a file gauge_open_depth() reads. The list is MILC's list of sites. */
 enum gauge_depth {
-    GAUGE_ALL,    /* also the data, if nothing else determines their byte order */
-    GAUGE_LISTED, /* the header, and a list of at most GAUGE_LIST_MAX sites */
-    GAUGE_HEADER, /* the header, and a list of at most GAUGE_SCAN_MAX sites, to find the format;
-                     if the list is longer, the sites cannot be read */
+    GAUGE_ALL,    /* header and list; all data if only these determine their byte order */
+    GAUGE_LISTED, /* header and list; fails if the list has more than GAUGE_LIST_MAX sites */
+    GAUGE_HEADER, /* the same, but does not read a list of more than GAUGE_SCAN_MAX sites; the
+                     caller then must not read the sites of the file */
 };
 
 struct limefile_gauge_private {
@@ -82,12 +82,12 @@ struct gauge_format {
     /* Returns true if a file of `size` bytes with these first n bytes is in this format. */
     bool (*matches)(const unsigned char *head, size_t n, uint64_t size);
 
-    /* Fills in a zeroed object, whose priv->source and priv->depth are set. `head` has
-     * GAUGE_HEAD_BYTES bytes, with zeros after the end of the file. */
+    /* Fills in an object that is zero except for `source`, `depth` and `why` in priv. `head`
+     * has the file's first GAUGE_HEAD_BYTES bytes, with zeros after the end of the file. */
     int (*open)(struct limefile_gauge *, const unsigned char *head, uint64_t size);
 
-    /* Builds the header and (only ILDG) the trailer; totals NULL: only the header, with any
-     * values but the final length. Returns 0 or -ENOMEM. */
+    /* Builds the header and (only ILDG) the trailer. totals NULL: builds only a header of the
+     * final length, whose values do not matter. Returns 0 or -ENOMEM. */
     int (*make_header)(struct limefile_gauge_image *, const struct limefile_gauge_totals *);
 
     /* The lattices and links that can be written: */
@@ -107,7 +107,7 @@ const struct gauge_format *gauge_find_format(enum limefile_gauge_format); /* NUL
 int gauge_ildg_open(struct limefile_gauge *, uint64_t ordinal);
 int gauge_field_open(struct limefile_gauge *, const struct limefile_field *);
 
-/* Works like limefile_gauge_open(), to that depth. Only GAUGE_ALL opens LIME containers. */
+/* As limefile_gauge_open(), but may read less. Only GAUGE_ALL opens LIME containers. */
 int gauge_open_depth(struct limefile_source *, uint64_t ordinal, enum gauge_depth,
                      struct limefile_gauge **out, char *why);
 
@@ -117,10 +117,10 @@ int gauge_open_depth(struct limefile_source *, uint64_t ordinal, enum gauge_dept
 int gauge_fail(const struct limefile_gauge *, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* LIMEFILE_E_GAUGE_LENGTH: the file's size is not that of header and data together. */
+/* Returns 0, or LIMEFILE_E_GAUGE_LENGTH if `size` is not the length of header and data. */
 int gauge_check_size(const struct limefile_gauge *, uint64_t size);
 
-/* Returns the product of the extents; 0: it is zero or has more than 55 bits. */
+/* Returns the product of the extents, or 0 if the product has more than 55 bits. */
 uint64_t gauge_count_sites(const uint64_t extent[4]);
 
 /* Returns the bytes of the lattice's links in this form; 0: too many. */
@@ -144,7 +144,7 @@ static inline uint32_t get_le32(const unsigned char *at)
 
 /* ---- sums (gauge.c) ------------------------------------------------------------------ */
 
-/* Adds `count` sites, given in ILDG's form, to the sums of the file's own form. */
+/* Adds `count` sites, given in ILDG's form, to the checksum of the file's own format. */
 void gauge_add_source(const struct limefile_gauge *, const void *sites, uint64_t first,
                       uint64_t count, struct limefile_gauge_sums *);
 
@@ -152,7 +152,7 @@ void gauge_add_source(const struct limefile_gauge *, const void *sites, uint64_t
 void gauge_add_image(const struct limefile_gauge_image *, const void *data, size_t n,
                      uint64_t offset, struct limefile_gauge_sums *);
 
-/* Adds the sums that another thread has computed of other sites. */
+/* Adds `other`, the sums that another thread has computed from other sites. */
 void gauge_merge_sums(struct limefile_gauge_sums *, const struct limefile_gauge_sums *other);
 
 /* ---- images (gauge_image.c) ---- */
@@ -170,7 +170,7 @@ enum {
 
 /* A box of sites in a periodic lattice. */
 struct openqcd_box {
-    uint64_t base[3], width[3]; /* x, y, z; width <= extent; base + width may wrap around */
+    uint64_t base[3], width[3]; /* x, y, z; width <= extent; the box may wrap around */
 };
 
 /* Sites in memory, in ILDG's form. */
@@ -180,12 +180,12 @@ struct openqcd_sites {
 };
 
 /* Encodes the file's points [first, first + count), which must all be at one time t. `now` has
- * the sites that they need at t, and `before` those at t - 1. precision: that of the sites. */
+ * the sites at t that the points need, and `before` the sites at t - 1. precision: of sites. */
 void openqcd_encode(const uint64_t extent[4], unsigned precision,
                     const struct openqcd_sites *now, const struct openqcd_sites *before,
                     uint64_t first, uint64_t count, unsigned char *out);
 
-/* Encodes points of any times, and reads the sites that they need. */
+/* Reads the sites that the points need, and encodes the points. They may be at any times. */
 int openqcd_encode_from(const struct limefile_sites *, uint64_t first, uint64_t count,
                         unsigned char *out);
 

@@ -114,8 +114,9 @@ void limefile_gauge_image_free(struct limefile_gauge_image *image)
     free(image);
 }
 
-/* openQCD has no magic number, so its readers check the plaquette's range. NERSC's readers
- * compare plaquette and trace to 1e-5, digits that format_real() (nersc.c) prints below 1e9. */
+/* Returns true if readers of the format accept the header. openQCD has no magic number, so its
+ * readers check the plaquette's range. Readers of NERSC files need plaquette and trace to 1e-5;
+ * format_real() (nersc.c) prints enough digits only of numbers below 1e9. */
 static bool has_readable_header(const struct limefile_gauge_image *image,
                                 const struct limefile_physics *figures)
 {
@@ -198,7 +199,7 @@ static int encode_units(const struct limefile_gauge_image *image, uint64_t first
     return err;
 }
 
-/* Encodes n bytes at `offset` of the data. `whole` gets a unit that is partly requested. */
+/* Encodes n bytes at `offset` of the data. Uses `whole` for a unit that is partly requested. */
 static int encode_data(const struct limefile_gauge_image *image, unsigned char *out, size_t n,
                        uint64_t offset)
 {
@@ -330,7 +331,7 @@ int limefile_gauge_adapter_supports(int fd)
     limefile_fd_init(&file, fd);
     int err = gauge_open_depth(&file.source, 0, GAUGE_HEADER, &gauge, NULL);
     limefile_gauge_close(gauge);
-    /* Any other error means that the file is not supported. */
+    /* All errors but -errno mean that the file is not supported. */
     return limefile_is_errno(err) ? err : err == 0;
 }
 

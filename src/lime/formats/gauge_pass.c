@@ -1,12 +1,13 @@
 /* gauge_pass.c - read all sites once: compute the sums of the stored data, the physics figures
  * and an image's data, and compare the results with the header
  *
- * In each step the threads read a time slice, and compute figures (plaquettes, link trace and
- * deviations from SU(3)) and the image's data from the two slices read before it, `before` and
- * `now`: plaquettes at a time use links at the next time, openQCD's points those at the time
- * before. So three slices are in memory, and the last slice is read first and again at the end.
- * If three slices need too much memory, the pass works in blocks of z planes. Each is read with
- * one more plane below it (the halo); the planes that are in memory are the window. */
+ * In each step the threads read one time slice. In the same step they compute figures
+ * (plaquettes, link trace and deviations from SU(3)) and the image's data from the slices of
+ * the two steps before, `before` and `now`. Plaquettes of `before` also use links of `now`;
+ * openQCD's points of `now` use links of `before`. So three slices are in memory. The last
+ * slice is read in the first step, as the `before` of time 0, and again at the end. If three
+ * slices need too much memory, the pass works on one block of z planes after another. A block
+ * is read with the plane below it (its halo); the block and its halo are the window. */
 #define _GNU_SOURCE
 #include "gauge.h"
 #include "threads.h"
@@ -24,10 +25,10 @@ enum {
     OUT_BYTES = 1 << 20,
     THREADS_MAX = 256,
     MEMORY_DEFAULT = 512 << 20,
-    MEMORY_MAX = 1536 << 20, /* limit if a few planes of the lattice need more */
+    MEMORY_MAX = 1536 << 20, /* limit if the smallest blocks need more than pass->memory */
 };
 
-/* The units (pieces of work for one thread) of a step that threads have started. */
+/* Numbers of units (pieces of work for one thread) that threads have started in a step. */
 struct started_units {
     uint64_t encodes, figures, loads;
     unsigned encoding; /* threads that encode now */
@@ -38,19 +39,20 @@ struct pass_state {
     uint64_t extent[4], plane;   /* plane: sites of one z and t */
     size_t site;                 /* bytes */
     uint64_t block;              /* planes of a block; the last block may have fewer */
-    bool halo;                   /* there are several blocks, each with a plane below it */
+    bool halo;                   /* there are several blocks, each with a halo */
     bool is_openqcd;             /* the image is in openQCD's order */
     bool same_form;              /* the image stores sites in the form in which they are read */
     unsigned char *ring[SLICES]; /* buffers for slices (or windows), used in turn */
-    struct started_units started[SLICES]; /* for each step; protected by `lock` */
-    unsigned writers;        /* threads that encode at a time, while there is other work */
-    atomic_int err;          /* the first error */
-    _Atomic uint64_t failed; /* this error's step, which is the last; UINT64_MAX: none */
+    struct started_units started[SLICES]; /* of the last steps; protected by `lock` */
+    unsigned writers; /* most threads that encode while there is other work */
+    atomic_int err;   /* the first error; 0: none */
+    _Atomic uint64_t
+        failed; /* the step with the error, which ends the pass; UINT64_MAX: none */
     unsigned threads;
     pthread_mutex_t lock; /* run_workers() holds it until all threads have started */
     pthread_barrier_t barrier;
-    struct limefile_physics_planes *figures; /* figures and sums of threads that have ended */
-    struct limefile_gauge_sums source, image;
+    struct limefile_physics_planes *figures;  /* of all threads that have ended */
+    struct limefile_gauge_sums source, image; /* of all threads that have ended */
 };
 
 /* The work between two barriers. */
@@ -58,7 +60,7 @@ struct step {
     uint64_t number;
     uint64_t base, planes;       /* planes of the window; base: z of the first one */
     uint64_t load_t, now_t;      /* load_t: time that is read; now_t: time of `now` */
-    bool loads, counts, encodes; /* counts: for sums and progress; false at the start */
+    bool loads, counts, encodes; /* counts: the sites that are read, in sums and progress */
     unsigned char *load, *now, *before;
 };
 
@@ -69,7 +71,7 @@ struct worker {
     unsigned char *out; /* OUT_BYTES for encoded data */
 };
 
-/* Records an error. All threads finish the step, then see that it is the last one. */
+/* Records an error, unless there is one already. All threads then end after this step. */
 static void fail_at_step(struct pass_state *w, int err, uint64_t step)
 {
     uint64_t never = UINT64_MAX;
@@ -80,7 +82,7 @@ static void fail_at_step(struct pass_state *w, int err, uint64_t step)
 
 /* ---- reading ---- */
 
-/* Reads the window's sites [from, to), which are consecutive in the lattice. */
+/* Reads the window's sites [from, to), which must be consecutive in the lattice. */
 static int load_sites(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
 {
     struct pass_state *w = me->state;
@@ -101,8 +103,8 @@ static int load_sites(struct worker *me, const struct step *s, uint64_t from, ui
     return err;
 }
 
-/* Reads the window's sites [from, to). The halo plane is read apart: its sites are not counted,
- * and it may be the lattice's last plane. */
+/* Reads the window's sites [from, to). Reads those of the halo separately: they are not
+ * counted, and the halo of the lattice's first block is the lattice's last plane. */
 static int load_unit(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
 {
     uint64_t edge = me->state->halo ? me->state->plane : 0;
@@ -114,7 +116,7 @@ static int load_unit(struct worker *me, const struct step *s, uint64_t from, uin
     return err ? err : load_sites(me, s, from, to);
 }
 
-/* Returns the sites of one unit of reading. openQCD: an even number of planes. */
+/* Returns the sites of one unit of reading; for an openQCD file, an even number of planes. */
 static uint64_t sites_per_unit(const struct pass_state *w, const struct step *s)
 {
     uint64_t n = READ_BYTES / w->site, all = s->planes * w->plane;
@@ -127,15 +129,15 @@ static uint64_t sites_per_unit(const struct pass_state *w, const struct step *s)
 
 /* ---- figures ---- */
 
-/* Returns the planes of one unit of figures; few, so that threads rarely wait at the end. */
+/* Returns the planes of one unit of figures; few, so that all threads end a step together. */
 static uint64_t slab_planes(const struct pass_state *w, const struct step *s)
 {
     uint64_t planes = (s->planes - w->halo) / (2 * (uint64_t)w->threads);
     return planes < 1 ? 1 : planes < LIMEFILE_PHYSICS_PLANES ? planes : LIMEFILE_PHYSICS_PLANES;
 }
 
-/* Computes the figures of planes [from, to), counted from the window's first plane: plaquettes
- * need the plane above. Without plaquettes, counted from the plane after the halo. */
+/* Computes the figures of planes [from, to). Plane 0 is the window's first plane, because
+ * plaquettes need the plane above. Without plaquettes, plane 0 is the block's first plane. */
 static void compute_figures(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
 {
     struct pass_state *w = me->state;
@@ -158,7 +160,7 @@ static void compute_figures(struct worker *me, const struct step *s, uint64_t fr
 
 /* ---- the image ---- */
 
-/* Adds data of the image to its sums, and passes them to pass->write. */
+/* Adds n bytes at `offset` of the image's data to its sums, and passes them to pass->write. */
 static int write_image_data(struct worker *me, const void *data, size_t n, uint64_t offset)
 {
     const struct limefile_gauge_pass *pass = me->state->pass;
@@ -187,7 +189,7 @@ static int encode_plane(struct worker *me, const struct step *s, uint64_t j)
     return err;
 }
 
-/* Encodes openQCD's columns at one x: each column's part in the block, or all whole columns. */
+/* Encodes openQCD's columns at one x; if there are blocks, the part of each in this block. */
 static int encode_columns(struct worker *me, const struct step *s, uint64_t x)
 {
     struct pass_state *w = me->state;
@@ -217,7 +219,7 @@ enum unit_kind { UNIT_NONE, UNIT_ENCODE, UNIT_FIGURES, UNIT_LOAD };
 
 /* Selects a thread's next unit and counts it as started. Encoding comes first, but while there
  * is other work only half of the threads encode: threads that write to one file wait for its
- * lock and for the disk, and the other half computes figures during these waits. */
+ * lock and for the disk. The other half computes figures in this time. */
 static enum unit_kind select_unit(struct pass_state *w, const struct step *s, uint64_t *unit)
 {
     uint64_t sites = sites_per_unit(w, s), planes = s->encodes ? s->planes - w->halo : 0;
@@ -288,8 +290,8 @@ static bool run_step(struct worker *me, const struct step *s)
     return atomic_load(&w->failed) > s->number;
 }
 
-/* Runs the steps of a block. The first one reads the last slice, the others all slices from 0.
- * A slice that is read in one step is used in the next two. */
+/* Runs the steps of a block. The first step reads the last slice, the next steps all slices
+ * from time 0 on. In the step after it was read, a slice is `now`, and then `before`. */
 static bool run_block(struct worker *me, struct step *s)
 {
     struct pass_state *w = me->state;
@@ -383,8 +385,8 @@ static uint64_t total_memory(const struct pass_state *w, uint64_t slice)
     return all;
 }
 
-/* Selects a whole slice, or blocks of an even number of planes, and fewer threads if their
- * figures need too much memory. Allocates the slices. -ENOMEM: one thread needs too much. */
+/* Selects whole slices, or blocks of an even number of planes. Reduces the number of threads if
+ * their figures need too much. Allocates the slices. -ENOMEM: one thread needs too much. */
 static int plan_memory(struct pass_state *w)
 {
     const struct limefile_gauge_pass *pass = w->pass;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum {
-    INFO_MAX = 1 << 20, /* bytes of the longest text that read_info() reads */
+    INFO_MAX = 1 << 20, /* bytes; read_info() ignores longer texts */
     FORMAT_TEXT_MAX = 1024,
 };
 
@@ -76,7 +76,7 @@ static int read_lfn(struct limefile_gauge *g, uint64_t ordinal)
     return found < 0 ? found : 0;
 }
 
-/* Reads the configuration's text record into g->text, for a conversion to ILDG. */
+/* Reads the configuration's text record into g->text, so that conversions to ILDG keep it. */
 static int read_info(struct limefile_gauge *g, const struct limefile_field *field)
 {
     static const char *const types[] = {"xlf-info", "nersc-header", "milc-header",

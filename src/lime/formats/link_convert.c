@@ -1,8 +1,8 @@
 /* link_convert.c - convert links between forms, and compute the checksums of NERSC and MILC
  *
- * Compilers can vectorize the loops over numbers. On x86-64 they are compiled for several
- * generations of processors, and the dynamic loader selects the one for this machine. A double
- * that is too large for a float becomes an infinity of the same sign; a NaN remains a NaN. */
+ * Compilers can vectorize the loops over numbers. On x86-64 the loops are compiled for several
+ * generations of processors, and the dynamic loader selects a clone. A double that is too large
+ * for a float becomes an infinity of the same sign; a NaN remains a NaN. */
 #include "gauge.h"
 
 static const bool host_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
@@ -11,7 +11,7 @@ enum {
     TWO_ROWS = 12, /* real numbers in two rows of a link */
 };
 
-/* A sanitizer's runtime starts after the loader selects a clone: such builds have no clones. */
+/* Builds with a sanitizer have no clones: its runtime starts after the loader selects one. */
 #if defined __x86_64__ && defined __GNUC__ && !defined __clang__ && defined __OPTIMIZE__ && \
     !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ && !defined LIMEFS_ONE_CLONE
 #define KERNEL __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
@@ -112,7 +112,7 @@ void links_reals(const void *in, unsigned precision, double out[LIMEFILE_LINK_RE
     limefile_reals_kernel(precision, false, 64, host_little)(out, in, LIMEFILE_LINK_REALS);
 }
 
-/* Writes conj(first x second) after the two rows. */
+/* Appends the third row: the complex conjugate of the cross product of the two rows. */
 static void add_third_row(unsigned char *link, const struct links_form *form)
 {
     double row[LIMEFILE_LINK_REALS];
@@ -128,8 +128,8 @@ static void add_third_row(unsigned char *link, const struct links_form *form)
                                         row + TWO_ROWS, LIMEFILE_LINK_REALS - TWO_ROWS);
 }
 
-/* Expands two rows to three in place if `in` ends where `out` does: each number is read before
- * it is overwritten. */
+/* Can expand two rows to three in place if `in` and `out` end at the same byte, because the
+ * loop then reads each number before it overwrites the number. */
 void links_convert(const struct links_form *from, const void *in, const struct links_form *to,
                    void *out, size_t count)
 {
@@ -176,8 +176,8 @@ static uint32_t rotate(uint32_t value, unsigned by)
     return by ? value << by | value >> (32 - by) : value;
 }
 
-/* MILC rotates the k-th word by k mod 29 and by k mod 31 and combines all with exclusive or.
- * Words with the same rotation are combined first, and each such sum is rotated only once. */
+/* MILC rotates the k-th word by k mod PERIOD bits and combines all words with exclusive or. The
+ * loops first combine words with the same rotation, and then rotate each result once. */
 #define XOR_ROTATED(NAME, PERIOD)                                                         \
     static uint32_t NAME(const unsigned char *bytes, size_t words, bool swap, uint64_t k) \
     {                                                                                     \

@@ -24,7 +24,7 @@ static uint32_t get32(const unsigned char *at, bool little)
 
 /* ---- a list of sites ---- */
 
-/* Sets position[rank] of n listed sites to their positions in the file; UINT32_MAX: unset. */
+/* Sets position[rank] of n listed sites to their positions in the file; it was UINT32_MAX. */
 static int set_positions(struct limefile_gauge *g, const unsigned char *raw, uint64_t first,
                          uint64_t n, uint64_t sites)
 {
@@ -54,7 +54,7 @@ static int load_site_list(struct limefile_gauge *g, uint64_t sites)
     return err;
 }
 
-/* Sites that are consecutive in the file are read together. */
+/* Reads sites that are consecutive in the file in one piece. */
 static int read_listed_sites(void *context, uint64_t first, uint64_t count, void *out)
 {
     const struct limefile_gauge *g = context;
@@ -87,7 +87,7 @@ static int format_milc_text(struct limefile_gauge *g)
     return 0;
 }
 
-/* Copies the printable characters up to the first other one, such as a NUL. */
+/* Copies the characters before the first that is not printable ASCII, such as a NUL. */
 static void parse_date(struct limefile_gauge *g, const unsigned char *raw)
 {
     size_t n = 0;
@@ -126,7 +126,7 @@ static int read_sums(struct limefile_gauge *g)
         limefile_read_exact(g->priv->source, raw, sizeof raw, g->data_offset - sizeof raw);
     g->sums.sum29 = get32(raw, g->little);
     g->sums.sum31 = get32(raw + 4, g->little);
-    /* Both sums are 0 if the writer computed none. */
+    /* A program that does not compute the sums writes zeros. */
     g->has_checksum = g->sums.sum29 || g->sums.sum31;
     return err;
 }

@@ -179,7 +179,7 @@ static bool is_other_group(const char *type)
            strncmp(type, "4D_SU3_", 7) != 0;
 }
 
-/* Like fail_key(), but returns `code` for a present value: it is unsupported, not damaged. */
+/* Does what fail_key() does, but returns `code` if the value is present but not supported. */
 static int fail_unsupported(const struct limefile_gauge *g, const struct values *v, enum key k,
                             const char *expected, int code)
 {
@@ -187,7 +187,7 @@ static int fail_unsupported(const struct limefile_gauge *g, const struct values 
     return v->present[k] ? code : err;
 }
 
-/* *no_order: FLOATING_POINT does not state the byte order, on which programs then disagree. */
+/* *no_order: FLOATING_POINT does not state the byte order, and programs use different ones. */
 static int parse_form(const struct limefile_gauge *g, struct links_form *form,
                       const struct values *v, bool *no_order)
 {
@@ -213,7 +213,7 @@ static int parse_form(const struct limefile_gauge *g, struct links_form *form,
 
 /* ---- byte order that the header does not state ---- */
 
-/* Returns true if the first links are unitary in the byte order with which they were read. */
+/* Returns true if all links of `count` sites, as they were read, are unitary. */
 static bool is_unitary(const unsigned char *sites, unsigned precision, uint64_t count)
 {
     double link[LIMEFILE_LINK_REALS], unitarity, determinant;
@@ -226,7 +226,7 @@ static bool is_unitary(const unsigned char *sites, unsigned precision, uint64_t 
     return true;
 }
 
-/* If the links are unitary in both or neither byte order, only the checksum can decide. */
+/* Finds the byte order with which the data have the header's checksum. */
 static int find_order_by_sum(struct limefile_gauge *g)
 {
     unsigned char *raw = malloc(READ_BYTES);

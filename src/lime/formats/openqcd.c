@@ -2,9 +2,9 @@
  *
  * openQCD numbers the directions t, x, y, z from 0 to 3, and calls a site a point. In a point's
  * number t is slowest and z fastest. The file has only the odd points (x+y+z+t is odd), in the
- * order of their numbers. Each has eight links: for each direction, that of the point and that
- * of its neighbour below. All extents are even, so half the points of a column (all z of an x,
- * y, t) are odd, and they are consecutive in the file. */
+ * order of their numbers. Each has eight links: for each direction, the link of the point and
+ * the link of the point's neighbour below. A column is the points with the same x, y and t.
+ * All extents are even, so half of them are odd; these are consecutive in the file. */
 #include "gauge.h"
 
 #include <errno.h>
@@ -60,8 +60,8 @@ static bool is_openqcd(const unsigned char *head, uint64_t size)
 
 /* Returns true if the file has valid extents and an SU(3) link where an openQCD file has them.
  * Length and plaquette may be wrong: open_openqcd() then reports the damage. openQ*D's blocked
- * files, and dumps, have no link at this offset. openQ*D's files with a U(1) field have one;
- * the length excludes them. */
+ * files and its dumps have no link at this offset. openQ*D's files with a U(1) field have a
+ * link there; this function recognizes them by their length. */
 static bool begins_with_link(const unsigned char *head, size_t n, uint64_t size)
 {
     enum { U1_BYTES = 4 * 8, PLAQUETTE_BYTES = 8 };
@@ -81,14 +81,14 @@ static bool begins_with_link(const unsigned char *head, size_t n, uint64_t size)
 
 /* ---- boxes of sites ---- */
 
-/* Returns how far `at` is above the box's base in direction d: inside, less than the width. */
+/* Returns how far `at` is above the box's base in direction d; < width: it is in the box. */
 static uint64_t box_local(const struct openqcd_box *box, const uint64_t extent[4], int d,
                           uint64_t at)
 {
     return at >= box->base[d] ? at - box->base[d] : at + extent[d] - box->base[d];
 }
 
-/* Adds a layer below the box in each direction in which it does not have the whole extent. */
+/* Adds a layer below the box in each direction in which the box is less than the lattice. */
 static void box_grow(struct openqcd_box *box, const uint64_t extent[4])
 {
     for (int d = 0; d < 3; d++)
@@ -127,8 +127,8 @@ static int box_read(const struct limefile_sites *sites, const struct openqcd_box
     return err;
 }
 
-/* Finds the largest box at one time t whose sites, in the order of box_read(), are the first of
- * [first, first + count), with at most `planes` in z. Returns its number of sites. */
+/* Finds the largest box, with at most `planes` in z and at one time *t, whose sites are the
+ * lattice's sites [first, first + n) with n <= count. Returns n. */
 static uint64_t find_run_box(const uint64_t l[4], uint64_t first, uint64_t count,
                              uint64_t planes, struct openqcd_box *box, uint64_t *t)
 {
@@ -207,8 +207,8 @@ static int read_column(const struct reader *r, uint64_t x, uint64_t y, uint64_t 
     return err;
 }
 
-/* Reads the odd points of a column that have links of sites in the box: also the point above,
- * and those at t + 1, unless the column is outside, above the box in x or y. */
+/* Reads the odd points of a column at the box's z. If the column is inside the box in x and y,
+ * also reads the point above the box and the points at t + 1, which have links of the box. */
 static int read_columns(const struct reader *r, uint64_t x, uint64_t y, bool inside)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -221,7 +221,7 @@ static int read_columns(const struct reader *r, uint64_t x, uint64_t y, bool ins
     return err;
 }
 
-/* Reads the columns of the box, and those next to it above in x and y. */
+/* Reads the columns of the box, and the columns just above the box in x or in y. */
 static int read_box(const struct reader *r)
 {
     const uint64_t *l = r->g->sites.extent;
@@ -304,7 +304,7 @@ static void prefetch_link(const unsigned char *at, size_t bytes)
         __builtin_prefetch(at + i);
 }
 
-/* A column of a box: the site at the base, and the bytes from one site to the next. */
+/* A column of a box. base: the column's first site in memory; step: bytes to the next site. */
 struct column {
     const struct openqcd_box *box;
     const unsigned char *base;
@@ -325,8 +325,8 @@ static const unsigned char *find_site(const struct column *c, const uint64_t l[4
     return c->base + (size_t)box_local(c->box, l, 2, z) * c->step;
 }
 
-/* The points of a column are consecutive in the file. Each has links of five sites: its own
- * one, and the sites below it in t, x, y and z. */
+/* The points of a column are consecutive in the file. Each has links of five sites: of the site
+ * at the point, and of the sites below that site in t, x, y and z. */
 void openqcd_encode(const uint64_t l[4], unsigned precision, const struct openqcd_sites *now,
                     const struct openqcd_sites *before, uint64_t first, uint64_t count,
                     unsigned char *out)
@@ -356,7 +356,7 @@ void openqcd_encode(const uint64_t l[4], unsigned precision, const struct openqc
     }
 }
 
-/* A box of sites at time t, and the box at t - 1 below it. */
+/* The sites that encode_box() reads: the box `now` at time t, and `before` at t - 1. */
 struct box_encoder {
     const struct limefile_sites *sites;
     struct openqcd_box now, before;
@@ -364,8 +364,8 @@ struct box_encoder {
     unsigned char *now_sites, *before_sites;
 };
 
-/* Finds the largest box whose points are the file's first ones of [first, first + count).
- * Returns their number. */
+/* Finds the largest box, at one time *t, whose points are the file's points [first, first + n)
+ * with n <= count. Returns n. */
 static uint64_t find_point_box(const uint64_t l[4], uint64_t first, uint64_t count,
                                struct openqcd_box *box, uint64_t *t)
 {
@@ -391,7 +391,7 @@ static uint64_t find_point_box(const uint64_t l[4], uint64_t first, uint64_t cou
     return box->width[0] * l[1] * column;
 }
 
-/* Widens the box to whole rows if it has a large part of each, to read them in one piece. */
+/* Widens the box to whole rows if it has a large part of each, so that one read gets many. */
 static void widen_rows(struct openqcd_box *box, const uint64_t l[4])
 {
     if (4 * box->width[0] >= l[0] && box->width[1] * box->width[2] >= l[2]) {

@@ -16,12 +16,12 @@ enum {
 struct volume {
     struct limefile_source *source;
     struct limefile_index *index;
-    struct limefile_record list; /* list of sites; ordinal 0: none */
+    struct limefile_record list; /* the list of sites */
     uint64_t sites;
-    uint64_t *data; /* for each field: the offset of its data in this volume */
+    uint64_t *data; /* for each field: the offset of the field's data in this volume */
 };
 
-/* A record of a part of the lattice (a hypercube). The joined container does not have it. */
+/* A record of a part of the lattice (a hypercube). The joined container has no such record. */
 struct part {
     uint32_t ordinal, message; /* numbers in the master */
     struct limefile_scidac_record stated;
@@ -38,7 +38,7 @@ struct joined {
     uint64_t offset; /* offset of its header */
     uint64_t bytes;
     uint32_t ordinal; /* number in the master */
-    uint32_t field;   /* number + 1 of the field; 0: the data are the master's */
+    uint32_t field;   /* number + 1 of the field; 0: the master has all data of the record */
     bool mb, me;
 };
 
@@ -50,7 +50,7 @@ struct limefile_volumes {
     uint64_t sites; /* sites of the lattice */
     uint64_t fields;
     uint64_t *site_bytes; /* for each field */
-    uint64_t *order;      /* for data records of volumes but the master: field + 1; 0: a part */
+    uint64_t *order;      /* for each data record of another volume: field + 1; 0: of a part */
     struct part *part;
     size_t parts;
     struct limefile_volumes_options options;
@@ -103,7 +103,7 @@ static int read_file_xml(struct limefile_volumes *set, const struct limefile_rec
 
 /* ---- the master ---- */
 
-/* Makes the next data record of volumes other than the master one of `field`; 0: a part's. */
+/* Appends an entry to set->order: the number + 1 of a field, or 0 for a part. */
 static int append_order(struct limefile_volumes *set, uint64_t field)
 {
     void *order = reallocarray(set->order, set->fields + set->parts + 1, sizeof *set->order);
@@ -148,7 +148,8 @@ static int add_field(struct limefile_volumes *set, const struct limefile_record 
     return 0;
 }
 
-/* Adds the field or part that a data record of the master has, as its private XML states. */
+/* Reads the private XML of a data record of the master. Adds the field or part that it states.
+ */
 static int read_data_record(struct limefile_volumes *set, const struct limefile_record *data,
                             const struct limefile_record *private_xml)
 {
@@ -220,7 +221,7 @@ static int open_volume(struct volume *v)
     return err || count != 1 ? LIMEFILE_E_VOLUME_LIST : 0;
 }
 
-/* Stores where a volume has the data of a field. All fields have the same number of sites. */
+/* Stores the offset of a field's data in a volume. All fields have the same number of sites. */
 static int set_field_data(struct limefile_volumes *set, struct volume *v, uint64_t field,
                           const struct limefile_record *r)
 {
@@ -253,8 +254,8 @@ static uint64_t count_data(const struct volume *v)
     return count;
 }
 
-/* Other volumes have one data record for each field and part of the master, in the same order,
- * or only for each field if they have no site of the parts. Only the master has global data. */
+/* Finds the data of a volume that is not the master. It has one data record for each field and
+ * part of the master, in the master's order; or, without sites of parts, for each field. */
 static int find_volume_data(struct limefile_volumes *set, struct volume *v)
 {
     struct limefile_record r;
@@ -292,7 +293,7 @@ static int read_volume_records(struct limefile_volumes *set, size_t number)
 
 /* ---- lists of sites ---- */
 
-/* Adds a site to the last run, or begins a run with it. */
+/* Adds a site to the last run if the site continues this run; if not, begins a new run. */
 static int add_rank(struct limefile_volumes *set, uint64_t rank, uint64_t at, uint32_t volume)
 {
     struct site_run *last = set->run_count ? &set->run[set->run_count - 1] : NULL;
@@ -303,7 +304,7 @@ static int add_rank(struct limefile_volumes *set, uint64_t rank, uint64_t at, ui
         last->count++;
         return 0;
     }
-    /* Fail at once: a hole in the file reads as equal ranks, and each would become a run. */
+    /* Fail here: a hole in a file reads as equal ranks, each of which would need a run. */
     if (last && last->volume == volume && last->rank + last->count - 1 == rank)
         return LIMEFILE_E_VOLUME_TWICE;
     if (!limefile_reserve(&set->run, &set->capacity, set->run_count + 1, sizeof *set->run))
@@ -358,7 +359,7 @@ static bool is_site_list(const struct limefile_record *r)
     return strcmp(r->type, "scidac-sitelist") == 0;
 }
 
-/* Returns true if the record has the master's data of that field. */
+/* Returns true if r, a record of the master, has data of the field with the number `field`. */
 static bool is_master_field(const struct limefile_volumes *set, const struct limefile_record *r,
                             uint64_t field)
 {
@@ -366,7 +367,7 @@ static bool is_master_field(const struct limefile_volumes *set, const struct lim
            set->volume[set->master].data[field] == r->data_offset;
 }
 
-/* Adds a master's record. *field: the next field; incremented if the record has its data. */
+/* Adds r, a record of the master. *field: the next field; incremented if r has its data. */
 static int add_joined(struct limefile_volumes *set, const struct limefile_record *r,
                       uint64_t *field)
 {
@@ -395,13 +396,13 @@ static bool has_part(const struct limefile_volumes *set, uint32_t message)
     return false;
 }
 
-/* Returns true if a joined container of all records has this record of the master. */
+/* Returns true if the container that joins all messages has this record of the master. */
 static bool is_joinable(const struct limefile_volumes *set, const struct limefile_record *r)
 {
     return !is_site_list(r) && !has_part(set, r->message);
 }
 
-/* Sets chosen[message] for the caller's records and for the private file XML. */
+/* Sets chosen[message] for messages with a record that the caller selects or the file XML. */
 static int choose_messages(const struct limefile_volumes *set, bool *chosen)
 {
     const struct limefile_index *index = set->volume[set->master].index;
@@ -423,7 +424,7 @@ static int choose_messages(const struct limefile_volumes *set, bool *chosen)
     return found == set->options.record_count ? 0 : LIMEFILE_E_NO_RECORD;
 }
 
-/* Joins the records of the chosen messages; chosen NULL: of all. */
+/* Joins the records of the chosen messages. chosen NULL: joins the records of all messages. */
 static int join_messages(struct limefile_volumes *set, const bool *chosen)
 {
     const struct limefile_index *index = set->volume[set->master].index;
@@ -438,7 +439,7 @@ static int join_messages(struct limefile_volumes *set, const bool *chosen)
         }
         struct joined *j = &set->record[set->records];
         err = add_joined(set, &r, &field);
-        /* The record is the only one of its message until another one follows. */
+        /* The message consists of this record until the next record continues the message. */
         j->mb = j->me = true;
         if (set->records > 1 && message == r.message)
             j->mb = j[-1].me = false;
@@ -471,8 +472,8 @@ static int join_volumes(struct limefile_volumes *set)
 
 /* ---- reading the joined container ---- */
 
-/* Returns the last of `count` structs whose first member, a uint64_t, is at most `value`. The
- * structs are sorted by it, and the first one must be at most `value`. */
+/* Each of the `count` structs begins with a uint64_t, the key, and they are sorted by keys. The
+ * first key must be at most `value`. Returns the last struct whose key is at most `value`. */
 static const void *last_at_most(const void *structs, size_t size, size_t count, uint64_t value)
 {
     const char *base = structs;
@@ -604,7 +605,7 @@ static int count_sites(const struct limefile_volumes *set)
                                 : 0;
 }
 
-/* *bad: the number of the volume that the error concerns, or `count` for the whole set. */
+/* *bad: number of the volume that an error concerns, or set->count if it concerns the set. */
 static int load_volumes(struct limefile_volumes *set, struct limefile_source *const *volumes,
                         size_t *bad)
 {

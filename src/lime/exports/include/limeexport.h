@@ -108,12 +108,10 @@ void limefile_export_entry(const struct limefile_export *, uint64_t number,
 bool limefile_export_find(const struct limefile_export *, uint64_t parent, const char *name,
                           uint64_t *number);
 
-/* The source of a range of a file: bytes that the export owns, a range of the stored record, or
- * data that are computed from a part of the record. */
 enum limefile_export_source {
-    LIMEFILE_EXPORT_OWN,
-    LIMEFILE_EXPORT_STORED,
-    LIMEFILE_EXPORT_COMPUTED,
+    LIMEFILE_EXPORT_OWN,      /* bytes that the export owns */
+    LIMEFILE_EXPORT_STORED,   /* a range of the stored record */
+    LIMEFILE_EXPORT_COMPUTED, /* data that are computed from a part of the record */
 };
 struct limefile_export_range {
     enum limefile_export_source source;

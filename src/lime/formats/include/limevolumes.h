@@ -2,12 +2,11 @@
  * volume for each of QIO's I/O nodes) as one LIME container.
  *
  * One volume, the master, has the metadata. Each volume has the data of some sites and a list
- * of them. The joined container has the master's records without the list of sites, the data of
- * all sites in the lattice's order, and volfmt 0. QIO's checksums cover all sites, so the
- * joined container has the same ones.
+ * of these sites. The joined container has the master's records without the list of sites, the
+ * data of all sites in the lattice's order, and volfmt 0. QIO's checksums, of all sites, stay.
  *
  * Memory: 24 bytes for each run of sites that are consecutive in the lattice and in a volume,
- * and 40 bytes for each record of the master. */
+ * 32 bytes for each record of the master, and an index of each volume. */
 #ifndef LIMEVOLUMES_H
 #define LIMEVOLUMES_H
 
@@ -17,13 +16,13 @@ struct limefile_volumes;
 
 /* Selects the records to join. */
 struct limefile_volumes_options {
-    /* Leave out messages with a record of a part of the lattice (a hypercube), because such a
-     * record cannot be joined. false: such a record gives LIMEFILE_E_VOLUME_PART. */
+    /* Leave out messages with a record of a part of the lattice (a hypercube), because a record
+     * of a part cannot be joined. false: a record of a part gives LIMEFILE_E_VOLUME_PART. */
     bool skips_parts;
 
-    /* Join only these records, their messages and the private file XML's message; NULL: all.
-     * The numbers are those that records have if all are joined. LIMEFILE_E_NO_RECORD: a number
-     * does not exist. limefile_volumes_open() uses the array, which the caller owns. */
+    /* Join only the messages with these records, and the message with the private file XML.
+     * NULL: join all. The numbers are ordinals in the container that joins all records; others
+     * give LIMEFILE_E_NO_RECORD. The caller may free the array after the open. */
     const uint64_t *records;
     size_t record_count;
 };
@@ -45,12 +44,12 @@ struct limefile_source *limefile_volumes_source(struct limefile_volumes *);
 struct limefile_volumes_info {
     unsigned volfmt; /* 1 MULTIFILE, 2 PARTFILE, 3 PARTFILE_DIR */
     struct limefile_lattice lattice;
-    size_t volumes, master; /* master: its number, from 0 */
+    size_t volumes, master; /* number of volumes; number of the master, from 0 */
     uint64_t fields;        /* number of fields, that is records of the whole lattice */
     size_t skipped;         /* number of records that skips_parts leaves out */
 };
 void limefile_volumes_info(const struct limefile_volumes *, struct limefile_volumes_info *);
-/* Returns the i-th skipped record's ordinal in the master. *stated: its private record XML. */
+/* Returns the i-th skipped record's ordinal in the master. *stated: what its XML states. */
 uint64_t limefile_volumes_skipped_part(const struct limefile_volumes *, size_t i,
                                        const struct limefile_scidac_record **stated);
 /* Returns the number of sites that a volume (number from 0) has. */
