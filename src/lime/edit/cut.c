@@ -82,7 +82,7 @@ static int set_file_size(struct limefile_source *source, uint64_t end)
     return err || size == end ? err : source->ops->truncate(source, end);
 }
 
-/* Some file systems need space even to overwrite a word. A cut without a mark frees space. */
+/* Returns true for a full disk. On some file systems even an overwrite needs space. */
 static bool is_full(int err)
 {
     return err == -ENOSPC || err == -EDQUOT;

@@ -11,8 +11,8 @@ struct limefile_cut {
     uint64_t end;
     bool has_previous; /* a record precedes `end`, and the cut marks it */
     uint64_t before;   /* offset of that record's header */
-    bool set_me;       /* has_previous: the cut sets ME in that header */
-    bool visible;      /* has_previous: a header may be at `end`; the cut clears its magic */
+    bool set_me;       /* if has_previous, the cut sets ME in that header */
+    bool visible;      /* a header may be at `end`; if has_previous, the cut clears its magic */
     /* Results of limefile_cut(). */
     bool is_cut; /* the file ends at `end`, perhaps not yet on the disk; false: not cut */
     bool marked; /* the preceding record may still have the mark, MARK_REMOVING */

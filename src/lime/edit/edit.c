@@ -132,7 +132,7 @@ static int write_unfinished(struct limefile_editor *editor,
         return err;
     memset(raw, 0, LIMEFILE_WORD);
     err = limefile_write_full(editor->source, raw, sizeof raw, at);
-    /* Recovery recognises a tail by its header, so the header must be on the disk first. */
+    /* Recovery recognises a tail by its header, which must be on the disk before the data. */
     if (!err)
         err = limefile_sync(editor->source);
     if (err)
@@ -196,8 +196,8 @@ int limefile_editor_set_mb(struct limefile_editor *editor, bool mb)
 
 /* ---- commit ---- */
 
-/* Clears ME of the record before the last one if the last one continues the message. If not,
- * sets this ME again if an earlier call has cleared it. */
+/* Clears ME of the previous record (the one before the last) if the last record continues its
+ * message. If the last record begins a message, sets this ME again if a call has cleared it. */
 static int set_previous_me(struct limefile_editor *editor)
 {
     uint64_t before = editor->count > 1 ? editor->headers[editor->count - 2] : 0;
@@ -245,7 +245,7 @@ static int commit_more(struct limefile_editor *editor, uint64_t bytes)
     return err ? err : limefile_set_length(editor, bytes);
 }
 
-/* Finds the smallest allowed size of the file: the record's end as its header may state it. */
+/* Finds the smallest file size that includes all data that the last header may state. */
 static int find_floor(const struct limefile_editor *editor, uint64_t *floor)
 {
     uint64_t data_end;
@@ -262,7 +262,7 @@ static int truncate_to(struct limefile_editor *editor, uint64_t end)
     return err || size <= end ? err : limefile_set_size(editor->source, end);
 }
 
-/* Cuts the data to `bytes` bytes. Below find_floor(), zeros the bytes instead. */
+/* Cuts the data after `bytes` bytes. Zeros, instead of cutting, those before find_floor(). */
 static int cut_data(struct limefile_editor *editor, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN];
@@ -340,7 +340,7 @@ int limefile_growth_begin(struct limefile_editor *editor)
     return err;
 }
 
-/* Cuts any space that a writer has allocated behind the data. Then appends zeros to them. */
+/* Cuts space that a writer has allocated behind the data, then appends zeros to the data. */
 static int grow_data(struct limefile_editor *editor, uint64_t now, uint64_t bytes)
 {
     uint64_t size, end = editor->last.data_offset + bytes;

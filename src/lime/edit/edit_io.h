@@ -9,19 +9,19 @@ enum { LIMEFILE_WORD = 8 }; /* bytes of an aligned write that is atomic on the d
 
 struct limefile_editor {
     struct limefile_source *source;
-    uint64_t *headers; /* the offsets of the headers of all records, that of `last` included */
+    uint64_t *headers; /* offsets of the headers of all records, including that of `last` */
     size_t count, capacity;           /* of `headers` */
-    struct limefile_last_record last; /* "last header" means its header */
+    struct limefile_last_record last; /* the last record; "last header" below is its header */
     uint64_t claimed;    /* the greatest length that the last header may state on the disk */
     bool visible;        /* the last header's magic is or may be on the disk */
-    bool uncertain;      /* a write of the length failed: it may be less than `claimed` */
+    bool uncertain;      /* the length may be less than `claimed`: a write of it has failed */
     bool marked;         /* the last header has or may have a mark (MARK_RESIZING, _REMOVING) */
     bool mark_synced;    /* the last header's MARK_RESIZING is on the disk */
     bool before_cleared; /* the ME flag of the record before `last` is or may be cleared */
 };
 
 int limefile_sync(struct limefile_source *source); /* -EROFS: the source is read-only */
-int limefile_set_size(struct limefile_source *source, uint64_t size); /* of the file */
+int limefile_set_size(struct limefile_source *source, uint64_t size); /* sets the file's size */
 
 /* Read the first word, or all, of a header. LIMEFILE_E_MAGIC: no header is at the offset. */
 int limefile_edit_read_start(struct limefile_source *source, uint64_t header,
@@ -40,7 +40,7 @@ int limefile_set_mark(struct limefile_source *source, uint64_t header, int mark)
 int limefile_encode_last(const struct limefile_editor *editor, uint64_t bytes,
                          unsigned char *raw);
 
-/* Writes the first word of the last record's header. mark: with MARK_RESIZING, else no mark. */
+/* Writes the first word of the last record's header: magic, flags, MARK_RESIZING if `mark`. */
 int limefile_edit_write_start(struct limefile_editor *editor, bool mark);
 /* Writes the length of the last record's data into its header, and syncs. */
 int limefile_set_length(struct limefile_editor *editor, uint64_t bytes);

@@ -41,7 +41,7 @@ static int is_header(struct limefile_source *source, uint64_t offset,
 }
 
 /* Returns 1 if a header follows the record of `bytes` bytes at survey->end, or if `bytes` is
- * impossible: this record is damaged, not unfinished. Returns 0 if not, or an error code. */
+ * impossible: then this record is damaged, not unfinished. Returns 0 if not, or an error. */
 static int is_followed(struct limefile_source *source, const struct limefile_survey *survey,
                        uint64_t bytes)
 {
@@ -54,7 +54,7 @@ static int is_followed(struct limefile_source *source, const struct limefile_sur
     return is_header(source, next, &header);
 }
 
-/* Looks for a whole record that a program without knowledge of MARK_RESIZING has appended. */
+/* Looks for a whole record, which a program that does not know MARK_RESIZING has appended. */
 static int classify_resized_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     struct limefile_header header;
@@ -124,8 +124,8 @@ static int classify_tail(struct limefile_source *source, struct limefile_survey 
 
 /* ---- the survey ---- */
 
-/* Returns true if the finding is a contradiction of message flags that recovery cannot resolve.
- * It can resolve a missing ME of a marked last record, and a missing MB after MARK_REMOVING. */
+/* Returns true for contradicting flags that recovery does not resolve. It resolves a missing ME
+ * of a marked last record, and a missing MB of the record after one with MARK_REMOVING. */
 static bool is_contradiction(const struct limefile_survey *survey,
                              const struct limefile_finding *finding)
 {
@@ -237,7 +237,7 @@ int limefile_survey_repair(struct limefile_source *source, const struct limefile
 {
     struct limefile_cut cut = {
         .end = survey->end,
-        .has_previous = survey->records > 0 && !survey->resizing, /* else marked already */
+        .has_previous = survey->records > 0 && !survey->resizing, /* resizing: has a mark */
         .before = survey->last,
         .set_me = survey->cut_sets_me,
     };
@@ -279,8 +279,8 @@ static int save_tail(struct recovery *r, const struct limefile_survey *survey)
     return r->save(r->context, survey->end, survey->size);
 }
 
-/* Cuts the tail, or copies the new data in it into their record. Syncs, so that the caller can
- * clear MARK_RESIZING: on the disk this mark must remain as long as the tail. */
+/* Cuts the tail, or completes a replacement. Syncs, so that the caller can clear MARK_RESIZING:
+ * on the disk this mark must remain as long as the tail. */
 static int cut_tail(struct recovery *r, const struct limefile_survey *survey)
 {
     char text[LIMEFILE_NAME_MAX + 128];

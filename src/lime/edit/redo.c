@@ -1,8 +1,8 @@
 /* redo.c - replace a record's data in place: a crash leaves all old data or all new data
  *
- * The new data are written behind the last record, after 8 zero bytes (a hole in the file). So
- * a reader finds no header there. Behind the new data and their padding, a trailer ends the
- * file: a magic word, the offset of the data to replace, and the new length.
+ * The new data are written behind the last record, after 8 zero bytes (a hole in the file),
+ * where a reader looks for a header and finds none. Behind the new data and their padding, a
+ * trailer ends the file: a magic word, the offset of the data to replace, and the new length.
  *
  * The mark of the last record tells recovery what to do after a crash. MARK_RESIZING: the bytes
  * behind the last record are not committed; cut them. MARK_REPLACING: the new data are valid;
@@ -44,8 +44,8 @@ static int copy_new_data(struct limefile_source *source, const struct limefile_r
     return err;
 }
 
-/* Writes the last record's padding and its length, `bytes`. If the record becomes shorter, its
- * old data follow the padding; a zero word keeps readers from finding a header there. */
+/* Writes the last record's padding and its length, `bytes`. If the record becomes shorter, old
+ * data follow the padding; a zero word overwrites their start, which may look like a header. */
 static int write_last_end(struct limefile_source *source, uint64_t last, uint64_t bytes)
 {
     static const unsigned char zeros[LIMEFILE_ALIGN + LIMEFILE_WORD];
@@ -93,8 +93,8 @@ int limefile_redo_apply(struct limefile_source *source, uint64_t last,
 }
 
 /* Returns true if a record's data begin at redo->target and can get the length redo->bytes, and
- * redo->offset is at least the offset that limefile_redo_begin() chooses. It may be greater: an
- * interrupted copy may already have made the last record shorter. */
+ * redo->offset is not less than the offset that limefile_redo_begin() would choose. Both differ
+ * if an interrupted copy has already made the last record shorter. */
 static bool is_valid_redo(struct limefile_source *source, uint64_t last,
                           const struct limefile_redo *redo)
 {

@@ -22,8 +22,8 @@ struct repair {
     limefile_progress_fn *progress;
     void *context;
     struct limefile_record record;       /* the record to fix next; ordinal 0: none */
-    struct deviations found, next_found; /* of `record`; of the record after it */
-    bool previous_me; /* the record before `record` has ME; true also if none is before it */
+    struct deviations found, next_found; /* of `record`, and of the record after `record` */
+    bool previous_me; /* the record before `record` has ME, or `record` is the first one */
 };
 
 static void record_finding(void *context, const struct limefile_finding *finding)

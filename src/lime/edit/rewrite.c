@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 enum {
-    OWNER_TRIES = 5,  /* attempts to copy owner and mode while others change them */
-    NAME_TRIES = 100, /* temporary names to try while files of other users have them */
+    OWNER_TRIES = 5,  /* attempts to copy owner and mode if another process changes them */
+    NAME_TRIES = 100, /* temporary names to try if files of other users have them */
     SUFFIX_MAX = 48,  /* most bytes that a temporary name adds to the container's name */
     BLOCK = 4096,     /* file systems with reflinks can share whole blocks */
 };
@@ -124,7 +124,7 @@ static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear
 }
 
 /* A removed record passes its ME to the record before it, and its MB to the record after it. An
- * inserted record has ME if the record before it had ME; this function clears the latter. */
+ * inserted record has got ME from the record before it, whose ME this function clears. */
 static int adjust_flags(const struct rewrite *r)
 {
     const struct limefile_record *record = r->plan->record;
@@ -204,7 +204,7 @@ static void format_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
              suffix, number);
 }
 
-/* Removes a file with the temporary name, unless another user owns it. false: it remains. */
+/* Returns true if no file has the temporary name. Removes one unless another user owns it. */
 static bool remove_leftover(const struct rewrite *r, const struct stat *container)
 {
     struct stat st;

@@ -11,7 +11,7 @@ enum {
     PATTERN_BYTES = 6, /* magic and version */
 };
 
-/* Returns 1 if a record, with its header and all its data, is at `offset`; 0; or an error. */
+/* Returns 1 if a whole record, header and data, is at `offset`; 0 if not; or an error code. */
 static int is_whole_record(struct limefile_source *source, uint64_t offset, uint64_t size,
                            struct limefile_salvage *out)
 {
