@@ -71,8 +71,8 @@ static bool is_same_target(const struct limefile_output *out, const struct stat 
     return st->st_dev == out->device && st->st_ino == out->inode;
 }
 
-/* Sets out->identity. For a new target, this is the identity of its directory if a limefs mount
- * shows the directory (as the view of a container), and otherwise "". */
+/* Sets out->identity. A new target gets the identity of its directory if the directory is in a
+ * limefs mount (where it may show a container), and otherwise "". */
 static int identify_target(struct limefile_output *out)
 {
     struct stat st;
@@ -284,7 +284,7 @@ static int replace_target(const struct limefile_output *out)
     return renameat(out->dir_fd, out->temp_name, out->dir_fd, out->name) == 0 ? 0 : -errno;
 }
 
-/* Gives the temporary file the target's name. No file may have this name. */
+/* Gives the temporary file the target's name. Fails if a file already has this name. */
 static int create_target(const struct limefile_output *out)
 {
     struct stat st;

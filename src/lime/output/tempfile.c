@@ -55,7 +55,7 @@ static unsigned hash_host(void)
     return hash_text(hash_text(2166136261U, host.nodename), space);
 }
 
-/* Returns the start time of a process, or 0. *state: its state as in proc(5), or '?'. */
+/* Returns a process's start time, or 0 if unknown. *state: its state as in proc(5), or '?'. */
 static uint64_t read_start_time(int pid, char *state)
 {
     char path[64], line[1024] = "";
@@ -86,7 +86,7 @@ static bool is_running(const struct creator *c)
 
 /* ---- names: .TARGET.lime-tmp-HOST-PID-START-COUNT ---- */
 
-/* Describes this process. Renews the description after a fork(), as it is the parent's then. */
+/* Describes this process. Renews the cached description after a fork(): it is the parent's. */
 static const struct creator *get_own_process(void)
 {
     static struct creator creator;
