@@ -237,7 +237,7 @@ bool limefile_export_find(const struct limefile_export *export, uint64_t parent,
 
 /* ---- reading files ---- */
 
-/* Fills *out for the bytes from `offset` to the end of the file's part that contains it. */
+/* Fills *out for the bytes from `offset` to the end of the part that contains `offset`. */
 static void find_piece(const struct limefile_export *export, const struct file_parts *file,
                        uint64_t offset, struct limefile_export_range *out)
 {

@@ -29,7 +29,7 @@ bool export_supports_array(const struct limefile_array *, const struct limefile_
 
 /* ---- export_compute.c: data in another order, precision or byte order ----
  *
- * Even-odd order: sites with even x+y+z+t come first. In each half, sites keep their order. */
+ * Even-odd order: sites with even x+y+z+t come first. Each half has the record's order. */
 
 struct export_evenodd {
     uint64_t sites, even_sites;         /* of the whole array */
@@ -80,7 +80,7 @@ int h5_build(const struct limefile_field *, const struct export_layout *, struct
 enum { EXPORT_TEXTS = 5 };
 
 struct export_text {
-    size_t at, bytes; /* offset in `own_bytes` */
+    size_t at, bytes; /* at: offset in `own_bytes` */
 };
 
 struct limefile_export {
@@ -92,7 +92,7 @@ struct limefile_export {
     struct export_text text[EXPORT_TEXTS]; /* NPY: header; H5: before, after; Zarr: files */
     uint64_t slices, slice_bytes;       /* number of time slices of the data; bytes of each */
     unsigned digits;                    /* digits of a slice's name */
-    struct limefile_sites sites;        /* whole files only; no `read` and `context` */
+    struct limefile_sites sites;        /* whole files only; `read` and `context` are not set */
     struct limefile_gauge_image *image; /* whole files only; otherwise NULL */
     bool has_checksum;                  /* whole files only: `checksum` is set */
     struct limefile_checksum checksum;  /* the record's, from the container */

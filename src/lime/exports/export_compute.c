@@ -136,7 +136,7 @@ static void convert_range(const struct export_compute *c, const unsigned char *i
     }
 }
 
-/* Converts the record's numbers from byte `base` on, and writes n bytes at `offset` of them. */
+/* Converts the record from byte `base` on. Writes bytes [offset, offset + n) of the result. */
 static int read_consecutive(struct computation *w, uint64_t base, unsigned char *out, size_t n,
                             uint64_t offset)
 {

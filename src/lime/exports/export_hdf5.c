@@ -134,7 +134,7 @@ static hid_t create_file(struct h5_builder *m)
     char path[32];
     hid_t create = check_id(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_CREATE_ID_g));
     hid_t access = check_id(m, h5.H5Pcreate(*h5.H5P_CLS_FILE_ACCESS_ID_g));
-    /* With times in it, the file would have other bytes each time it is created. */
+    /* With times in the file, each creation would give other bytes. */
     check_result(m, h5.H5Pset_obj_track_times(create, false));
     /* The default driver would resolve the link in /proc, to a path that does not exist. */
     check_result(m, h5.H5Pset_fapl_stdio(access));

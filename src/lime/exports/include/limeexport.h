@@ -8,7 +8,7 @@
  *     X.zarr/...                Zarr, format 2: one array, "field", one chunk a time slice
  *     X.h5                      HDF5 with one contiguous dataset, "field"; complex as in h5py
  *     X[.eo][.f4|.f8][.le].npy  .eo: even sites before odd sites; .f4 or .f8: 4 or 8 bytes a
- *                               number; .le: little-endian; in this order
+ *                               number; .le: little-endian; any or all, in this order
  *     X.nersc X.milc X.openqcd  a configuration as the whole file of that format
  *
  * The header of a whole file contains sums of all data, so limefile_export_prepare() must
@@ -28,7 +28,7 @@
 /* A row-major array: the lattice's dimensions, t slowest, then those of a site. Four links have
  * the shape (T, Z, Y, X, 4, 3, 3), a spinor (T, Z, Y, X, 4, 3). A record of a part of the
  * lattice (a hypercube) has the shape of that part. One dimension covers all sites if the
- * record has every second site, or if their number is known but not the lattice's extents. */
+ * record has only every second site, or if the lattice's extents are not known. */
 struct limefile_array {
     unsigned dims;    /* number of dimensions in shape */
     unsigned lattice; /* the first `lattice` dimensions are the lattice's; 0: a global value */
@@ -68,7 +68,7 @@ bool limefile_export_parse(const char *name, struct limefile_export_spec *out, s
 void limefile_export_suffix(const struct limefile_export_spec *,
                             char out[LIMEFILE_EXPORT_SUFFIX_MAX]);
 
-/* Finds the i-th export (from 0) that a mount with -o faces lists. Returns false if none. */
+/* Finds the i-th export (from 0) of those that a mount with -o faces lists; false: no more. */
 bool limefile_export_listed(const struct limefile_array *, unsigned i,
                             struct limefile_export_spec *);
 
