@@ -97,7 +97,7 @@ struct gauge_format {
     bool requires_even; /* extents must be even */
 };
 
-/* Each is defined in its own file. */
+/* Each format is defined in its own file. */
 extern const struct gauge_format gauge_ildg, gauge_nersc, gauge_milc, gauge_openqcd;
 
 /* gauge.c */
@@ -180,12 +180,12 @@ struct openqcd_sites {
 };
 
 /* Encodes the file's points [first, first + count), which must all be at one time t. `now` has
- * the sites at t that the points need, and `before` the sites at t - 1. precision: of sites. */
+ * the sites at t that the points need, `before` those at t - 1. precision: of the sites. */
 void openqcd_encode(const uint64_t extent[4], unsigned precision,
                     const struct openqcd_sites *now, const struct openqcd_sites *before,
                     uint64_t first, uint64_t count, unsigned char *out);
 
-/* Reads the sites that the points need, and encodes the points. They may be at any times. */
+/* Reads the sites that points need, and encodes the points, which may be at several times. */
 int openqcd_encode_from(const struct limefile_sites *, uint64_t first, uint64_t count,
                         unsigned char *out);
 

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { SITE_BITS = 55 /* limit for a number of sites, whose bytes then fit 63 bits */ };
+enum { SITE_BITS = 55 /* of a number of sites; the number of their bytes then fits 63 bits */ };
 
 uint64_t gauge_count_sites(const uint64_t extent[4])
 {

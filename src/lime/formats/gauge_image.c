@@ -331,7 +331,7 @@ int limefile_gauge_adapter_supports(int fd)
     limefile_fd_init(&file, fd);
     int err = gauge_open_depth(&file.source, 0, GAUGE_HEADER, &gauge, NULL);
     limefile_gauge_close(gauge);
-    /* All errors but -errno mean that the file is not supported. */
+    /* All other errors mean that the file is not supported. */
     return limefile_is_errno(err) ? err : err == 0;
 }
 

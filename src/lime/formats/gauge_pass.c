@@ -2,12 +2,12 @@
  * and an image's data, and compare the results with the header
  *
  * In each step the threads read one time slice. In the same step they compute figures
- * (plaquettes, link trace and deviations from SU(3)) and the image's data from the slices of
- * the two steps before, `before` and `now`. Plaquettes of `before` also use links of `now`;
- * openQCD's points of `now` use links of `before`. So three slices are in memory. The last
- * slice is read in the first step, as the `before` of time 0, and again at the end. If three
- * slices need too much memory, the pass works on one block of z planes after another. A block
- * is read with the plane below it (its halo); the block and its halo are the window. */
+ * (plaquettes, link trace and deviations from SU(3)) and the image's data from the two slices
+ * that they read in the steps before: `before` and `now`. Plaquettes of `before` use links of
+ * `now`; openQCD's points of `now` use links of `before`. So three slices are in memory. The
+ * last slice is read in the first step, as the `before` of time 0, and again at the end. If
+ * three slices need too much memory, the pass works on one block of z planes after another. A
+ * block is read with the plane below it (its halo); the block and its halo are the window. */
 #define _GNU_SOURCE
 #include "gauge.h"
 #include "threads.h"
@@ -43,11 +43,10 @@ struct pass_state {
     bool is_openqcd;             /* the image is in openQCD's order */
     bool same_form;              /* the image stores sites in the form in which they are read */
     unsigned char *ring[SLICES]; /* buffers for slices (or windows), used in turn */
-    struct started_units started[SLICES]; /* of the last steps; protected by `lock` */
-    unsigned writers; /* most threads that encode while there is other work */
-    atomic_int err;   /* the first error; 0: none */
-    _Atomic uint64_t
-        failed; /* the step with the error, which ends the pass; UINT64_MAX: none */
+    struct started_units started[SLICES]; /* of recent steps; protected by `lock` */
+    unsigned writers;        /* most threads that encode while there is other work */
+    atomic_int err;          /* the first error; 0: none */
+    _Atomic uint64_t failed; /* the step with this error, the last one; UINT64_MAX: none */
     unsigned threads;
     pthread_mutex_t lock; /* run_workers() holds it until all threads have started */
     pthread_barrier_t barrier;
@@ -60,7 +59,7 @@ struct step {
     uint64_t number;
     uint64_t base, planes;       /* planes of the window; base: z of the first one */
     uint64_t load_t, now_t;      /* load_t: time that is read; now_t: time of `now` */
-    bool loads, counts, encodes; /* counts: the sites that are read, in sums and progress */
+    bool loads, counts, encodes; /* counts: sums and progress include the sites that are read */
     unsigned char *load, *now, *before;
 };
 
@@ -104,7 +103,7 @@ static int load_sites(struct worker *me, const struct step *s, uint64_t from, ui
 }
 
 /* Reads the window's sites [from, to). Reads those of the halo separately: they are not
- * counted, and the halo of the lattice's first block is the lattice's last plane. */
+ * counted, and the first block's halo, the lattice's last plane, is not consecutive with it. */
 static int load_unit(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
 {
     uint64_t edge = me->state->halo ? me->state->plane : 0;
@@ -189,7 +188,7 @@ static int encode_plane(struct worker *me, const struct step *s, uint64_t j)
     return err;
 }
 
-/* Encodes openQCD's columns at one x; if there are blocks, the part of each in this block. */
+/* Encodes openQCD's columns at one x, as far as the columns are in the block. */
 static int encode_columns(struct worker *me, const struct step *s, uint64_t x)
 {
     struct pass_state *w = me->state;
@@ -291,7 +290,7 @@ static bool run_step(struct worker *me, const struct step *s)
 }
 
 /* Runs the steps of a block. The first step reads the last slice, the next steps all slices
- * from time 0 on. In the step after it was read, a slice is `now`, and then `before`. */
+ * from time 0 on. A slice that a step reads is `now` in the next step, and then `before`. */
 static bool run_block(struct worker *me, struct step *s)
 {
     struct pass_state *w = me->state;

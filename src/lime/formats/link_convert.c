@@ -1,8 +1,8 @@
 /* link_convert.c - convert links between forms, and compute the checksums of NERSC and MILC
  *
- * Compilers can vectorize the loops over numbers. On x86-64 the loops are compiled for several
- * generations of processors, and the dynamic loader selects a clone. A double that is too large
- * for a float becomes an infinity of the same sign; a NaN remains a NaN. */
+ * Compilers can vectorize the loops over numbers. On x86-64 each loop has clones for several
+ * generations of processors, and the dynamic loader selects one. A double that is too large for
+ * a float becomes an infinity of the same sign; a NaN remains a NaN. */
 #include "gauge.h"
 
 static const bool host_little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;

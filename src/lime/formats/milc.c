@@ -24,7 +24,7 @@ static uint32_t get32(const unsigned char *at, bool little)
 
 /* ---- a list of sites ---- */
 
-/* Sets position[rank] of n listed sites to their positions in the file; it was UINT32_MAX. */
+/* Sets position[rank] of n listed sites to their positions in the file; UINT32_MAX: not set. */
 static int set_positions(struct limefile_gauge *g, const unsigned char *raw, uint64_t first,
                          uint64_t n, uint64_t sites)
 {

@@ -4,7 +4,8 @@
  * number t is slowest and z fastest. The file has only the odd points (x+y+z+t is odd), in the
  * order of their numbers. Each has eight links: for each direction, the link of the point and
  * the link of the point's neighbour below. A column is the points with the same x, y and t.
- * All extents are even, so half of them are odd; these are consecutive in the file. */
+ * All extents are even, so half of a column's points are odd. The file has them in one piece.
+ */
 #include "gauge.h"
 
 #include <errno.h>
@@ -81,14 +82,14 @@ static bool begins_with_link(const unsigned char *head, size_t n, uint64_t size)
 
 /* ---- boxes of sites ---- */
 
-/* Returns how far `at` is above the box's base in direction d; < width: it is in the box. */
+/* Returns how far `at` is above the box's base in direction d; < width: `at` is in the box. */
 static uint64_t box_local(const struct openqcd_box *box, const uint64_t extent[4], int d,
                           uint64_t at)
 {
     return at >= box->base[d] ? at - box->base[d] : at + extent[d] - box->base[d];
 }
 
-/* Adds a layer below the box in each direction in which the box is less than the lattice. */
+/* Adds a layer below the box in each direction in which the box does not span the lattice. */
 static void box_grow(struct openqcd_box *box, const uint64_t extent[4])
 {
     for (int d = 0; d < 3; d++)
@@ -391,7 +392,7 @@ static uint64_t find_point_box(const uint64_t l[4], uint64_t first, uint64_t cou
     return box->width[0] * l[1] * column;
 }
 
-/* Widens the box to whole rows if it has a large part of each, so that one read gets many. */
+/* Widens the box to whole rows if it has much of each, so that one read gets several rows. */
 static void widen_rows(struct openqcd_box *box, const uint64_t l[4])
 {
     if (4 * box->width[0] >= l[0] && box->width[1] * box->width[2] >= l[2]) {

@@ -148,8 +148,7 @@ static int add_field(struct limefile_volumes *set, const struct limefile_record 
     return 0;
 }
 
-/* Reads the private XML of a data record of the master. Adds the field or part that it states.
- */
+/* Reads the private XML of a data record of the master, and adds the field or part, if any. */
 static int read_data_record(struct limefile_volumes *set, const struct limefile_record *data,
                             const struct limefile_record *private_xml)
 {
@@ -254,8 +253,8 @@ static uint64_t count_data(const struct volume *v)
     return count;
 }
 
-/* Finds the data of a volume that is not the master. It has one data record for each field and
- * part of the master, in the master's order; or, without sites of parts, for each field. */
+/* Finds the data of a volume that is not the master. The volume has a data record for each
+ * field and part, in the master's order; if it has no site of the parts, only for fields. */
 static int find_volume_data(struct limefile_volumes *set, struct volume *v)
 {
     struct limefile_record r;
@@ -402,7 +401,7 @@ static bool is_joinable(const struct limefile_volumes *set, const struct limefil
     return !is_site_list(r) && !has_part(set, r->message);
 }
 
-/* Sets chosen[message] for messages with a record that the caller selects or the file XML. */
+/* Sets chosen[m] for each message m with a selected record or with the private file XML. */
 static int choose_messages(const struct limefile_volumes *set, bool *chosen)
 {
     const struct limefile_index *index = set->volume[set->master].index;
@@ -439,7 +438,7 @@ static int join_messages(struct limefile_volumes *set, const bool *chosen)
         }
         struct joined *j = &set->record[set->records];
         err = add_joined(set, &r, &field);
-        /* The message consists of this record until the next record continues the message. */
+        /* The message has only this record until another record continues the message. */
         j->mb = j->me = true;
         if (set->records > 1 && message == r.message)
             j->mb = j[-1].me = false;

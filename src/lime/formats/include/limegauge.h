@@ -65,7 +65,7 @@ struct limefile_gauge {
  * selects the container's only configuration. The source must outlive the object and must allow
  * reads from several threads. The object's memory does not depend on the lattice, except for
  * MILC's list of sites (4 bytes a site). Returns 0, -errno, LIMEFILE_E_NO_RECORD,
- * LIMEFILE_E_GAUGE_*, or the code of a fault in the container that no configuration precedes.
+ * LIMEFILE_E_GAUGE_* or, if a container has a fault and no configuration before, its code.
  *
  * If a value in the header is the reason for a failure, `why` (may be NULL) gets the key, the
  * value and the supported values: "DATATYPE = 4D_SU2_GAUGE: not SU(3); ...". Otherwise `why`
@@ -117,7 +117,7 @@ struct limefile_gauge_options {
     bool has_sequence;
     uint64_t sequence;
     const char *lfn;  /* ILDG */
-    const char *text; /* ILDG: stored in a record "TEXT_TYPE" before the data */
+    const char *text; /* ILDG: stored before the data, in a record of the type `text_type` */
     const char *text_type;
     bool without_checksum; /* ILDG: no checksum in the file; the new image is sealed at once */
 };
@@ -198,7 +198,7 @@ struct limefile_gauge_totals {
     struct limefile_gauge_sums image;  /* sums of the image's data */
 };
 
-/* A value of `memory` with which the data of a pass without an image stay in the caches. */
+/* With this `memory`, the data of a pass without an image stay in the processors' caches. */
 #define LIMEFILE_GAUGE_CHECK_BYTES ((size_t)48 << 20)
 
 struct limefile_gauge_pass {

@@ -3,7 +3,8 @@
  *
  * One volume, the master, has the metadata. Each volume has the data of some sites and a list
  * of these sites. The joined container has the master's records without the list of sites, the
- * data of all sites in the lattice's order, and volfmt 0. QIO's checksums, of all sites, stay.
+ * data of all sites in the lattice's order, and volfmt 0. QIO's checksums cover all sites, so
+ * they hold for the joined container, too.
  *
  * Memory: 24 bytes for each run of sites that are consecutive in the lattice and in a volume,
  * 32 bytes for each record of the master, and an index of each volume. */
@@ -45,11 +46,11 @@ struct limefile_volumes_info {
     unsigned volfmt; /* 1 MULTIFILE, 2 PARTFILE, 3 PARTFILE_DIR */
     struct limefile_lattice lattice;
     size_t volumes, master; /* number of volumes; number of the master, from 0 */
-    uint64_t fields;        /* number of fields, that is records of the whole lattice */
+    uint64_t fields;        /* number of fields (records of the whole lattice) */
     size_t skipped;         /* number of records that skips_parts leaves out */
 };
 void limefile_volumes_info(const struct limefile_volumes *, struct limefile_volumes_info *);
-/* Returns the i-th skipped record's ordinal in the master. *stated: what its XML states. */
+/* Returns the i-th skipped record's ordinal in the master. *stated: from its private XML. */
 uint64_t limefile_volumes_skipped_part(const struct limefile_volumes *, size_t i,
                                        const struct limefile_scidac_record **stated);
 /* Returns the number of sites that a volume (number from 0) has. */
