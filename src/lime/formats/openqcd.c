@@ -4,8 +4,7 @@
  * number t is slowest and z fastest. The file has only the odd points (x+y+z+t is odd), in the
  * order of their numbers. Each has eight links: for each direction, the link of the point and
  * the link of the point's neighbour below. A column is the points with the same x, y and t.
- * All extents are even, so half of a column's points are odd. The file has them in one piece.
- */
+ * Extents are even, so half of a column's points are odd; these are consecutive in the file. */
 #include "gauge.h"
 
 #include <errno.h>

@@ -104,7 +104,7 @@ struct limefile_export_entry {
 uint64_t limefile_export_entry_count(const struct limefile_export *);
 void limefile_export_entry(const struct limefile_export *, uint64_t number,
                            struct limefile_export_entry *out);
-/* Finds the entry with this `parent` and `name` in constant time; false: there is none. */
+/* Finds the entry with this `parent` and `name` in constant time; false: not found. */
 bool limefile_export_find(const struct limefile_export *, uint64_t parent, const char *name,
                           uint64_t *number);
 
