@@ -19,7 +19,8 @@ static bool is_required(const char *attribute)
            strncmp(attribute, "system.posix_acl", 16) == 0;
 }
 
-/* Copies one attribute. Returns -errno only if it exists and is required, and otherwise 0. */
+/* Copies one attribute. Returns 0 also if it is missing, or if it is optional and this fails.
+ */
 static int copy_attribute(int from, int to, const char *attribute)
 {
     int err = 0;

@@ -93,8 +93,8 @@ int limefile_redo_apply(struct limefile_source *source, uint64_t last,
 }
 
 /* Returns true if a record's data begin at redo->target and can get the length redo->bytes, and
- * redo->offset is not less than the offset that limefile_redo_begin() would choose. Both differ
- * if an interrupted copy has already made the last record shorter. */
+ * redo->offset is not less than the offset that limefile_redo_begin() would choose now. It is
+ * greater than this if an interrupted copy has already made the last record shorter. */
 static bool is_valid_redo(struct limefile_source *source, uint64_t last,
                           const struct limefile_redo *redo)
 {

@@ -17,7 +17,7 @@
 
 enum {
     OWNER_TRIES = 5,  /* attempts to copy owner and mode if another process changes them */
-    NAME_TRIES = 100, /* temporary names to try if files of other users have them */
+    NAME_TRIES = 100, /* temporary names to try; files of other users may have some of them */
     SUFFIX_MAX = 48,  /* most bytes that a temporary name adds to the container's name */
     BLOCK = 4096,     /* file systems with reflinks can share whole blocks */
 };

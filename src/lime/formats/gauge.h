@@ -107,7 +107,7 @@ const struct gauge_format *gauge_find_format(enum limefile_gauge_format); /* NUL
 int gauge_ildg_open(struct limefile_gauge *, uint64_t ordinal);
 int gauge_field_open(struct limefile_gauge *, const struct limefile_field *);
 
-/* As limefile_gauge_open(), but may read less. Only GAUGE_ALL opens LIME containers. */
+/* Works like limefile_gauge_open(), but may read less. Only GAUGE_ALL opens containers. */
 int gauge_open_depth(struct limefile_source *, uint64_t ordinal, enum gauge_depth,
                      struct limefile_gauge **out, char *why);
 

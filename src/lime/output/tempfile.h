@@ -11,7 +11,7 @@
 int limefile_tempfile_create(int dir_fd, const char *target, mode_t mode, char **name);
 
 /* Returns the device and inode of the open file fd (O_PATH suffices) as a text "DEVICE:INODE".
- * For a file in a limefs mount, the text has those of the file outside the mount that it shows.
+ * For a file in a limefs mount, the numbers are those of the original file outside the mount.
  * only_mounted: "" for a file outside limefs mounts. The caller frees the text. NULL: error. */
 char *limefile_output_file_id(int fd, bool only_mounted);
 

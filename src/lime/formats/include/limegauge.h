@@ -65,7 +65,7 @@ struct limefile_gauge {
  * selects the container's only configuration. The source must outlive the object and must allow
  * reads from several threads. The object's memory does not depend on the lattice, except for
  * MILC's list of sites (4 bytes a site). Returns 0, -errno, LIMEFILE_E_NO_RECORD,
- * LIMEFILE_E_GAUGE_* or, if a container has a fault and no configuration before, its code.
+ * LIMEFILE_E_GAUGE_*, or the code of a fault that a container has before any configuration.
  *
  * If a value in the header is the reason for a failure, `why` (may be NULL) gets the key, the
  * value and the supported values: "DATATYPE = 4D_SU2_GAUGE: not SU(3); ...". Otherwise `why`

@@ -50,7 +50,7 @@ struct limefile_volumes_info {
     size_t skipped;         /* number of records that skips_parts leaves out */
 };
 void limefile_volumes_info(const struct limefile_volumes *, struct limefile_volumes_info *);
-/* Returns the i-th skipped record's ordinal in the master. *stated: from its private XML. */
+/* Returns the i-th skipped record's ordinal in the master. *stated: its parsed private XML. */
 uint64_t limefile_volumes_skipped_part(const struct limefile_volumes *, size_t i,
                                        const struct limefile_scidac_record **stated);
 /* Returns the number of sites that a volume (number from 0) has. */
