@@ -19,8 +19,7 @@ static bool is_required(const char *attribute)
            strncmp(attribute, "system.posix_acl", 16) == 0;
 }
 
-/* Copies one attribute. Returns 0 also if it is missing, or if it is optional and this fails.
- */
+/* Copies one attribute. Returns 0 also if it does not exist, or is not required and fails. */
 static int copy_attribute(int from, int to, const char *attribute)
 {
     int err = 0;
