@@ -12,7 +12,7 @@ struct limefile_editor {
     uint64_t *headers; /* offsets of the headers of all records, including that of `last` */
     size_t count, capacity;           /* of `headers` */
     struct limefile_last_record last; /* the last record; "last header" below is its header */
-    uint64_t claimed;    /* the greatest length that the last header may state on the disk */
+    uint64_t claimed;    /* the last header on the disk states at most this length */
     bool visible;        /* the last header's magic is or may be on the disk */
     bool uncertain;      /* the length may be less than `claimed`: a write of it has failed */
     bool marked;         /* the last header has or may have a mark (MARK_RESIZING, _REMOVING) */

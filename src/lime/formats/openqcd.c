@@ -81,7 +81,8 @@ static bool begins_with_link(const unsigned char *head, size_t n, uint64_t size)
 
 /* ---- boxes of sites ---- */
 
-/* Returns how far `at` is above the box's base in direction d; < width: `at` is in the box. */
+/* Returns how far `at` is above the box's base in direction d, modulo the extent: less than the
+ * box's width if `at` is in the box, not less otherwise. */
 static uint64_t box_local(const struct openqcd_box *box, const uint64_t extent[4], int d,
                           uint64_t at)
 {

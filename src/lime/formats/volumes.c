@@ -336,7 +336,7 @@ static int compare_ranks(const void *one, const void *other)
     return a->rank < b->rank ? -1 : a->rank > b->rank;
 }
 
-/* Sorts the runs by rank, and checks that each site occurs once. */
+/* Sorts the runs by the number of their first site, and checks that each site occurs once. */
 static int sort_runs(struct limefile_volumes *set)
 {
     uint64_t next = 0;

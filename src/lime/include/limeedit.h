@@ -217,8 +217,8 @@ typedef int limefile_save_fn(void *context, uint64_t from, uint64_t size);
  * Recovery cuts without a call of `save`: an unfinished record, which has a header without
  * magic and a plain ASCII type; bytes after a record that is marked as being resized, unless
  * they begin like a whole record; the rest of a record that was being removed; zeros instead of
- * a header that did not reach the disk. Any other tail is cut only if `save` returns 0 (NULL:
- * never). A tail that contains a whole record is never cut, except after a marked record.
+ * a header that did not reach the disk. If `save` returns 0 (NULL: never), it also cuts bytes
+ * after such a marked record that do begin like a whole record, and any tail without one.
  *
  * Returns 0 if programs may change the container now; if this call has changed it, it is
  * synced. Returns an I/O error or, without a change, the code of a fault that cannot be cut, or

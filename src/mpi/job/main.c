@@ -48,7 +48,7 @@ static void start_mpi(int *argc, char ***argv)
     setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
     /* The job uses no shared file pointers. Open MPI would keep them in a file next to each
      * open container (several hosts) or in a semaphore in /dev/shm with a predictable name (one
-     * host). MPI must find a component for them, but need not select it. */
+     * host). MPI must find one component: `sm` stays, but -1 keeps MPI from selecting it. */
     setenv("OMPI_MCA_sharedfp", "^lockedfile,individual", 0);
     setenv("OMPI_MCA_sharedfp_sm_priority", "-1", 0);
     /* Open MPI 5 would lock what it reads and writes, and wait forever for a mount's lock. */

@@ -74,7 +74,7 @@ static bool get_slice_part(const struct bench_pattern *p, int rank, int64_t t,
     return true;
 }
 
-/* Moves slice t on rank 0. Continues after an error, because other ranks wait for rank 0. */
+/* Rank 0's part of moving slice t. Continues after an error: other ranks wait for rank 0. */
 static int move_slice_root(struct bench_io *io, struct gather *g, int64_t t, int64_t bytes)
 {
     const struct bench_pattern *p = &io->task->pattern;

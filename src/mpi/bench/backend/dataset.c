@@ -47,7 +47,7 @@ static int64_t slice_bytes(const struct lemon_box *box)
     return bytes;
 }
 
-/* Sets *box. Returns how many slices a slab has; 0 if a slice exceeds BENCH_MOVE_MAX. */
+/* Sets *box. Returns the most slices that fit into a slab; 0: a slice exceeds BENCH_MOVE_MAX. */
 static int64_t lattice_step(const struct bench_pattern *p, int rank, struct lemon_box *box)
 {
     bench_pattern_box(p, rank, box);
