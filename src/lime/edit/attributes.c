@@ -66,8 +66,9 @@ int limefile_attributes_copy(int from, int to)
     struct stat old, new;
     if (fstat(from, &old) != 0 || fstat(to, &new) != 0)
         return -errno;
-    if ((old.st_uid != new.st_uid &&fchown(to, old.st_uid, (gid_t)-1) != 0) ||
-        (old.st_gid != new.st_gid &&fchown(to, (uid_t)-1, old.st_gid) != 0))
+    if (new.st_uid != old.st_uid && fchown(to, old.st_uid, (gid_t)-1) != 0)
+        return -errno;
+    if (new.st_gid != old.st_gid && fchown(to, (uid_t)-1, old.st_gid) != 0)
         return -errno;
     int err = limefile_acl_copy(from, to);
     if (!err)

@@ -378,7 +378,7 @@ static int add_joined(struct limefile_volumes *set, const struct limefile_record
     if (is_master_field(set, r, *field)) {
         if (__builtin_mul_overflow(set->sites, set->site_bytes[*field], &j->bytes))
             return LIMEFILE_E_LENGTH;
-        j->field = (uint32_t)++ * field;
+        j->field = (uint32_t)(*field += 1);
     }
     struct limefile_header header;
     uint64_t end;
