@@ -2,8 +2,8 @@
  * credentials.c - run each request with the rights (credentials) of the process that made it
  *
  * When a thread changes its file system uid from 0, the kernel removes the capabilities that
- * override permissions from the effective set, and restores them when it becomes 0 again
- * (capabilities(7)). The thread drops other such capabilities before its first request.
+ * override permissions from the effective set, and restores them when the uid becomes 0 again
+ * (capabilities(7)). A thread drops all others but BASE_CAPS before its first request.
  */
 #define _GNU_SOURCE
 #include "credentials.h"
@@ -25,7 +25,7 @@
 enum {
     STATUS_BYTES = 4096,
     STATUS_BYTES_MAX = 1 << 20, /* enough for 65536 groups */
-    NO_PROCESS = -1, /* as a pid: groups do not matter, because the request only moves bytes */
+    NO_PROCESS = -1, /* as a pid: the request only moves bytes, so groups do not matter */
 };
 
 /* Seconds for which a thread caches the groups of a process. */
@@ -51,10 +51,10 @@ static _Thread_local struct {
     uint64_t permitted;    /* capabilities, read by drop_capabilities() */
     bool is_switched;      /* to the rights of user `uid` */
     bool is_transfer;      /* moves bytes: rights were checked when the file was opened */
-    unsigned daemon_depth; /* calls of limefs_daemon_creds_enter() that are not left yet */
+    unsigned daemon_depth; /* calls of limefs_daemon_creds_enter() minus those of _leave() */
     uid_t uid;
     struct limefs_caller groups_owner; /* the process whose groups the thread has */
-    double groups_since; /* when it got them, in limefs_clock_seconds(); 0: never */
+    double groups_since; /* when it got them (limefs_clock_seconds()); 0: not valid */
 } creds;
 
 /* ---- rights of the thread ---- */
@@ -72,7 +72,7 @@ static int set_capabilities(uint64_t requested)
     return syscall(SYS_capset, &header, data) == 0 ? 0 : -errno;
 }
 
-/* Reads the permitted and the effective capabilities. */
+/* Reads the capabilities: the permitted into creds.permitted, the effective into *effective. */
 static int read_capabilities(uint64_t *effective)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
@@ -127,7 +127,7 @@ static int set_fsgid(gid_t gid)
     return (gid_t)setfsgid((gid_t)-1) == gid ? 0 : -EPERM;
 }
 
-/* Sets the groups of this thread; glibc's setgroups() changes those of all threads. */
+/* Sets the groups of this thread. glibc's setgroups() would set those of all threads. */
 static int set_group_list(size_t count, const gid_t *groups)
 {
 #ifdef SYS_setgroups32
@@ -147,7 +147,7 @@ static void abort_on_error(int err)
 
 /* ---- supplementary groups ---- */
 
-/* Returns all of /proc/TID/status, which the caller frees, or NULL. */
+/* Returns the text of /proc/TID/status, which must be freed, or NULL. */
 static char *read_status(pid_t pid)
 {
     char path[64], *text = NULL;
@@ -182,7 +182,7 @@ static bool has_id(const char *status, const char *line, unsigned id)
            fs == id;
 }
 
-/* Stores the groups in the text of /proc/TID/status, at most `most`. Returns their number. */
+/* Stores up to `most` groups from the text of /proc/TID/status. Returns their number. */
 static size_t parse_groups(const char *status, gid_t *groups, size_t most)
 {
     static const char line[] = "\nGroups:";
@@ -198,8 +198,8 @@ static size_t parse_groups(const char *status, gid_t *groups, size_t most)
     return count;
 }
 
-/* Gives the thread the groups of the caller's process; none if its pid is 0 or the process has
- * other ids, such as a server that works for another user: then uid and gid alone decide. */
+/* Gives the thread the groups of the caller's process, but none if pid is 0 or the process now
+ * has other ids than the request. Then the request's uid and gid alone decide on access. */
 static int set_process_groups(const struct limefs_caller *caller)
 {
     int err = 0;
@@ -218,8 +218,8 @@ static int set_process_groups(const struct limefs_caller *caller)
     return err;
 }
 
-/* True if the thread already has the caller's groups. For a request that only moves bytes, the
- * groups of any process with that uid and gid will do. */
+/* True if the thread already has the caller's groups. For a request that only moves bytes
+ * (NO_PROCESS), the groups of any process with that uid and gid are good enough. */
 static bool has_cached_groups(const struct limefs_caller *caller, double now)
 {
     return creds.groups_since > 0 && creds.groups_owner.uid == caller->uid &&
@@ -275,7 +275,7 @@ static void switch_back(void)
         restore_fsuid();
 }
 
-/* Completes a switch of rights. After an error, restores the daemon's and returns -EACCES. */
+/* Completes a switch of rights. On error (err), restores the daemon's and returns -EACCES. */
 static int finish_switch(uid_t uid, int err)
 {
     creds.is_switched = !err;

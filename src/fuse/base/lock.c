@@ -86,7 +86,7 @@ static unsigned highest_rank(void)
     return rank;
 }
 
-/* A daemon has no stderr, so the rule also goes to the file that tests/run names. */
+/* A background daemon has no stderr; therefore tests/run sets LIMEFS_LOCK_REPORT. */
 void limefs_report_violation(const char *rule)
 {
     const char *path = getenv("LIMEFS_LOCK_REPORT");

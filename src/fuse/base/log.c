@@ -16,7 +16,7 @@
 
 enum {
     PERIOD_SECONDS = 10,
-    LINES_MAX = 100, /* in a period; a program could cause a million */
+    LINES_MAX = 100, /* in a period; one program could cause a million */
     LINE_BYTES = PATH_MAX + 512,
 };
 
@@ -41,8 +41,8 @@ static void write_log(int priority, const char *format, ...)
     va_end(args);
 }
 
-/* Returns whether this period may log one more line. If a new period begins, *dropped is the
- * number of lines that the last one dropped, otherwise 0. */
+/* Counts a line and returns whether it may be logged in this period. *dropped: if the call
+ * begins a new period, the number of lines dropped in the previous one; otherwise 0. */
 static bool may_log_line(unsigned long *dropped)
 {
     static struct limefs_lock lock = {PTHREAD_MUTEX_INITIALIZER, LIMEFS_LOCK_LOG};
@@ -80,7 +80,7 @@ void limefs_log(int priority, const char *format, ...)
 static char *capture_text; /* NULL: messages are printed */
 static size_t capture_bytes;
 
-/* Logs a message of libfuse: a part of a line, or a line that ends with a newline. */
+/* Logs a message of libfuse: part of a line, or (if the format ends with a newline) its end. */
 static void log_libfuse_message(enum fuse_log_level level, const char *format, va_list args)
 {
     char text[LINE_BYTES];

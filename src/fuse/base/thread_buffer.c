@@ -46,7 +46,8 @@ static struct buffers *get_buffers(void)
     return buffers;
 }
 
-/* Replaces a buffer that is smaller than `size`; its bytes are lost. */
+/* Returns the buffer with at least `size` bytes; growing loses its contents. NULL: no
+ * memory. */
 static void *grow_buffer(struct buffer *buffer, size_t size)
 {
     if (!buffer->bytes || buffer->size < size) {

@@ -1,8 +1,8 @@
 /*
  * limefs.h - state that all parts of the daemon share: the mount, its options, the log.
  *
- * The daemon shows a container as a directory of records, or a directory as a tree in which
- * each container is such a directory. See docs/architecture.md.
+ * The daemon shows a container as a directory of its records, or it shows a directory tree in
+ * which each container is a directory of its records. See docs/architecture.md.
  */
 #ifndef LIMEFS_H
 #define LIMEFS_H
@@ -38,10 +38,10 @@ struct limefs_options {
     enum limefs_verify verify;          /* when to verify records that have a checksum */
 
     /* The MPI job. Without `ranks` and `job` all reads are local. */
-    unsigned ranks;     /* of a job that the mount starts; 0: it starts none */
+    unsigned ranks;     /* of the job that the daemon starts; 0: it starts no job */
     char *job, *mpirun; /* socket of a running job; command that starts a job; owned, or NULL */
     uint64_t window, extent, forward_from; /* bytes; limefs --help describes them */
-    uint64_t stripe;     /* bytes, of a job that the mount starts; 0: its default */
+    uint64_t stripe;     /* bytes; for the job that the daemon starts; 0: MPI's choice */
     double job_timeout;  /* seconds to wait for an answer of the job */
     int ino32;           /* inode numbers have 32 bits */
     int mkdir_container; /* mkdir makes a container, whatever its name */
@@ -70,7 +70,7 @@ struct limefs_container_file {
 struct limefs_inodes {
     struct limefs_slot *slots;
     uint32_t slot_count, slot_free; /* the latter: the first free slot; 0: none is free */
-    uint64_t ids;                   /* number of ids given to nodes and snapshots */
+    uint64_t ids;                   /* number of ids given to nodes, snapshots and exports */
     struct limefs_node *root;
     struct limefs_node **names; /* hash of (parent, name) */
     size_t name_buckets, name_count;
@@ -87,12 +87,12 @@ struct limefs_snapshots {
     uint64_t index_memory;
     const struct limefs_snapshot_watch *watches[LIMEFS_WATCHES_MAX];
     unsigned watch_count;
-    /* The single container that is mounted for writing; the mount uses its writer. Or NULL. */
+    /* The single container, once opened for writing: the mount keeps its writer. Or NULL. */
     struct limefs_snapshot *mount_snap;
 };
 
 struct limefs_stats {
-    atomic_uint_least64_t requests, local_bytes; /* so far: read requests; bytes read locally */
+    atomic_uint_least64_t requests, local_bytes; /* read requests; bytes not read by the job */
     atomic_uint_least64_t local_written_bytes;
     atomic_uint_least64_t verified_bytes, verified_ok, verified_bad; /* the last two: records */
 };
@@ -100,16 +100,16 @@ struct limefs_stats {
 struct limefs {
     /* The mount. Constant once requests are served. */
     struct limefs_options options;
-    char *source;           /* absolute path of the container or directory */
-    uint64_t source_dev;    /* the device of the source */
-    int source_fd;          /* O_PATH: the directory, or the directory of the container */
-    const char *container;  /* its name in that directory; points into `source`; NULL: a tree */
+    char *source;        /* absolute path of the container or directory */
+    uint64_t source_dev; /* the device of the source */
+    int source_fd;       /* O_PATH: the directory shown, or the one that holds the container */
+    const char *container;  /* its name in source_fd (points into `source`); NULL: a tree */
     const char *mountpoint; /* absolute; NULL: unknown, as another program opened /dev/fuse */
     bool foreground;
     bool switches_creds; /* requests run with their callers' rights (credentials.h) */
     bool denies_changes; /* by other users, as the daemon cannot switch to their rights */
     struct fuse_session *session;         /* NULL: not mounted yet */
-    unsigned threads;                     /* most threads that serve requests */
+    unsigned threads;                     /* maximum number of threads that serve requests */
     struct limefs_job *job;               /* job.h; NULL: the mount has no job */
     struct limefs_readahead *readahead;   /* readahead.h; NULL: nothing is read ahead */
     struct limefs_work_queue *work_queue; /* the work queue of slow requests (work.h) */
@@ -128,8 +128,8 @@ struct limefs {
     struct limefs_stats stats;
 };
 
-/* Returns true if a file that keeps the attributes `seen`, which it had at the time seen_at
- * (CLOCK_REALTIME), also keeps its data. being_written: see limefile_is_being_written(). */
+/* seen: a file's attributes at the time seen_at (CLOCK_REALTIME). Returns true if the data
+ * cannot change while these stay the same. being_written: see limefile_is_being_written(). */
 static inline bool limefs_identity_is_reliable(const struct limefile_identity *seen,
                                                const struct timespec *seen_at,
                                                bool being_written)
@@ -137,7 +137,7 @@ static inline bool limefs_identity_is_reliable(const struct limefile_identity *s
     return limefile_validity(seen, seen_at, being_written, seen) == LIMEFILE_VALID;
 }
 
-/* An open file or directory. The mount closes all that are still in its lists when it ends. */
+/* An open file or directory. At its end, the daemon closes those that are still in a list. */
 struct limefs_handle {
     struct limefs_handle *next, **link;
 };
@@ -151,16 +151,18 @@ void limefs_handle_remove(struct limefs *, struct limefs_handle *);
 /* Chooses stderr or syslog, also for libfuse's messages. */
 void limefs_log_open(bool foreground);
 
-/* Between these two calls, stderr of programs that libfuse runs is held back; the second call
- * prints it without control characters but those in `allowed`. For one thread only. */
+/* Between these two calls, stderr (also of programs that libfuse runs) is held back. The second
+ * call prints it, without control characters except those in `allowed`. Call them only while
+ * the process has one thread. */
 void limefs_log_capture_stderr(void);
 void limefs_log_restore_stderr(const char *allowed);
 
-/* Appends libfuse's messages to the string `text`, which has room for `bytes`, instead of
- * printing them; text NULL: prints them again. Only while the process has one thread. */
+/* From now on, libfuse's messages are appended to the string `text`, which has room for
+ * `bytes`; text NULL: they are printed again. Call it only while the process has one thread. */
 void limefs_log_capture_libfuse(char *text, size_t bytes);
 
-/* Logs a line, given without newline; may drop it if there are many. priority: LOG_ERR etc. */
+/* Logs a line, given without newline; drops it if there were too many. priority: LOG_ERR
+ * etc. */
 void limefs_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

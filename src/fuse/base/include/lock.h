@@ -1,12 +1,11 @@
 /*
- * lock.h - the daemon's locks and the order in which they are acquired, its threads, its clock.
+ * lock.h - the daemon's locks, the order in which they are acquired, its threads, its clock.
  *
  * A thread that holds a lock acquires only locks of higher rank, so no two threads wait for
- * each other. A thread that holds a lock of rank LIMEFS_LOCK_JOB or higher calls no file
- * system: slow storage would block all lookups. Only a message to stderr or syslog may be
- * written under LIMEFS_LOCK_LOG. In a build with LOCKS=1 (implied by sanitizers) the daemon
- * checks these rules and ends with a message if it breaks one; in other builds these are plain
- * pthread locks. docs/architecture.md lists what each lock guards.
+ * each other. A thread that holds a lock of rank LIMEFS_LOCK_JOB or higher does no file system
+ * access: slow storage would block all lookups. In a build with LOCKS=1 (implied by sanitizers)
+ * the daemon checks these rules and aborts with a message if it breaks one; in other builds
+ * these are plain pthread locks. docs/architecture.md lists what each lock guards.
  */
 #ifndef LIMEFS_LOCK_H
 #define LIMEFS_LOCK_H
@@ -21,15 +20,15 @@ enum limefs_lock_rank {
     LIMEFS_LOCK_NODE,         /* opening or indexing a container; setting a plain file's time */
     LIMEFS_LOCK_METADATA,     /* reading the metadata of a snapshot */
     LIMEFS_LOCK_APPEND,       /* offsets in a plain file that is appended to */
-    LIMEFS_LOCK_WRITER_USERS, /* first and last user of a writer */
+    LIMEFS_LOCK_WRITER_USERS, /* opening a writer for its first user, closing after the last */
     LIMEFS_LOCK_WRITER,       /* shared: to move bytes; exclusive: to change records */
     LIMEFS_LOCK_CLOSE,        /* waiting until a record is closed */
-    LIMEFS_LOCK_FILE,         /* an open file's last check (file.h) */
+    LIMEFS_LOCK_FILE,         /* an open file's latest check (file.h) */
     LIMEFS_LOCK_JOB,          /* the MPI job; no I/O from this rank on */
     LIMEFS_LOCK_FS,           /* state of the mount (limefs.h) */
     LIMEFS_LOCK_CHECKS,       /* verdicts on the records of a container (verify/checks.h) */
     LIMEFS_LOCK_WORK_QUEUE,   /* slow requests (work.h) */
-    LIMEFS_LOCK_LOG,          /* writing a message to stderr or syslog */
+    LIMEFS_LOCK_LOG,          /* counting the lines that are logged */
     LIMEFS_LOCK_COUNT,
 };
 
@@ -48,8 +47,8 @@ struct limefs_rwlock {
 void limefs_lockcheck_acquire(enum limefs_lock_rank);
 void limefs_lockcheck_release(enum limefs_lock_rank);
 
-/* Reports a broken rule on stderr and in the file $LIMEFS_LOCK_REPORT, and aborts. A build
- * without LOCKS=1 does nothing. */
+/* Reports a broken rule on stderr and in the file $LIMEFS_LOCK_REPORT, and aborts. Does nothing
+ * in a build without LOCKS=1. */
 void limefs_report_violation(const char *rule);
 #else
 static inline void limefs_lockcheck_acquire(enum limefs_lock_rank rank)
@@ -87,7 +86,7 @@ static inline void limefs_unlock(struct limefs_lock *lock)
 }
 
 /* Both functions release the lock while they wait, and may return early: the caller must check
- * again what it waits for. limefs_cond_wait_until() returns false after the time `until`. */
+ * its condition again. limefs_cond_wait_until() returns false after the time `until`. */
 static inline void limefs_cond_wait(pthread_cond_t *condition, struct limefs_lock *lock)
 {
     pthread_cond_wait(condition, &lock->mutex);
@@ -118,12 +117,12 @@ static inline void limefs_rwlock_unlock(struct limefs_rwlock *lock)
 
 /* ---- threads and the clock ---- */
 
-/* Like pthread_create(3), but returns 0 or -errno. The thread gets no signals, because signals
- * end the main loop. It begins with the rights of the thread that starts it (credentials.h). */
+/* Like pthread_create(3), but returns 0 or -errno. The thread blocks all signals: only the main
+ * thread gets them. It begins with the rights of the thread that starts it (credentials.h). */
 int limefs_thread_start(pthread_t *, const pthread_attr_t *, void *(*function)(void *),
                         void *context);
 
-/* Return the monotonic clock's time in seconds, and convert it for limefs_cond_wait_until(). */
+/* Return the monotonic clock's time; convert such a time for limefs_cond_wait_until(). */
 double limefs_clock_seconds(void);
 struct timespec limefs_clock_timespec(double seconds);
 

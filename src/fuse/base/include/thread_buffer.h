@@ -4,15 +4,15 @@
 
 #include <stddef.h>
 
-/* Returns the calling thread's first buffer: page-aligned and of at least `size` bytes. Every
- * call returns the same memory, whose pages are mapped already, unless a larger size replaces
- * it. The buffer is freed when the thread ends. NULL: out of memory. */
+/* Returns the calling thread's first buffer: page-aligned and of at least `size` bytes. Calls
+ * reuse the same memory, whose pages are already mapped; only a call for a larger size replaces
+ * it, and its bytes are lost. The buffer is freed when the thread ends. NULL: out of memory. */
 void *limefs_thread_buffer(size_t size);
 
 /* The same for a second buffer, for data from which the reply is made. */
 void *limefs_second_thread_buffer(size_t size);
 
-/* Frees both buffers of the calling thread: the main thread, which ends last, must do so. */
+/* Frees both buffers of the calling thread. Needed only at the end of the main thread. */
 void limefs_thread_buffers_release(void);
 
 #endif
