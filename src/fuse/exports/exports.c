@@ -42,7 +42,7 @@ void limefs_fields_release(struct limefs_fields *fields)
     free(fields);
 }
 
-/* Called with fs->lock held, when the metadata change or the container is evicted. */
+/* Called with fs->lock held: the metadata have changed, or the snapshot is evicted or freed. */
 static void drop_fields(struct limefs_snapshot *snap)
 {
     struct limefs_fields *fields = snap->fields;
@@ -83,7 +83,7 @@ static int build_fields(struct limefs *fs, struct limefs_snapshot *snap,
     return 0;
 }
 
-/* Stores the fields in the snapshot for later callers, unless the container has changed. */
+/* Stores the fields in the snapshot, unless the container has changed since get_fields(). */
 static void cache_fields(struct limefs *fs, struct limefs_snapshot *snap,
                          struct limefs_fields *fields, uint64_t changes)
 {
@@ -268,7 +268,7 @@ void limefs_export_change_begin(struct limefs *fs, struct limefs_snapshot *snap,
     limefs_unlock(&fs->lock);
 }
 
-/* The call that notes the change drops the fields: the record may describe other records. */
+/* limefs_snapshot_note_change() drops the fields, as the record may describe other records. */
 void limefs_export_change_end(struct limefs *fs, struct limefs_snapshot *snap,
                               struct limefs_export_change *change)
 {
@@ -330,7 +330,7 @@ static int find_field(struct limefs *fs, struct limefs_snapshot *snap, uint64_t 
     return limefile_fields_find(&(*fields)->fields, ordinal, field) ? 0 : LIMEFILE_E_NO_RECORD;
 }
 
-/* The same for an export's record. -ESTALE: the description is no longer the export's. */
+/* The same for an export's record. -ESTALE: its description is not what it was at look-up. */
 static int find_same_field(struct limefs *fs, const struct limefs_export *export,
                            struct limefs_fields **fields, struct limefile_field *field)
 {
@@ -362,8 +362,8 @@ static void free_export(struct limefs *fs, struct limefs_export *export)
     free(export);
 }
 
-/* Removes an export without lookups and users. Called with fs->lock held. True: removed; the
- * caller must call free_export() after unlocking. */
+/* Removes the export if it has neither lookups nor users. Called with fs->lock held. True: it
+ * was removed, and the caller must call free_export() after unlocking. */
 static bool remove_if_unused(struct limefs *fs, struct limefs_export *export)
 {
     if (export->lookups || export->user_count)
@@ -373,8 +373,8 @@ static bool remove_if_unused(struct limefs *fs, struct limefs_export *export)
     return true;
 }
 
-/* Drops a user. If it was the last one, closes the files, except whole files, which take long
- * to prepare, and frees the export if the kernel has no lookup of it. */
+/* Drops a user. Without users, closes the files (not those of whole-file exports, which take
+ * long to prepare) and, if the kernel has no lookup of it either, frees the export. */
 static void drop_user(struct limefs *fs, struct limefs_export *export)
 {
     struct limefile_export *files = NULL;
@@ -502,8 +502,8 @@ ino_t limefs_export_visible_ino(struct limefs *fs, const struct limefs_export *e
                                      ordinal);
 }
 
-/* Changes the attributes *st of the container to those of an entry: it has the container's read
- * permissions and no write permission. */
+/* Changes the attributes *st of the container to those of an entry: the entry has the
+ * container's read permissions, no write permission. */
 static void fill_attributes(struct limefs *fs, const struct limefs_export *export,
                             uint64_t ordinal, const struct limefile_export_entry *entry,
                             struct stat *st)
@@ -578,8 +578,8 @@ static bool is_configuration(const struct limefile_field *field)
 /* The name, without suffix, of the whole-file exports of a container's only configuration. */
 #define CONFIGURATION_STEM "conf"
 
-/* Gets the known export if it still fits the record, otherwise a new one, and adds a user.
- * Takes ownership of the files, also on error. */
+/* Gets the export from the table if it was made from the same description, otherwise makes a
+ * new one. Adds a user. Takes ownership of the files, also on error. */
 static int find_or_create(struct limefs *fs, struct limefs_snapshot *snap,
                           const struct limefile_field *field,
                           const struct limefile_export_spec *spec,
@@ -727,7 +727,7 @@ bool limefs_export_exists(struct limefs *fs, struct limefs_node *container, cons
     struct limefs_export *export;
     if (limefs_snapshot_find_record(fs, container, name, &snap, &record) == 0) {
         limefs_snapshot_unpin(fs, snap);
-        return false; /* a record of that name comes first */
+        return false; /* a record of that name has precedence */
     }
     if (pin_named_export(fs, container, name, &snap, &export) != 0)
         return false;
