@@ -34,7 +34,7 @@ static void free_file(struct limefs_file *file)
     free(file);
 }
 
-/* Sets the file's record. On success, the file takes over the pinned snapshot. */
+/* Sets the file's record. On success, the file takes over the caller's pin. */
 static int attach_record(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                          struct limefs_file *file)
 {
@@ -70,7 +70,7 @@ static int open_target(struct limefs *fs, struct limefs_file *file, int flags)
     return err;
 }
 
-/* The snapshot must be the newest: if not, -ESTALE makes the kernel look the name up again. */
+/* -ESTALE: snap is not the current snapshot; the kernel then looks the name up again. */
 static int open_record(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                        int flags, struct limefs_file *file)
 {
@@ -116,11 +116,11 @@ static int open_export_file(struct limefs *fs, struct limefs_export *export, uin
     return 0;
 }
 
-/* Opens the file of path_fd with the access mode in flags and the caller's rights. A file for
- * writing only is then reopened with the daemon's rights for reading, too, if these permit it:
- * to write a part of a page, a kernel with a write-back cache first reads the whole page. No
- * process can read more by this, because the kernel checks the rights of each open file.
- * Returns a descriptor that the caller closes, or -errno. */
+/* Opens the file of path_fd with the access mode in flags and the caller's rights. To write a
+ * part of a page, a kernel with a write-back cache first reads the whole page. So a file that
+ * is opened only for writing is reopened to be read, too, with the daemon's rights, if these
+ * permit it. No process can read more by this, because the kernel checks the access mode of the
+ * process's own descriptor. Returns a descriptor that the caller closes, or -errno. */
 static int open_plain_fd(int path_fd, int flags)
 {
     int fd = limefile_reopen(path_fd, (flags & O_ACCMODE) | O_NONBLOCK);
@@ -135,7 +135,7 @@ static int open_plain_fd(int path_fd, int flags)
     return read_write_fd;
 }
 
-/* Truncates the file for O_TRUNC. The caller must have permission to write to it. */
+/* Truncates the file for O_TRUNC, by fd or, if fd is read-only, by reopening path_fd. */
 static int truncate_fd(struct limefs *fs, struct limefs_node *node, int path_fd, int fd,
                        int flags)
 {
@@ -149,8 +149,9 @@ static int truncate_fd(struct limefs *fs, struct limefs_node *node, int path_fd,
     return err;
 }
 
-/* Opens the node's file and sets *st to its attributes. Returns -ESTALE if it is not the file
- * that the kernel knows by the node: two files must not share the pages of one node. */
+/* Opens the node's file and sets *st to its attributes. Returns -ESTALE if the node no longer
+ * fits the file (limefs_node_is_current()): the kernel's pages of a node must belong to one
+ * file. */
 static int open_node_fd(struct limefs *fs, struct limefs_node *node, int flags, struct stat *st)
 {
     int path_fd = limefs_tree_open_node(fs, node);
@@ -180,9 +181,10 @@ static void mark_writer(struct limefs_file *file, int flags,
     file->is_append_only = limefs_append_note_open(file->node, flags, stamp);
 }
 
-/* True if the kernel's cached pages are valid: the file is unchanged, and cannot have changed
- * without new times. After a write through this mount the pages have the new bytes and stay
- * valid, unless the file system stores times in whole seconds. Called with fs->lock held. */
+/* True if the kernel's cached pages are valid: the file's identity (stamp) is that of the
+ * pages, and the file cannot have changed without new times. A recent change by this mount
+ * raises no doubt, unless the file system's times are in whole seconds. is_written: another
+ * process may be writing. Called with fs->lock held. */
 static bool has_valid_pages(struct limefs_node *node, const struct limefile_identity *stamp,
                             bool is_written)
 {
@@ -209,7 +211,7 @@ static int open_plain(struct limefs *fs, struct limefs_node *node, int flags,
     bool is_written = read_only && limefile_is_being_written(file->fd, &stamp.ctime);
     limefs_lock(&fs->lock);
     *keep_cache = has_valid_pages(node, &stamp, is_written);
-    file->node = node; /* the kernel holds a lookup of it as long as the file is open */
+    file->node = node; /* the kernel holds a lookup of the node as long as the file is open */
     node->plain.was_opened = true;
     if (!read_only)
         mark_writer(file, flags, &stamp);
@@ -286,7 +288,7 @@ int limefs_file_open_new_plain(struct limefs *fs, struct limefs_node *node, int 
 }
 
 /* Closes a file of the source tree, without fs->lock. If it was open for writing, notes its
- * size and times as made by this mount: at the next open the kernel's pages are still valid. */
+ * identity as this mount's, so that the kernel's pages are valid at the next open. */
 static void close_plain(struct limefs *fs, struct limefs_file *file)
 {
     struct stat st;
@@ -383,7 +385,7 @@ int limefs_file_sync(struct limefs *fs, struct limefs_file *file, bool closing)
         return fsync(file->fd) == 0 ? 0 : -errno;
     limefs_append_note_flush(fs, file->node);
     limefs_kernel_mtime_update(fs, file->node, file->fd);
-    int fd = dup(file->fd); /* some file systems report late errors when a file is closed */
+    int fd = dup(file->fd); /* some file systems report late errors when one is closed */
     return fd < 0 ? -errno : close(fd) == 0 ? 0 : -errno;
 }
 

@@ -1,7 +1,7 @@
 /*
  * file_read.c - answers read requests from the job's window, blocks read ahead or the container
  *
- * Stored bytes of an export, which it has in common with its record, are read like the record.
+ * Stored bytes of an export, which its record contains unchanged, are read like the record.
  * Computed bytes are made from the record's bytes, which are read into a second buffer.
  */
 #include "readahead.h"
@@ -27,7 +27,7 @@ void limefs_file_result_release(struct limefs *fs, struct limefs_file_result *re
     result->count = 0;
 }
 
-/* True if the container still has the bytes of the last read. Called with file->lock held. */
+/* True if the container still has the bytes of the sample. Called with file->lock held. */
 static bool sample_matches(const struct limefs_file *file)
 {
     char now[sizeof file->sample.bytes];
@@ -48,10 +48,10 @@ static void save_sample(struct limefs_file *file, const char *bytes, size_t n, u
     limefs_unlock(&file->lock);
 }
 
-/* Checks that the container still has the record. Sets *has_changed if the container has, or
- * may have, changed since the last check: the caller must read the bytes again. A container
- * that was overwritten by a longer one looks as if it had grown; the sample, bytes of the last
- * read, reveals nearly all such cases. */
+/* Returns 0 if the container still has the record, or -errno. Sets *has_changed to whether the
+ * container has or may have changed since the previous check: the caller must then read again.
+ * A container that was overwritten by a longer one looks as if it had grown. Comparing the
+ * sample (bytes of an earlier read) reveals nearly all such cases. */
 static int check_record(struct limefs *fs, struct limefs_file *file, bool *has_changed)
 {
     limefs_lock(&file->lock);
@@ -97,8 +97,8 @@ static void count_local_bytes(struct limefs *fs, ssize_t bytes)
     atomic_fetch_add_explicit(&fs->stats.local_bytes, (uint64_t)bytes, memory_order_relaxed);
 }
 
-/* Reads bytes at offset `at` of the container, from memory if they were prefetched, else into
- * buf. Returns n, fewer at the end of the file, or -errno; result points to the bytes. */
+/* Reads n bytes at offset `at` of the container, into buf unless they were prefetched. Returns
+ * their number (fewer than n at the end of the file) or -errno. Makes result point to them. */
 static ssize_t read_from_container(struct limefs *fs, struct limefs_file *file, char *buf,
                                    size_t n, uint64_t at, struct limefs_file_result *result)
 {
@@ -119,12 +119,12 @@ static ssize_t read_from_container(struct limefs *fs, struct limefs_file *file, 
     return got;
 }
 
-/* Reads bytes of the record, then checks the container: if it has not changed since the last
- * check, the bytes are the record's. If it has, even in its times only, but the record is in
- * its place, they are read again, READ_TRIES times in all. The bytes of the last try are
- * returned even if the container has changed once more, because check_record() has found the
- * record in its place. Returns their number, 0 at the end, or -errno: -ESTALE if it may be
- * another record, -EIO if the last read was short or its prefetched bytes are stale. */
+/* Reads bytes of the record, then checks the container. If the container has not changed since
+ * the previous check, the bytes are the record's. If it has changed (perhaps only its times)
+ * but still has the record, tries again, READ_TRIES times in all. The final try's bytes are
+ * used even if the container has changed once more, because check_record() has found the record
+ * in its place. Returns their number, 0 at the record's end, or -errno: -ESTALE if the record
+ * may have been replaced, -EIO if the final try got too few or stale bytes. */
 static ssize_t read_and_check_record(struct limefs *fs, struct limefs_file *file, char *buf,
                                      size_t n, uint64_t offset,
                                      struct limefs_file_result *result)
@@ -154,8 +154,8 @@ static ssize_t read_and_check_record(struct limefs *fs, struct limefs_file *file
 }
 
 /* Reads from the job's window. Returns 0 if the window does not have the bytes. Bytes in the
- * window contain all writes that ended before this request (prefetch.h); place.layout ensures
- * that the record has not moved in the meantime. */
+ * window include all writes that ended before this request (prefetch.h). limefs_job_read()
+ * finds no bytes if the record has moved since the unlock (range.layout). */
 static ssize_t read_written_from_job(struct limefs *fs, struct limefs_file *file, size_t n,
                                      uint64_t offset, struct limefs_file_result *result)
 {
@@ -202,7 +202,7 @@ static ssize_t read_writable_record(struct limefs *fs, struct limefs_file *file,
         return err;
     ssize_t got = 0;
     if (limefs_snapshot_generation(fs, snap, file->record.ordinal) != file->generation)
-        got = -ESTALE; /* the record was removed, and another one appended */
+        got = -ESTALE; /* the record was removed, and another one has its ordinal */
     else if (offset < place.bytes) {
         if (n > place.bytes - offset)
             n = (size_t)(place.bytes - offset);
@@ -257,16 +257,16 @@ static ssize_t read_any_record(struct limefs *fs, struct limefs_file *file, char
 
 /* ---- exports ---- */
 
-/* The record as source of computed bytes. limefile_export_read() requests a few sites at a
- * time; so each read of the record gets at least min_read bytes: enough for the whole request
- * if the export keeps the order of the record's sites, else 0. */
+/* The record as the source of computed bytes. limefile_export_read() requests few sites at a
+ * time. To read the record less often, each read gets at least min_read bytes: as many as the
+ * program's request needs, or 0 if the export has another order of sites than the record. */
 struct record_source {
     struct limefs *fs;
     struct limefs_file *file;
     size_t min_read;
-    struct limefs_file_result result; /* of the last read */
+    struct limefs_file_result result; /* of the latest read */
     uint64_t at;                      /* its offset in the record */
-    size_t n;                         /* its bytes */
+    size_t n;                         /* number of its bytes */
 };
 
 static size_t min_size(uint64_t a, size_t b)
@@ -291,7 +291,7 @@ static int refill_source(struct record_source *source, size_t n, uint64_t offset
     return 0;
 }
 
-/* Copies bytes [from, from + n) of a result. */
+/* Copies bytes [from, from + n) of a result into `to`. */
 static void copy_part_of(const struct limefs_file_result *result, size_t from, size_t n,
                          char *to)
 {
@@ -305,7 +305,7 @@ static void copy_part_of(const struct limefs_file_result *result, size_t from, s
     }
 }
 
-/* Returns bytes [from, from + n) of a result, or NULL if they are not in one piece. */
+/* Returns bytes [from, from + n) of a result, or NULL if they are not contiguous. */
 static const char *find_contiguous(const struct limefs_file_result *result, size_t from,
                                    size_t n)
 {
@@ -317,7 +317,7 @@ static const char *find_contiguous(const struct limefs_file_result *result, size
     return NULL;
 }
 
-/* Gives limefile_export_read() the record's bytes that it requests. */
+/* Callback of limefile_export_read(): sets *data to n bytes of the record, perhaps in buf. */
 static ssize_t get_source_bytes(void *context, void *buf, size_t n, uint64_t offset,
                                 const void **data)
 {
@@ -372,8 +372,7 @@ static size_t add_own_bytes(const struct limefile_export *export, uint64_t numbe
     return own->iov_len;
 }
 
-/* Returns how many of the n bytes are in `parts`: fewer at the file's end or if it has more
- * parts. */
+/* Sets `parts`. Returns how many of the n bytes they hold: not all if some must be computed. */
 static size_t find_export_parts(const struct limefs_file *file, size_t n, uint64_t offset,
                                 struct export_parts *parts)
 {

@@ -1,9 +1,9 @@
 /*
  * local_read.c - reads a container without the job
  *
- * Large requests for bytes that are not in memory bypass the page cache (O_DIRECT): several of
- * them keep the disk busy, the bytes are copied once less, and only the kernel's cache of this
- * mount holds them. All other requests use the page cache.
+ * Large requests for bytes that are not in memory bypass the page cache (O_DIRECT). Several
+ * such requests keep the disk busy, the bytes are copied once less, and memory holds them only
+ * once: in the page cache of the mount. All other requests use the page cache.
  */
 #define _GNU_SOURCE
 #include "file.h"
@@ -64,6 +64,6 @@ int64_t limefs_file_seek(struct limefs_file *file, int64_t offset, int whence)
         return -errno; /* ENXIO: a hole to the end of the container */
     if (at - begin < bytes)
         return at - begin;
-    /* The result is beyond the record: no more data, or the hole at the end of every file. */
+    /* `at` is beyond the record, which has no more data, or no hole but the one at its end. */
     return whence == SEEK_DATA ? -ENXIO : bytes;
 }

@@ -27,7 +27,7 @@ struct limefs_readahead {
     struct limefs_prefetch forward; /* its slots are the blocks */
     char *memory;                   /* of all blocks; NULL while no file is read ahead */
     struct {
-        struct limefs_file *file;       /* that the block is being read for, or NULL */
+        struct limefs_file *file;       /* for which the block is being read, or NULL */
         struct limefile_identity stamp; /* of the container before the block was read */
     } block[BLOCKS];
     int queue[BLOCKS]; /* blocks that no thread has begun to read, oldest first */
@@ -36,7 +36,7 @@ struct limefs_readahead {
 
 /* ---- the threads ---- */
 
-/* Reads a block, without the lock. Returns false on error, and for a container that was just
+/* Reads a block. Called without the lock. Returns false on error, and if the container has just
  * changed: a second change in the same tick of the clock would leave its times the same. */
 static bool read_block(struct limefs_readahead *ahead, int number)
 {
@@ -66,7 +66,7 @@ static int pop_block(struct limefs_readahead *ahead)
     return number;
 }
 
-/* Unmaps the memory unless a block is held, loading or just used. Called with the lock held. */
+/* Unmaps the memory unless a block is held, loading or recently used. Lock held. */
 static void release_idle_memory(struct limefs_readahead *ahead)
 {
     double before = limefs_clock_seconds() - IDLE_SECONDS;
@@ -80,7 +80,7 @@ static void release_idle_memory(struct limefs_readahead *ahead)
     ahead->memory = NULL;
 }
 
-/* Waits for a block to read; frees idle memory. Called with the lock held. */
+/* Waits until a block is queued; may time out, and then frees idle memory. Lock held. */
 static void wait_for_queue(struct limefs_readahead *ahead)
 {
     struct timespec until = limefs_clock_timespec(limefs_clock_seconds() + IDLE_SECONDS);
@@ -117,7 +117,7 @@ static void *load_blocks(void *data)
 
 /* ---- requests ---- */
 
-/* Allocates the blocks, in huge pages: the kernel pins the memory of a reply page by page. */
+/* Allocates the blocks. Huge pages save time, as the kernel pins each page of a reply. */
 static bool ensure_memory(struct limefs_readahead *ahead)
 {
     if (ahead->memory)
@@ -131,8 +131,8 @@ static bool ensure_memory(struct limefs_readahead *ahead)
     return true;
 }
 
-/* True if the page cache has the whole block, or the kernel does not report it. A block of
- * which only a part is cached, by the kernel's own slower read-ahead, is worth reading. */
+/* True if the page cache has the whole block, or the kernel cannot report it. If the kernel's
+ * own slower read-ahead has cached only a part of the block, it is still worth reading. */
 static bool is_cached(const struct limefs_file *file, const struct limefs_extent *block)
 {
     size_t n = (size_t)(block->to - block->from);
@@ -156,7 +156,7 @@ static void queue_blocks(struct limefs_readahead *ahead, struct limefs_file *fil
     }
 }
 
-/* Waits until the blocks with these bytes are read. Returns their number; 0: no such blocks. */
+/* Waits until the blocks with these bytes are read. Returns their number; 0: not in blocks. */
 static int wait_for_blocks(struct limefs_readahead *ahead, const struct limefs_read_req *want,
                            int blocks[LIMEFS_CHUNKS_MAX])
 {
@@ -186,7 +186,7 @@ static bool are_current(const struct limefs_readahead *ahead, const struct limef
     return true;
 }
 
-/* Even with large readahead, the kernel does not read ahead in an export's next file. */
+/* True if a read of n bytes may use blocks. The kernel prefetches no next file of an export. */
 static bool is_eligible(const struct limefs *fs, const struct limefs_file *file, size_t n)
 {
     bool is_part =

@@ -22,9 +22,9 @@ struct limefs_sample {
 enum { LIMEFS_DIRECT_UNTRIED = INT_MIN }; /* not an -errno */
 
 struct limefs_file {
-    struct limefs_handle handle;   /* first: fs->files points to it */
+    struct limefs_handle handle;   /* must be first: fs->files points to it */
     struct limefs_snapshot *snap;  /* of a record or export, pinned; else NULL */
-    struct limefile_record record; /* the record, or the export's, as it was at the open */
+    struct limefile_record record; /* the record, or the export's, as it was when opened */
     struct limefile_index *index;  /* owns the memory of record.type */
     uint64_t generation;           /* differs from that of another record with this ordinal */
     struct limefs_target *target;  /* of a record open for writing; else NULL */
@@ -40,12 +40,12 @@ struct limefs_file {
     struct limefs_verify_reader reader;  /* verifies what is served (verify=stream) */
     struct limefs_lock lock;             /* guards the fields below */
     int direct_fd;                       /* the container with O_DIRECT; < 0: not available */
-    struct limefile_identity last_valid; /* the container when the record was last valid */
-    struct limefs_sample sample;         /* of the last read */
+    struct limefile_identity last_valid; /* the container's when the record was last valid */
+    struct limefs_sample sample;         /* of the latest read */
 };
 
 /* Opens the file of inode `id` with `flags` of open(2) and the caller's rights. *keep_cache:
- * the kernel's cached pages are still valid. Returns 0 or a negative code (limefs_errno()). */
+ * the kernel's pages are still valid. Returns 0 or a negative code (limefs_errno()). */
 int limefs_file_open(struct limefs *, uint64_t id, int flags, struct limefs_file **,
                      bool *keep_cache);
 
@@ -57,7 +57,7 @@ int limefs_file_open_new_plain(struct limefs *, struct limefs_node *, int fd, in
                                struct limefs_file **);
 
 /* Duplicates the descriptor of an open file of the source tree, even if its name was removed.
- * The caller closes it. Returns -ENOENT if the node's file is not open. */
+ * The caller closes the duplicate. Returns -ENOENT if the node's file is not open. */
 int limefs_file_dup(struct limefs *, const struct limefs_node *);
 
 /* The same, or the result of limefs_tree_open_node() if the node's file is not open. */
@@ -70,8 +70,8 @@ void limefs_files_release(struct limefs *); /* closes all */
 ssize_t limefs_file_write(struct limefs *, struct limefs_file *, const char *buf, size_t n,
                           uint64_t offset);
 
-/* closing false: syncs the file like fsync(2). closing true: for each close(2) of a descriptor;
- * reports late write errors, but does not sync a plain file. Returns 0 or -errno. */
+/* closing false: syncs the file like fsync(2). closing true: for each close(2) of the file;
+ * reports late write errors, does not sync a plain file. Returns 0 or -errno. */
 int limefs_file_sync(struct limefs *, struct limefs_file *, bool closing);
 
 /* Like fallocate(2) with `mode`, but returns 0 or -errno. */
@@ -94,13 +94,13 @@ struct limefs_file_result {
 };
 
 /* file_read.c: reads up to n bytes at `offset`. Returns their number or a negative code;
- * -ESTALE: another record may be there now. The caller releases the result, also on error. */
+ * -ESTALE: the record may have been replaced. The caller releases the result, also on error. */
 ssize_t limefs_file_read(struct limefs *, struct limefs_file *, size_t n, uint64_t offset,
                          struct limefs_file_result *);
 void limefs_file_result_release(struct limefs *, struct limefs_file_result *);
 
-/* local_read.c: like pread(2) at offset `at` of the container, or -errno. buf needs room for n
- * bytes and two blocks of LIMEFILE_DIRECT_ALIGN; *bytes points to the first byte read in it. */
+/* local_read.c: like pread(2) at offset `at` of the container, but returns -errno. buf has room
+ * for n + 2 * LIMEFILE_DIRECT_ALIGN bytes. Sets *bytes to the first byte read. */
 ssize_t limefs_local_read(struct limefs_file *, char *buf, size_t n, uint64_t at,
                           const char **bytes);
 
