@@ -51,7 +51,7 @@ static void wait_for_child(int from_child)
 }
 
 /* Closes inherited descriptors: a lock or the end of a pipe must not stay open as long as the
- * mount. All descriptors opened here are close-on-exec, so the others are inherited. */
+ * mount. The daemon's own descriptors are close-on-exec; all others are inherited. */
 static void close_inherited_fds(void)
 {
     struct dirent *entry;
@@ -65,7 +65,7 @@ static void close_inherited_fds(void)
         closedir(dir);
 }
 
-/* Forks. The parent waits for report_ready() and exits with its code, or 1 if the child dies
+/* Forks. The parent waits for report_ready() and exits with the code, or 1 if the child dies
  * first. The child closes inherited descriptors unless keep_inherited. Returns 0 or -errno. */
 static int become_daemon(bool keep_inherited)
 {
@@ -93,7 +93,7 @@ static void report_ready(int exit_code)
 {
     if (parent_pipe < 0)
         return;
-    /* From now on no program reads the output of the daemon. */
+    /* After "mounted", no program reads the output of the daemon. */
     int null = open("/dev/null", O_RDWR);
     if (exit_code == 0 && null >= 0)
         for (int fd = 0; fd <= 2; fd++)
@@ -131,7 +131,7 @@ static int try_container(struct limefs *fs)
     return err;
 }
 
-/* Opens the container's directory, to reach the container even if the mount covers its path. */
+/* Opens the container's directory, to reach the container even if the mount hides its path. */
 static int open_parent(struct limefs *fs)
 {
     char *slash = strrchr(fs->source, '/');
@@ -187,8 +187,8 @@ static void release_fs(struct limefs *fs)
 
 /* ---- the mount ---- */
 
-/* Checks that the mount point is a directory, and not inside the tree that is shown: the daemon
- * would wait for itself there. */
+/* Checks that the mount point is a directory, and that it is not inside the tree that is shown,
+ * where the daemon would wait for itself. */
 static int check_mountpoint(const struct limefs *fs, const char *mountpoint)
 {
     struct stat st;
@@ -210,7 +210,7 @@ static int check_mountpoint(const struct limefs *fs, const char *mountpoint)
     return -EINVAL;
 }
 
-/* Raises the limit of open files; unused containers that stay open take at most half of it. */
+/* Raises the limit of open files. Lets unused open containers take at most half of it. */
 static void raise_open_file_limit(struct limefs *fs)
 {
     struct rlimit limit;
@@ -222,14 +222,14 @@ static void raise_open_file_limit(struct limefs *fs)
         fs->options.max_open = (unsigned)(limit.rlim_max / 2);
 }
 
-enum { DIRTY_PERCENT = 3 }; /* of the system's limit; a disk needs no more to be busy */
+enum { DIRTY_PERCENT = 3 }; /* of the system's dirty pages: enough to keep a disk busy */
 
 struct mount_watch {
     struct limefs *fs;
     const char *mountpoint;
 };
 
-/* Changes one of the kernel's settings for the mount's pages. False: only root may do so. */
+/* Changes one of the kernel's settings for the mount's pages. Fails if not root. */
 static bool write_bdi_setting(const struct statx *root, const char *name, uint64_t value)
 {
     char path[64];
@@ -243,7 +243,7 @@ static bool write_bdi_setting(const struct statx *root, const char *name, uint64
 }
 
 /* Raises two limits of the kernel, which only root may do. Defaults for a FUSE mount: 128 KiB
- * of readahead; a writer waits at 1 % of the dirty pages that the system permits. */
+ * of readahead; a writer waits once the mount has 1 % of the permitted dirty pages. */
 static void set_kernel_cache(struct limefs *fs, const struct statx *root)
 {
     uint64_t ahead = fs->options.readahead;
@@ -260,8 +260,8 @@ static bool is_mount_root(const struct statx *root)
            !(root->stx_attributes_mask & STATX_ATTR_MOUNT_ROOT);
 }
 
-/* Waits until the mount answers: only then is it ready, and has the kernel created the settings
- * that set_kernel_cache() changes. Returns false if the mount ended first. */
+/* Waits until the mount answers open(2), which shows that it is ready. Then changes the
+ * kernel's settings, which exist by then. Returns false if the mount ended first. */
 static bool wait_for_mount(const struct mount_watch *watch)
 {
     struct statx st;
@@ -276,7 +276,7 @@ static bool wait_for_mount(const struct mount_watch *watch)
     return is_ours;
 }
 
-/* A thread that reports "mounted". If the mount ends before that, main() reports an error. */
+/* Thread function: reports "mounted". If the mount ends first, main() reports an error. */
 static void *announce_mount(void *data)
 {
     const struct mount_watch *watch = data;
@@ -291,10 +291,10 @@ static void *announce_mount(void *data)
 
 enum {
     DEFAULT_THREADS = 10, /* libfuse's default; the user may also have given this number */
-    JOB_THREADS = 80,     /* for all readahead of the kernel (max_background), and some more */
+    JOB_THREADS = 80,     /* for all readahead requests (max_background), and some more */
 };
 
-/* Returns the most threads to serve requests: more with a job, because readers wait for it. */
+/* Returns the maximum number of threads; with a job more, because they wait for the job. */
 static unsigned max_thread_count(const struct limefs *fs, const struct fuse_cmdline_opts *opts)
 {
     if (opts->singlethread)
@@ -322,7 +322,7 @@ static int run_session_loop(struct fuse_session *session, struct limefs *fs,
                                  : fuse_session_loop_mt(session, config);
         limefs_readahead_stop(fs);
         limefs_work_stop(fs);          /* its replies need the descriptor closed below */
-        fuse_session_unmount(session); /* wakes the thread if it still waits */
+        fuse_session_unmount(session); /* ends announce_mount()'s wait */
         pthread_join(thread, NULL);
     }
     limefs_creds_release();
@@ -371,7 +371,7 @@ static int serve_requests(struct limefs *fs, struct fuse_session *session,
     return err;
 }
 
-/* The caller destroys the session. If it fails, it logs a message and returns NULL. */
+/* Returns a session, which the caller destroys, or NULL after logging a message. */
 static struct fuse_session *create_session(struct limefs *fs, struct limefs_command *command)
 {
     char message[512] = "";
@@ -430,7 +430,7 @@ int main(int argc, char *argv[])
         return flush_stdout(exit_code);
     limefs_log_open(true);
     init_fs(&fs);
-    signal(SIGXFSZ, SIG_IGN); /* lets a write beyond the limit fail with EFBIG */
+    signal(SIGXFSZ, SIG_IGN); /* lets a write beyond the size limit fail with EFBIG */
     signal(SIGIO, SIG_IGN);   /* sent when a lease breaks: see limefile_is_being_written() */
     int parsed = limefs_options_parse(argc, argv, &command, &fs.options);
     if (parsed != 0) {

@@ -130,7 +130,7 @@ struct parse_state {
     struct limefs_options *options;
     struct limefs_command *command;
     char *text[VALUE_COUNT];       /* as given; NULL: not given */
-    bool rw, writable, has_mount8; /* given: "rw" after any "ro"; "writable"; one by mount(8) */
+    bool rw, writable, has_mount8; /* given: "rw" after any "ro"; "writable"; mount(8) option */
     char error[ERROR_MAX];
 };
 
@@ -158,7 +158,7 @@ static int parse_value(const struct mount_option *option, const char *text,
     return set_error(error, "%s", reason);
 }
 
-/* Moves or copies the text to *path, as an absolute path: the daemon changes its directory. */
+/* Moves or copies the text to *path, as an absolute path, because the daemon changes to "/". */
 static int parse_path(const struct mount_option *option, char **text, char **path,
                       char error[ERROR_MAX])
 {
@@ -187,7 +187,7 @@ static int parse_job(char **text, struct limefs_options *options, char error[ERR
     return 0;
 }
 
-/* Makes the command's path absolute; a name without a slash stays, to be searched in PATH. */
+/* Makes the command's path absolute. Keeps a name without a slash, which is found by PATH. */
 static int parse_mpirun(char **text, struct limefs_options *options, char error[ERROR_MAX])
 {
     const struct mount_option *mpirun = &option_table[MPIRUN];
@@ -280,8 +280,8 @@ static int store_value(struct parse_state *state, const struct mount_option *opt
     return *text ? 0 : -1;
 }
 
-/* Callback of fuse_opt_parse(): the first word is the source, the others are for
- * fuse_parse_cmdline(). Returns 1 to pass the word on to libfuse, 0 to drop it, -1 on error. */
+/* Callback of fuse_opt_parse(): the first word that is not an option is the source. Returns 1
+ * to pass the word on to libfuse, 0 to drop it, -1 on error. */
 static int handle_argument(void *data, const char *arg, int key, struct fuse_args *out)
 {
     struct parse_state *state = data;
@@ -304,7 +304,7 @@ static int handle_argument(void *data, const char *arg, int key, struct fuse_arg
     } else if (option->kind == KIND_FLAG) {
         *(int *)((char *)state->options + option->offset - 1) = 1;
     } else if (option->kind == KIND_RW || option->kind == KIND_RO) {
-        state->rw = option->kind == KIND_RW; /* the last one counts */
+        state->rw = option->kind == KIND_RW; /* the last given counts */
     } else {
         state->writable |= option->kind == KIND_WRITABLE;
         state->has_mount8 |= option->kind == KIND_FROM_MOUNT8;

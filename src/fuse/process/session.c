@@ -1,17 +1,17 @@
 /*
  * session.c - control which thread gets a request, and negotiate what libfuse cannot
  *
- * Threads wait in epoll_wait(2), which wakes the thread that began to wait last. In read(2) the
- * kernel wakes the thread that has waited longest: each request of a program that sends one
- * after another would wake another thread, mostly on another processor.
+ * Threads wait in epoll_wait(2), which wakes the thread that began to wait last. If they waited
+ * in read(2), the kernel would wake the thread that has waited longest: each request of a
+ * sequential program would be served by a different thread, mostly on another processor.
  *
  * write_reply() sets three flags in libfuse's reply to the first request, FUSE_INIT.
  *
- * FUSE_HANDLE_KILLPRIV_V2: without it a kernel that caches writes asks for
- * "security.capability" before each write(2), to drop it: one request for each 4 KiB. The flag
- * states that the file system drops such privileges itself. libfuse supports it from 3.17 on.
- * Records have no privileges; files of a tree lose them because their bytes are written with
- * the rights of the user that opened them (credentials.h).
+ * FUSE_HANDLE_KILLPRIV_V2 states that the file system itself drops a file's privileges when it
+ * is written to. Without the flag, a kernel that caches writes requests the attribute
+ * "security.capability" before each write(2), in order to remove it. libfuse supports the flag
+ * from 3.17 on. Records have no privileges; files of a tree lose theirs because their bytes are
+ * written with the rights of the user that opened them (credentials.h).
  *
  * FUSE_PARALLEL_DIROPS: without it the kernel looks up names of one directory one after
  * another. libfuse 3.14 knows this flag but does not pass it on.
@@ -35,7 +35,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* REPLY_EXPECTED: the kernel supports some of these flags; the reply is still to come. */
+/* REPLY_EXPECTED: the kernel supports some of the flags above; the reply is not sent yet. */
 enum negotiation_state { INIT_EXPECTED, REPLY_EXPECTED, INIT_DONE };
 
 static _Atomic enum negotiation_state state = INIT_EXPECTED;
@@ -82,7 +82,7 @@ static void add_init_flags(const struct iovec *iov, int count)
     init->flags2 |= extra_flags2;
 }
 
-/* Watches /dev/fuse. All descriptors of it get requests from the same queue. */
+/* Watches the session's descriptor; all descriptors of /dev/fuse share its request queue. */
 static int epoll_fd;
 
 #define SPIN_SECONDS 30e-6
@@ -97,20 +97,20 @@ static int arm_wakeup(struct fuse_session *session, int operation)
 /* Polls for a request for SPIN_SECONDS, then sleeps until there is one. Returns > 0, or -1 and
  * sets errno. Many programs send the next request within SPIN_SECONDS of a reply, and polling
  * saves two processors the time to sleep and to wake up. On a busy machine polling takes time
- * from other programs: after VAIN_SPINS polls without a request, a thread does not poll for its
+ * from other programs: after FAILED_SPINS polls without a request, a thread does not poll for its
  * next SPINS_SKIPPED requests. */
 static int wait_for_request(void)
 {
-    enum { VAIN_SPINS = 4, SPINS_SKIPPED = 16 };
-    static _Thread_local int vain;
+    enum { FAILED_SPINS = 4, SPINS_SKIPPED = 16 };
+    static _Thread_local int failed;
     struct epoll_event event;
     int ready = 0;
-    if (vain < VAIN_SPINS) {
+    if (failed < FAILED_SPINS) {
         double end = limefs_clock_seconds() + SPIN_SECONDS;
         while (ready == 0 && limefs_clock_seconds() < end)
             ready = epoll_wait(epoll_fd, &event, 1, 0);
     }
-    vain = ready || vain == VAIN_SPINS + SPINS_SKIPPED ? 0 : vain + 1;
+    failed = ready || failed == FAILED_SPINS + SPINS_SKIPPED - 1 ? 0 : failed + 1;
     return ready ? ready : epoll_wait(epoll_fd, &event, 1, -1);
 }
 

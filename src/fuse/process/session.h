@@ -4,7 +4,7 @@
 
 #include <fuse_lowlevel.h>
 
-/* Call it after mounting and before the loop. Returns 0 or -errno. */
+/* Call it after mounting and before the session loop. Returns 0 or -errno. */
 int limefs_session_setup(struct fuse_session *);
 
 #endif

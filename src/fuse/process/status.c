@@ -30,7 +30,7 @@ static void print_stats(const json_t *stats)
     const char *value = json_string_value(json_object_get(job, "state"));
     char state[64];
     snprintf(state, sizeof state, "%s", value ? value : "?");
-    limefile_text_sanitize(state, ""); /* another file system may have such an attribute */
+    limefile_text_sanitize(state, ""); /* the attribute may be another file system's */
     printf("%-18s %s", "job", state);
     if (get_number(job, "ranks") > 0)
         printf(", %.0f ranks on %.0f host%s", get_number(job, "ranks"),
