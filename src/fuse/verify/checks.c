@@ -25,7 +25,7 @@ void limefs_checks_release(struct limefs_checks *checks)
     free(checks);
 }
 
-/* True if a field has a checksum, or is in a file in another format, which has a header. */
+/* True if a field has a checksum or, in a file of another format (gauge), a header. */
 static bool is_checkable(const struct limefile_field *field, const struct limefile_gauge *gauge)
 {
     return (field->by_checksum || gauge) && field->record.type_len < LIMEFS_CHECK_TYPE_BYTES;
@@ -84,7 +84,7 @@ void limefs_check_report_bad(struct limefs *fs, const struct limefs_snapshot *sn
                (unsigned long long)field->record.bytes);
 }
 
-/* Makes the checks from the container's metadata and logs records that these show as bad. */
+/* Makes the checks from the metadata, and logs the records that the metadata show to be bad. */
 static int build_checks(struct limefs *fs, struct limefs_snapshot *snap,
                         struct limefs_checks **out)
 {
@@ -118,8 +118,8 @@ static struct limefs_checks *ref_checks(struct limefs *fs, struct limefs_snapsho
     return checks;
 }
 
-/* Stores the checks in the snapshot for later callers. If the container has changed in the
- * meantime, only marks them as stale. */
+/* Stores the checks in the snapshot. If the container has changed since ref_checks(), only
+ * marks the checks as stale. */
 static void store_checks(struct limefs *fs, struct limefs_snapshot *snap,
                          struct limefs_checks *checks, uint64_t changes)
 {

@@ -20,8 +20,8 @@ struct limefs_check {
     struct limefile_field field; /* its record.type points to `type` */
     char type[LIMEFS_CHECK_TYPE_BYTES];
     enum limefile_verdict verdict; /* GOOD, BAD or UNVERIFIED */
-    const char *reason;            /* why the metadata decide the verdict; NULL: the data do */
-    bool uses_header;              /* compared with the header of a file in another format */
+    const char *reason;            /* why the metadata decide the verdict; NULL: data decide */
+    bool uses_header;              /* the data are compared with a foreign file's header */
     struct limefile_checksum sum;  /* of BAD data; not set if uses_header */
     int error;                     /* why the last verification could not read the data, or 0 */
     _Atomic uint64_t bytes_read;   /* by a verification that is under way */
@@ -35,7 +35,7 @@ struct limefs_check {
 /* The checks for one state of a container. `refs` counts references. */
 struct limefs_checks {
     atomic_uint refs;
-    struct limefs_lock lock; /* guards verdicts, sums and `difference`; rank: after fs->lock */
+    struct limefs_lock lock; /* guards verdicts, sums, `difference`; acquired after fs->lock */
     pthread_cond_t changed;  /* a verdict was set, a read ended, or `is_stale` was set */
     bool is_stale;           /* the container has changed */
     bool too_many;           /* more records have a checksum than LIMEFS_CHECKS_MAX */

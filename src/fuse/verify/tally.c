@@ -17,7 +17,7 @@ struct partial_site {
 
 struct limefs_tally {
     struct limefile_field field;
-    struct limefs_range_set ranges; /* claimed; too many show that programs read at random */
+    struct limefs_range_set ranges; /* claimed; too many if programs read at random */
     uint64_t claimed, merged;       /* bytes */
     struct partial_site *partial_sites;
     uint64_t partial_bytes;

@@ -1,9 +1,9 @@
 /*
  * tally.h - computes the SciDAC checksum of a record from parts in any order; no I/O.
  *
- * The caller claims a part, so that no byte counts twice; then sums its whole sites, which
- * needs no lock; then merges it. A merge copies the incomplete sites at both ends of the part,
- * until the rest of them is merged. The caller must hold one lock while it claims and merges.
+ * A caller claims a part, so that no byte counts twice; then sums the part's whole sites
+ * without a lock; then merges the part. A merge keeps copies of the incomplete sites at the
+ * part's ends until their other bytes are merged. Each claim and merge must hold the same lock.
  */
 #ifndef LIMEFS_TALLY_H
 #define LIMEFS_TALLY_H
@@ -17,10 +17,10 @@ struct limefs_tally *limefs_tally_new(const struct limefile_field *);
 void limefs_tally_free(struct limefs_tally *);
 
 /* Claims the first unclaimed part of bytes [*from, *to) of the record's data and sets *from and
- * *to to it. False: all are claimed, or the tally is abandoned: there are too many ranges. */
+ * *to to it. False: all are claimed, or the tally is abandoned (too many separate parts). */
 bool limefs_tally_claim(struct limefs_tally *, uint64_t *from, uint64_t *to);
 
-/* A part that was summed. `data` is the caller's memory, which must stay until the merge. */
+/* A part that was summed. `data` is the caller's memory, valid until the merge. */
 struct limefs_tally_part {
     uint64_t from;
     const char *data;

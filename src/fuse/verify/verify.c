@@ -185,7 +185,7 @@ static int sum_record(const struct limefs_snapshot *snap, struct verification *r
                                      add_progress, run, sum);
 }
 
-/* Sums the data in each layout until a sum matches. If none does, *sum is the first one. */
+/* Sums the data in each layout until a sum matches. *sum: that sum, or the first layout's. */
 static int sum_all_readings(const struct limefs_snapshot *snap, struct verification *run,
                             struct limefile_checksum *sum)
 {
@@ -203,8 +203,8 @@ static int sum_all_readings(const struct limefs_snapshot *snap, struct verificat
     return err;
 }
 
-/* True if all data were read from an unchanged container; else *err is the reason. Called with
- * checks->lock held. */
+/* *err: the result of reading the record. True if all data were read and the container has not
+ * changed; if false, *err is the reason. Called with checks->lock held. */
 static bool finish_read(struct limefs *fs, struct limefs_checks *checks,
                         struct limefs_check *check, int *err)
 {

@@ -5,8 +5,8 @@
 
 enum { LATE_BYTES_MAX = 64 << 20 }; /* most bytes that late requests are expected to bring */
 
-/* Seconds that the request for a record's end waits for requests that were made before it but
- * arrive later: short_wait for the first of them, long_wait while more arrive. */
+/* Seconds. A request for a record's end may arrive before earlier requests of its reader, and
+ * waits for them: at first short_wait, then up to long_wait or longer (is_worth_waiting()). */
 static const double short_wait = 0.05, long_wait = 2;
 
 static bool has_abandoned_tally(const struct limefs_check *check)
@@ -116,8 +116,9 @@ static bool get_served_sum(const struct limefs_check *check, struct limefile_che
     return all;
 }
 
-/* True if the request for the end should go on waiting. Its program has probably read all bytes
- * before the end, or will: read-ahead requests much of a small record, in any order. */
+/* True if a request for the end should go on waiting for earlier requests. Two facts make these
+ * likely: half of the bytes are claimed; other reads of the record are under way. One is enough
+ * up to long_wait, both are needed after that. */
 static bool is_worth_waiting(const struct limefs_checks *checks,
                              const struct limefs_check *check, double waited)
 {
@@ -135,7 +136,7 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_checks *checks,
                              struct limefs_check *check)
 {
     double begin = limefs_clock_seconds(), waited = 0;
-    /* One thread must stay free to serve those requests, and all others. */
+    /* One thread must stay free for the earlier requests and for those to other files. */
     bool can_wait =
         atomic_fetch_add_explicit(&fs->verify_waiters, 1, memory_order_relaxed) + 2 <=
         fs->threads;
@@ -152,8 +153,8 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_checks *checks,
     atomic_fetch_sub_explicit(&fs->verify_waiters, 1, memory_order_relaxed);
 }
 
-/* Adds the bytes read to the tallies. Sets *is_decided and *sum if they decide the verdict.
- * Returns -EIO at the end of a bad record. Called with the lock held. */
+/* Adds the bytes read to the tallies. Sets *is_decided to whether all bytes are now summed, and
+ * then *sum. Returns -EIO at the end of a bad record. Called with the lock held. */
 static int tally_read(struct limefs *fs, const struct limefs_verify_reader *reader,
                       uint64_t offset, const struct iovec *iov, int count, bool *is_decided,
                       struct limefile_checksum *sum)

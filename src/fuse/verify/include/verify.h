@@ -8,8 +8,8 @@
  * readers get. A verdict holds until the container changes.
  *
  * For a file in another format, the daemon compares the configuration with the checksum, the
- * plaquette and the link trace in the file's header. It then always reads the whole file; with
- * -o verify=stream it does so before the record is first opened.
+ * plaquette and the link trace in the file's header. To verify such a file, it always reads the
+ * whole file; with -o verify=stream it does so before the record is first opened.
  */
 #ifndef LIMEFS_VERIFY_H
 #define LIMEFS_VERIFY_H
@@ -32,24 +32,24 @@ void limefs_verify_init(struct limefs *);
 int limefs_verify_lookup(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                          enum limefile_verdict *);
 
-/* Gets the known verdict on a record of a pinned snapshot, which may have no checksum, and the
- * reason if the data are bad, unreadable or cannot be verified, else "". -ENODATA: the record
+/* Gets the known verdict on any record of a pinned snapshot, with or without a checksum.
+ * reason: why the data are bad, unreadable or cannot be verified, or "". -ENODATA: the record
  * does not hold the data of a field. */
 #define LIMEFS_REASON_MAX 256
 int limefs_verify_describe(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                            enum limefile_verdict *, char reason[LIMEFS_REASON_MAX]);
 
 /* Waits until the container holds the bytes that readers of the record get. Returns 0, or
- * -EBUSY if they are in another file or if the record was moved or resized. */
+ * -EBUSY if these bytes are in another file or the record was moved or resized. */
 int limefs_verify_flush(struct limefs *, struct limefs_snapshot *,
                         const struct limefile_record *);
 
-/* Verifies a record and logs a bad one. Reads all of it, which may take long, unless metadata
+/* Verifies a record and logs it if it is bad. Reads the whole record, unless the metadata
  * decide the verdict. -EINTR: *stop was set; -ESTALE: the container has been changed. */
 int limefs_verify_record(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                          const atomic_bool *stop, enum limefile_verdict *);
 
-/* Returns the number of bytes that a verification under way has read, else 0. */
+/* Returns the number of bytes that a verification under way has read; 0: none is under way. */
 uint64_t limefs_verify_progress(struct limefs *, struct limefs_snapshot *, uint64_t ordinal);
 
 /* cksum.c: computes cksum(1) of any record. *stop and errors: as limefs_verify_record(). */
@@ -78,7 +78,7 @@ bool limefs_verify_before_read(const struct limefs_verify_reader *);
 bool limefs_verify_is_bad(const struct limefs_verify_reader *);
 
 /* Called before and after a read. limefs_verify_read_end() sums the bytes read; at the end of
- * the record it may wait for other reads of it, and returns -EIO if the record is bad. */
+ * the record it may wait for other reads of the record, and returns -EIO if it is bad. */
 void limefs_verify_read_begin(const struct limefs_verify_reader *);
 int limefs_verify_read_end(struct limefs *, const struct limefs_verify_reader *,
                            uint64_t offset, const struct iovec *iov, int count);
