@@ -4,7 +4,7 @@
  * The entry of a descriptor contains the index of its record, and how often this index was used
  * before, so that an old entry never refers to a new record. The upper half of the record's
  * `refs` is that count; the lower half counts the entries and calls that use the record. The
- * last of them closes the container.
+ * container is closed after the last of these uses.
  *
  * A child of vfork() shares this memory, but not the descriptors, and must not change the
  * table. So functions that change it compare process ids. A page that the kernel clears at each
@@ -39,7 +39,7 @@ enum {
     NO_ENTRY = 0,
     BY_MOUNT,
     OWN_FD,
-    PER_RECORD = LIMEFS_RUN_PER_RECORD, /* the other entries are multiples of it, less 1 */
+    PER_RECORD = LIMEFS_RUN_PER_RECORD, /* entries of records are multiples of it, less 1 */
 };
 
 #define USERS_MASK UINT64_C(0xffffffff)
@@ -61,7 +61,7 @@ void limefs_run_table_init(void)
     void *memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     atomic_store(&owner_pid, getpid());
     if (memory == MAP_FAILED || madvise(memory, page, MADV_WIPEONFORK) != 0)
-        return; /* children then only read, with their parent's entries */
+        return; /* children then use the parent's entries and change none */
     same_process = memory;
     atomic_store(same_process, 1);
 }
@@ -216,7 +216,7 @@ static struct limefs_run_record *reserve_record(void)
 
 /* ---- entries ---- */
 
-/* Replaces fd's entry. Takes over a reference to the new record; drops that to the old one. */
+/* Replaces fd's entry; takes over a reference to the new record, drops the old entry's. */
 static void set_entry(int fd, uint64_t entry)
 {
     unsigned seen = atomic_load(&highest_fd);
@@ -318,7 +318,7 @@ bool limefs_run_is_library_fd(int fd)
     return own;
 }
 
-/* Gives up fd. Without its container's descriptor, a record is read through the mount. */
+/* Makes the record give up fd. Without its container, it is read through the mount. */
 static void yield_fd(int fd, struct limefs_run_record *record)
 {
     int own = fd;

@@ -14,7 +14,7 @@
 
 enum {
     INHERITED_FDS = 10,            /* lower descriptors are examined when the program starts */
-    DEFAULT_MIN_BYTES = 64 * 1024, /* in smaller records, a query costs more than a read */
+    DEFAULT_MIN_BYTES = 64 * 1024, /* for a smaller record, a query takes longer than a read */
     CACHE_SIZE = 64,               /* mounts in the cache */
     KINDS = 4,                     /* of enum limefs_run_mount_kind */
 };
@@ -23,8 +23,8 @@ static uint64_t min_bytes = DEFAULT_MIN_BYTES;
 
 /* ---- find limefs mounts and their users in /proc/self/mountinfo ---- */
 
-/* A mount decides which files a program reads. So the library trusts only mounts of the
- * program's own user and of root. */
+/* A mount decides which file the library opens for a record. So the library trusts only mounts
+ * of the program's own user and of root. */
 enum limefs_run_mount_kind {
     LIMEFS_RUN_UNKNOWN, /* at the moment: there may be no free descriptor */
     LIMEFS_RUN_OTHER,   /* not a limefs mount */
@@ -148,7 +148,7 @@ static enum limefs_run_mount_kind get_mount_kind(const struct statx *stx)
 
 /* ---- the container ---- */
 
-/* Opens the container with the process's own rights. -1: not possible, or it has changed. */
+/* Opens the container with the program's rights. -1: not possible, or the container changed. */
 static int open_unchanged(const struct limefile_range *range)
 {
     struct stat st = {0};
@@ -173,8 +173,8 @@ static bool is_in_memory(int container, const struct limefile_range *range)
            (int64_t)range->bytes;
 }
 
-/* Opens the record's container. Returns -1 if the mount must read the record while it is open,
- * also because its job is faster if the bytes are not in this host's memory. */
+/* Opens the record's container. -1: the mount must read the record, for example because it has
+ * a job, which is faster if the bytes are not in this host's memory. */
 static int find_container(int fd, struct limefs_run_record *record)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
@@ -196,7 +196,7 @@ static int find_container(int fd, struct limefs_run_record *record)
 static void examine_file(int fd, int flags)
 {
     struct statx stx;
-    /* FUSE mounts have no device, so the upper half of their device number is 0. */
+    /* FUSE mounts have no block device, so their major device number is 0. */
     if (!limefs_run_stat(fd, &stx) || !S_ISREG(stx.stx_mode) || stx.stx_dev_major != 0)
         return;
     enum limefs_run_mount_kind mount = get_mount_kind(&stx);
@@ -221,14 +221,14 @@ static void examine_file(int fd, int flags)
 void limefs_run_examine(int fd, int flags)
 {
     int saved_errno = errno, cancel = limefs_run_disable_cancel();
-    limefs_run_remove(fd); /* in case the number was closed unnoticed */
+    limefs_run_remove(fd); /* the number may have been closed unnoticed */
     if (fd >= 0 && (flags & O_ACCMODE) != O_WRONLY && !(flags & (O_PATH | O_DIRECTORY)))
         examine_file(fd, flags);
     limefs_run_restore_cancel(cancel);
     errno = saved_errno;
 }
 
-/* errno is 0 when a program begins (C11 7.5). */
+/* Restores errno, which must be 0 when a program begins (C11 7.5). */
 __attribute__((constructor)) static void init_library(void)
 {
     int saved_errno = errno;

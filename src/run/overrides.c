@@ -1,8 +1,8 @@
 /*
  * overrides.c - the functions that override those of libc
  *
- * The entry of a descriptor is removed before the descriptor changes, and set again afterwards.
- * In between, also for a child that is forked then, reads go through the mount.
+ * A function that changes a descriptor removes its entry before, and sets a new entry
+ * afterwards. In between, reads go through the mount, also in a child that is forked then.
  */
 #define _GNU_SOURCE
 #include "run.h"
@@ -87,7 +87,7 @@ OPENAT_2(__openat64_2)
 
 EXPORTED int close(int fd)
 {
-    if (limefs_run_is_library_fd(fd)) { /* by a loop that closes all descriptors */
+    if (limefs_run_is_library_fd(fd)) { /* the program closes all numbers in a loop */
         errno = EBADF;
         return -1;
     }
@@ -104,7 +104,7 @@ EXPORTED int close_range(unsigned first, unsigned last, int flags)
     return (int)syscall(SYS_close_range, first, last, flags);
 }
 
-/* libc closes a stream's descriptor with an internal call. */
+/* libc closes a stream's descriptor without calling close(). */
 static void remove_stream(FILE *file)
 {
     int saved_errno = errno;
@@ -234,7 +234,7 @@ PREAD(pread64)
 PREADV(preadv)
 PREADV(preadv64)
 
-/* Here -1 is the file position. The mount handles calls with flags. */
+/* For preadv2(), offset -1 is the file position. Calls with flags go through the mount. */
 #define PREADV2(name)                                                             \
     READ(name, (int fd, const struct iovec *iov, int count, off_t at, int flags), \
          flags == 0 && at >= -1 && read_vector(fd, iov, count, at, &got),         \

@@ -19,7 +19,7 @@
 #endif
 
 enum {
-    PARTS_MAX = 64,        /* at most, of a vector that is cut */
+    PARTS_MAX = 64,        /* maximum for a vector that is cut */
     READ_MAX = 0x7ffff000, /* bytes: the kernel cuts longer requests */
     NO_POSITION = LIMEFS_RUN_NO_POSITION,
     PENDING = NO_POSITION - 1, /* a thread is creating the descriptor */
@@ -79,7 +79,7 @@ static bool is_container_unchanged(const struct limefs_run_record *record)
     return limefile_identity_equal(&now, &record->identity);
 }
 
-/* If the container is unchanged after the read, the bytes are those that the mount checked. */
+/* The bytes are right if the container is unchanged afterwards. False: the mount must read. */
 static bool read_direct(struct limefs_run_record *record, const struct dest *to, uint64_t at)
 {
     int container = atomic_load(&record->container_fd);
@@ -91,14 +91,14 @@ static bool read_direct(struct limefs_run_record *record, const struct dest *to,
     return unchanged;
 }
 
-/* Reads from offset `at` of the data in the container. *result: the bytes, up to their end. */
+/* Reads from offset `at` of the data. *result: number of bytes before the end of the data. */
 static bool read_payload(struct limefs_run_record *record, struct dest to, uint64_t at,
                          ssize_t *result)
 {
     struct iovec parts[PARTS_MAX];
     uint64_t left = at < record->bytes ? record->bytes - at : 0;
     if (to.n > left && (to.n == READ_MAX || record->has_tail || at >= BEHIND_END))
-        return false; /* the mount must read it, or check the whole request */
+        return false; /* the mount must read, or check the whole request */
     if (left == 0) {  /* only let the kernel check the addresses */
         to.n = 0;
         at = BEHIND_END - record->offset;
@@ -109,7 +109,7 @@ static bool read_payload(struct limefs_run_record *record, struct dest to, uint6
     return to.count > 0 && read_direct(record, &to, at);
 }
 
-/* Reads from offset `at` of the mount's file. The container does not have the head. */
+/* Reads from offset `at` of the mount's file: the head through the mount, the data directly. */
 static bool read_as_file(int fd, struct limefs_run_record *record, const struct dest *to,
                          uint64_t at, ssize_t *result)
 {
@@ -139,15 +139,15 @@ static bool read_as_file(int fd, struct limefs_run_record *record, const struct 
  * the read continues after it.
  */
 
-/* Returns true if both share an open file; before Linux 6.10, if both are the same record. */
+/* True if both descriptors share an open file; before Linux 6.10, if both are the record. */
 static bool share_file(int fd, int own, const struct limefs_run_record *record)
 {
     long same = syscall(SYS_fcntl, fd, F_DUPFD_QUERY, own);
     return same < 0 && errno == EINVAL ? limefs_run_is_record(fd, record) : same == 1;
 }
 
-/* While fd has this entry, the duplicate shares the record's open file: the entry is removed
- * before fd becomes another file. */
+/* If fd still has its entry afterwards, the duplicate shares the record's open file, because
+ * the entry is removed before fd becomes another file. */
 static int dup_position_fd(int fd, const struct limefs_run_record *record)
 {
     uint64_t entry = limefs_run_entry(fd);
@@ -164,9 +164,9 @@ static int dup_position_fd(int fd, const struct limefs_run_record *record)
     return NO_POSITION;
 }
 
-/* One thread creates the descriptor, and the others read through the mount in the meantime: to
- * close a second duplicate would release all locks of the program on the record. Signals are
- * blocked: a handler that jumps away would leave the descriptor open. */
+/* Only one thread creates the descriptor; others read through the mount until it is there. If
+ * each made a duplicate, closing those left over would release the program's locks on the
+ * record. Signals are blocked: a handler that jumps away would leave the descriptor open. */
 static int create_position_fd(int fd, struct limefs_run_record *record)
 {
     struct limefs_run_interrupts quiet;
@@ -181,7 +181,7 @@ static int create_position_fd(int fd, struct limefs_run_record *record)
     return own;
 }
 
-/* Returns a descriptor by which to move the position, or -1: read through the mount. */
+/* Returns a descriptor by which to move the position; -1: read through the mount. */
 static int get_position_fd(int fd, struct limefs_run_record *record)
 {
     if (__libc_single_threaded)
@@ -194,9 +194,9 @@ static int get_position_fd(int fd, struct limefs_run_record *record)
 }
 
 /* Returns how many of the `total` bytes that are requested at fd's position the library may
- * read itself: all, or those before the end of the data. Returns 0 if the mount must read them,
- * because it has bytes behind the data (has_tail), or because the request, which may have been
- * cut to READ_MAX, goes beyond the end. Does not move the position. */
+ * read itself: all, or those before the end of the data. If the request goes beyond that end,
+ * returns 0 if the mount has bytes behind the data (has_tail) or if the request may have been
+ * cut to READ_MAX: then the mount must read. Does not move the position. */
 static size_t get_direct_bytes(int fd, const struct limefs_run_record *record, size_t total)
 {
     uint64_t end = record->head + record->bytes;
@@ -207,8 +207,8 @@ static size_t get_direct_bytes(int fd, const struct limefs_run_record *record, s
     return total == READ_MAX || record->has_tail ? 0 : (size_t)left;
 }
 
-/* The descriptor that moves the position: fd is the record while it has this entry. Entry 0: it
- * is a descriptor of the library. */
+/* The descriptor that moves the position. As long as fd has this entry in the table, it refers
+ * to the record. Entry 0: fd is the library's own descriptor. */
 struct pos {
     int fd;
     uint64_t entry;
@@ -222,8 +222,8 @@ static off_t advance_position(const struct pos *pos, size_t n)
     return end < (off_t)n ? -1 : end - (off_t)n;
 }
 
-/* Moves the position back by the bytes that were reserved at `at` and not read. If fd is
- * now another file (!is_record), does so only if advance_position() moved that file. */
+/* Moves the position back by the bytes that were reserved at `at` and not read. If fd is now
+ * another file (!is_record), does so only if advance_position() moved its position. */
 static void restore_position(const struct pos *pos, bool is_record, size_t reserved, off_t at,
                              ssize_t result)
 {
@@ -233,8 +233,8 @@ static void restore_position(const struct pos *pos, bool is_record, size_t reser
     lseek(pos->fd, (off_t)n - (off_t)reserved, SEEK_CUR);
 }
 
-/* Reads the bytes that the container did not give through the mount, at their reserved offset,
- * because the position may have changed. */
+/* Reads through the mount, as the container could not be read. Uses the reserved offset,
+ * because another thread may have moved the position. */
 static void read_by_mount(int fd, const struct dest *to, off_t at,
                           struct limefs_run_result *result)
 {
@@ -243,8 +243,8 @@ static void read_by_mount(int fd, const struct dest *to, off_t at,
     result->error = errno;
 }
 
-/* Reads at the file position, which it moves to the end at most. False: the mount must read, or
- * a signal handler, in a program without threads, has opened another file as fd. */
+/* Reads at the file position and moves it, at most to the end of the data. False: the mount
+ * must read, or a signal handler of a program without threads has opened another file as fd. */
 static bool read_at_position(int fd, const struct pos *pos, struct limefs_run_record *record,
                              struct dest to, struct limefs_run_result *result)
 {
@@ -274,7 +274,7 @@ static size_t get_total_bytes(const struct dest *to)
     return total < READ_MAX ? total : READ_MAX;
 }
 
-/* The vector is in the program's memory: a read behind the end makes the kernel check it. */
+/* The vector is in the program's memory. A read behind the end makes the kernel check it. */
 static bool is_valid_vector(int container, const struct dest *to)
 {
     return syscall(SYS_preadv, container, to->iov, (long)to->count, BEHIND_END, 0L) == 0;
@@ -286,7 +286,7 @@ static int get_read_fd(int fd, struct limefs_run_record *record, bool at_positio
     int read_fd = at_position ? get_position_fd(fd, record) : fd;
     bool is_record = (at_position && read_fd >= 0) || limefs_run_is_record(fd, record);
     if (!is_record)
-        limefs_run_remove(fd); /* closed unnoticed: it is another file */
+        limefs_run_remove(fd); /* it was closed unnoticed and is another file */
     return is_record ? read_fd : -1;
 }
 

@@ -1,16 +1,15 @@
 /*
- * run.h - liblimefs-run.so, a preloaded library that reads records in limefs mounts without
- * FUSE.
+ * run.h - liblimefs-run.so: if preloaded, it reads records in limefs mounts without FUSE.
  *
- * The programs do not know of the library. Signal handlers, code between fork and exec, and any
- * number of threads at once may call these functions: they take no locks, use only static
- * memory, and keep errno unless a comment says otherwise.
+ * The programs do not know of the library, so its functions can be called in signal handlers,
+ * between fork and exec, and in any number of threads at once. They take no locks, use only
+ * static memory, and keep errno unless a comment says otherwise.
  *
  * The table of descriptors is a hint, because programs close descriptors unnoticed (with system
  * calls of their own, inside libc, in children of vfork()). So each read asks the kernel
- * whether the descriptor still refers to the record, and afterwards whether the container is
- * unchanged. The program's descriptor and its file position remain those of the mount's file: a
- * process that gets the descriptor by dup(), fork(), exec() or a socket reads from there.
+ * whether the descriptor still refers to the record, and after the read whether the container
+ * is unchanged. The program's descriptor and file position remain those of the mount's file: a
+ * process that gets the descriptor by dup(), fork(), exec() or a socket continues there.
  */
 #ifndef LIMEFS_RUN_H
 #define LIMEFS_RUN_H
@@ -67,28 +66,28 @@ void limefs_run_restore_interrupts(const struct limefs_run_interrupts *);
 
 /* An open record, for all descriptors that share its open file. */
 struct limefs_run_record {
-    uint64_t dev, ino;                 /* as the mount shows it */
+    uint64_t dev, ino;                 /* of the file in the mount */
     uint64_t mount_id;                 /* the mount's unique id; 0: the kernel has none */
-    struct limefile_identity identity; /* the container must keep it */
+    struct limefile_identity identity; /* of the container while it is unchanged */
     uint64_t offset, bytes;            /* of the data in the container */
-    uint64_t head;                     /* bytes before the data that only the mount has */
+    uint64_t head;                     /* bytes before the data; only the mount has them */
     bool has_tail;                     /* the mount has bytes behind the data, too */
     atomic_int container_fd;           /* the library's; -1: the program has taken its number */
     atomic_int position_fd; /* the library's descriptor of the open file (read_record.c) */
-    atomic_bool changed;    /* read only through the mount from now on */
+    atomic_bool changed;    /* only the mount may read the record from now on */
     _Atomic uint64_t refs;  /* see fd_table.c */
 };
 
 enum {
     LIMEFS_RUN_FDS = 1 << 16, /* higher ones are read through the mount */
     LIMEFS_RUN_RECORDS = 1 << 10,
-    LIMEFS_RUN_PER_RECORD = 1 << 2, /* entry % PER_RECORD == PER_RECORD - 1: a record */
+    LIMEFS_RUN_PER_RECORD = 1 << 2, /* a record's entry % PER_RECORD is PER_RECORD - 1 */
     LIMEFS_RUN_NO_POSITION = -1,
 };
 extern _Atomic uint64_t limefs_run_entries[LIMEFS_RUN_FDS];
 extern struct limefs_run_record limefs_run_records[LIMEFS_RUN_RECORDS];
 
-/* Returns the entry of fd; 0: nothing is known of it. */
+/* Returns the entry of fd; 0: nothing is known of fd. */
 static inline uint64_t limefs_run_entry(int fd)
 {
     return fd >= 0 && fd < LIMEFS_RUN_FDS
@@ -96,8 +95,8 @@ static inline uint64_t limefs_run_entry(int fd)
                : 0;
 }
 
-/* Get the attributes of fd that the kernel has without a request to the daemon; and the mount's
- * id in them, which no later mount gets; 0: the kernel has no such id. */
+/* Get the attributes of fd that the kernel has without a request to the daemon; get from these
+ * the mount's id, which no other mount ever has (0: the kernel does not provide it). */
 struct statx;
 bool limefs_run_stat(int fd, struct statx *);
 uint64_t limefs_run_mount_id(const struct statx *);
@@ -121,7 +120,7 @@ static inline bool limefs_run_is_known(int fd)
 struct limefs_run_record *limefs_run_get_record(int fd);
 void limefs_run_put_record(struct limefs_run_record *);
 
-/* Returns an entry's record without a reference: it may become another one at any time. */
+/* Returns an entry's record or NULL, without a reference: the record may change at any time. */
 static inline struct limefs_run_record *limefs_run_entry_record(uint64_t entry)
 {
     return entry % LIMEFS_RUN_PER_RECORD == LIMEFS_RUN_PER_RECORD - 1
@@ -144,11 +143,11 @@ void limefs_run_remove(int fd);
 void limefs_run_remove_range(unsigned first, unsigned last);
 
 /* Returns true for the library's descriptors, which the program does not know and must not
- * close. limefs_run_yield_fd() leaves the number of one to the program. */
+ * close. limefs_run_yield_fd() frees the number of such a descriptor for the program. */
 bool limefs_run_is_library_fd(int fd);
 void limefs_run_yield_fd(int fd);
 
-/* Notes that fd is one of the library's descriptors, or no longer. */
+/* Notes that fd is one of the library's descriptors, or (own false) no longer. */
 void limefs_run_mark_library_fd(int fd, bool own);
 
 /* Returns true if the program has enough descriptors left when the library takes one more. */
@@ -171,7 +170,7 @@ struct limefs_run_result {
     bool direct;   /* read without the mount */
 };
 
-/* Returns true if it has done the read. Otherwise the caller reads through the mount and counts
+/* Returns true if the read is done. If false, the caller must read through the mount and count
  * the result. `at` < 0: at the file position; `vector`: iov is in the program's memory. */
 bool limefs_run_read(int fd, const struct iovec *, int count, bool vector, off_t at,
                      struct limefs_run_result *);

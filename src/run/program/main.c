@@ -13,7 +13,7 @@
 #define LIBRARY "liblimefs-run.so"
 
 enum {
-    FAILED = 125, /* as env(1) and similar programs */
+    FAILED = 125, /* exit statuses, as those of env(1) */
     CANNOT_RUN = 126,
     NOT_FOUND = 127,
 };
@@ -51,14 +51,14 @@ static int report_unknown_option(const char *option)
     return FAILED;
 }
 
-/* Finds the library in ../lib of this program's directory, as in a build, or as installed. */
+/* Finds the library in ../lib of this program's directory (a build) or in LIMEFS_LIBDIR. */
 static bool find_library(char path[PATH_MAX])
 {
     char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
     if (n > 0) {
         self[n] = '\0';
-        for (int i = 0; i < 2; i++) { /* cut off its name, and bin */
+        for (int i = 0; i < 2; i++) { /* cut off the program's name, then "bin" */
             char *slash = strrchr(self, '/');
             if (slash)
                 *slash = '\0';
@@ -71,7 +71,7 @@ static bool find_library(char path[PATH_MAX])
     return access(path, R_OK) == 0;
 }
 
-/* Puts the library before others that are preloaded already. */
+/* Puts the library before those that LD_PRELOAD has already. */
 static int preload(const char *library)
 {
     const char *others = getenv("LD_PRELOAD");
