@@ -2,8 +2,8 @@
  * open_writers.c - check whether a descriptor that is closed was the last one of an open file
  *
  * The kernel reports each descriptor that is closed, but not whether others remain: for
- * `command >file`, a shell closes one before the command writes anything. /proc shows the
- * descriptors of processes that the daemon may inspect, without a request to the mount.
+ * `command >file`, a shell closes its descriptor before the command writes anything. /proc
+ * shows the descriptors of all processes that the daemon has permission to inspect.
  */
 #define _GNU_SOURCE
 #include "writer_internal.h"
@@ -111,7 +111,7 @@ bool limefs_record_has_writer(struct limefs *fs, struct limefs_snapshot *snap, u
     bool found = false;
     if (limefile_index_get(index, ordinal, &record) == 0) {
         st = limefs_snapshot_stat(fs, snap);
-        limefs_daemon_creds_enter(); /* it may be open in another user's process */
+        limefs_daemon_creds_enter(); /* the writer may be another user's process */
         ino_t inode = limefs_visible_record_ino(fs, &st, ordinal);
         found = find_open_writer(&(struct search){fs->mountpoint, index, ordinal, inode});
         limefs_daemon_creds_leave();

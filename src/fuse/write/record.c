@@ -27,7 +27,7 @@ int limefs_writer_commit(struct limefs_writer *writer)
     struct limefile_last_record last;
     int err = limefile_editor_last(writer->editor, &last);
     if (!err)
-        err = limefs_writer_sync_ranks(writer); /* the data before their length */
+        err = limefs_writer_sync_ranks(writer); /* data first, then their length */
     if (!err)
         err = limefs_last_error(&writer->last);
     if (!err)
@@ -38,7 +38,7 @@ int limefs_writer_commit(struct limefs_writer *writer)
     return limefs_writer_publish_last(writer);
 }
 
-/* Removes the last record. *gone: it is removed; after an error, perhaps not on the disk. */
+/* Removes the last record. *gone: whether it is removed; if so, there can still be an error. */
 static int remove_last_record(struct limefs_writer *writer, uint64_t ordinal, bool *gone)
 {
     struct limefile_last_record last;
@@ -131,7 +131,7 @@ int limefs_target_acquire(struct limefs_writer *writer, uint64_t ordinal,
         target->next = writer->targets;
         writer->targets = target;
     }
-    writer->users++; /* not the first: the caller is a user */
+    writer->users++; /* never the first one: the caller is a user */
     limefs_snapshot_add_pin(writer->fs, writer->snap);
     *out = target;
     return 0;
@@ -146,7 +146,7 @@ static bool is_last_committed(const struct limefs_writer *writer, uint64_t ordin
     return last.committed && !limefs_last_is_growing(&writer->last);
 }
 
-/* Returns true if the last record is committed, and not empty and open (to be filled). */
+/* Returns true if the last record is committed, unless it is empty and open for writing. */
 static bool is_last_complete(const struct limefs_writer *writer, uint64_t ordinal)
 {
     struct limefile_last_record last;
@@ -160,8 +160,8 @@ static bool is_record_closed(const struct limefs_writer *writer, uint64_t ordina
     return !limefs_writer_find_target(writer, ordinal);
 }
 
-/* Waits a short time, unlocked, until is_done(), and returns that: RELEASE comes soon after the
- * last close of a file. If the daemon has one thread, this must receive it, so do not wait. */
+/* Waits a short time, unlocked, for is_done(), and returns its result: RELEASE comes soon after
+ * a file's last close. A daemon's only thread must receive RELEASE, so it does not wait. */
 static bool wait_for_close(struct limefs_writer *writer, uint64_t ordinal,
                            bool (*is_done)(const struct limefs_writer *, uint64_t))
 {
@@ -177,8 +177,8 @@ static bool wait_for_close(struct limefs_writer *writer, uint64_t ordinal,
     return is_done(writer, ordinal);
 }
 
-/* Waits a short time, with the lock released, until the last record is_done(). Otherwise logs
- * and returns -EBUSY, or why the record can be neither committed nor removed. */
+/* Finishes the last record if it is closed, then waits a short time, unlocked, for is_done().
+ * Returns 0, -EBUSY after a log line, or why the record cannot be finished. */
 static int wait_until_finished(struct limefs_writer *writer, const char *action,
                                bool (*is_done)(const struct limefs_writer *, uint64_t))
 {
@@ -205,7 +205,7 @@ int limefs_writer_prepare_rewrite(struct limefs_writer *writer)
         limefs_last_is_growing(&writer->last) && !limefs_last_error(&writer->last)) {
         err = limefs_writer_flush_buffers(writer);
         if (!err)
-            err = limefs_writer_commit(writer); /* it may continue to grow */
+            err = limefs_writer_commit(writer); /* the record may continue to grow */
     }
     return err ? err : wait_until_finished(writer, "rewrite the container", is_last_committed);
 }
@@ -285,7 +285,7 @@ static int append_record(struct limefs_writer *writer, const char *name)
     if (err)
         return err == LIMEFILE_E_TYPE ? -EINVAL : err;
     writer->last_bytes = 0;
-    limefs_last_reset(&writer->last); /* forget errors of the record before */
+    limefs_last_reset(&writer->last); /* forget errors of the previous last record */
     limefs_last_begin_growth(&writer->last);
     limefile_editor_last(writer->editor, &last);
     err = limefs_writer_publish_last(writer);
@@ -331,8 +331,8 @@ bool limefs_record_is_new(struct limefs_snapshot *snap, uint64_t ordinal)
 
 /* ---- remove ---- */
 
-/* Waits without the lock until the record is closed. The close may discard an unfinished
- * record, and another record may get its number: then returns -ENOENT. */
+/* Waits with the lock released until the record is closed, then removes it. Returns -ENOENT if
+ * the close has discarded the record as unfinished, even if another record has its number. */
 static int remove_when_closed(struct limefs_writer *writer,
                               const struct limefile_last_record *last)
 {
@@ -384,7 +384,7 @@ int limefs_record_remove(struct limefs *fs, struct limefs_snapshot *snap, const 
 
 /* ---- change the type or the flags ---- */
 
-/* Updates the snapshot after a change of headers. An index lacks an uncommitted last record. */
+/* Publishes changed headers. An index of the file lacks an uncommitted last record: adds it. */
 static int publish_all(struct limefs_writer *writer)
 {
     struct limefile_last_record last;
@@ -406,7 +406,7 @@ static int set_record_type(struct limefs_writer *writer, const struct limefile_r
     return err == LIMEFILE_E_TYPE ? -EINVAL : err;
 }
 
-/* Sets whether a message begins with the record of that ordinal. */
+/* Sets whether a message begins with the record that has this ordinal. */
 static int set_message_boundary(struct limefs_writer *writer, uint64_t ordinal, bool begins)
 {
     struct limefile_last_record last;
@@ -415,7 +415,7 @@ static int set_message_boundary(struct limefs_writer *writer, uint64_t ordinal, 
     int err = 0;
     if (limefile_index_get(index, ordinal - 1, &before) != 0 ||
         limefile_index_get(index, ordinal, &record) != 0)
-        err = begins ? 0 : -EINVAL; /* the container's ends are also ends of messages */
+        err = begins ? 0 : -EINVAL; /* messages always begin and end with the container */
     else if (limefs_writer_is_last(writer, ordinal, &last))
         err = limefile_editor_set_mb(writer->editor, begins);
     else
@@ -475,8 +475,8 @@ static int create_unlinked_file(int dir)
     return fd < 0 ? -errno : fd;
 }
 
-/* Creates a shadow file with the container's owner, like the container that will have the data,
- * even if the caller may not create files in the directory. */
+/* Creates a shadow file that belongs to the container's owner. The requesting user needs no
+ * permission to create files in the directory. */
 static int create_shadow_file(const struct limefs_writer *writer)
 {
     struct stat st;
@@ -539,7 +539,7 @@ static int resize_shadow(struct limefs_target *target, uint64_t bytes)
 
 /* ---- put the staged data into the container ---- */
 
-/* Switches to fd, the new file that has the container's name already. Closes fd. */
+/* Makes writer and snapshot use the new file fd, which has the container's name. Closes fd. */
 static int switch_to_file(struct limefs_writer *writer, int fd)
 {
     int err = dup3(fd, writer->written.fd, O_CLOEXEC) < 0 ? -errno : 0;
@@ -624,7 +624,7 @@ int limefs_shadow_commit(struct limefs_target *target)
 
 /* ---- change the length ---- */
 
-/* After a failed write behind the end, the kernel sets the old length: this ends the growth. */
+/* When the kernel restores the committed length after a failed write, the growth ends. */
 static int resize_last_data(struct limefs_writer *writer, uint64_t bytes)
 {
     struct limefile_last_record last;
@@ -659,7 +659,7 @@ static int resize_last_record(struct limefs_writer *writer, uint64_t bytes)
     }
     limefs_sync_mark_due(&writer->written);
     limefile_editor_last(writer->editor, &last);
-    /* If it was empty, the kernel may request this after a failed write: the gap remains. */
+    /* The kernel may empty an empty record again after a failed write: the gap remains. */
     limefs_last_truncate(&writer->last, !last.committed || last.bytes != bytes,
                          bytes == 0 && before != 0);
     return limefs_writer_publish_last(writer);

@@ -87,8 +87,8 @@ uint64_t limefs_record_bytes(struct limefs *fs, struct limefs_snapshot *snap,
 
 #define SECOND INT64_C(1000000000)
 
-/* Keeps the times until the staged data are in the container. If they were set now, programs
- * that have the old container open would consider it changed. False: set them now. */
+/* Keeps the times until the staged data are put into the container: if they were set now,
+ * programs that have the old container open would consider it changed. False: set them now. */
 static bool defer_times(struct limefs_target *target, const struct timespec times[2])
 {
     if (!target || !limefs_staging_is_dirty(&target->staging) ||
@@ -100,7 +100,7 @@ static bool defer_times(struct limefs_target *target, const struct timespec time
     return true;
 }
 
-/* A time that is set now is newer than a deferred one. */
+/* Drops deferred mtimes: a newer mtime is being set. */
 static void clear_deferred_mtimes(const struct limefs_writer *writer)
 {
     for (struct limefs_target *target = writer->targets; target; target = target->next)
@@ -117,7 +117,7 @@ bool limefs_target_defer_mtime(struct limefs_target *target, const struct timesp
     return true;
 }
 
-/* If the record grows, the close commits its length, which would change the mtime again. */
+/* If the record is growing, sets the mtime again at the close, whose commit changes it. */
 static void defer_mtime_to_close(struct limefs_target *target, const struct timespec *mtime)
 {
     struct limefs_writer *writer = target->writer;
@@ -152,7 +152,7 @@ static void set_deferred_mtime(struct limefs_target *target)
     const struct timespec times[2] = {{0, UTIME_OMIT}, {ns / SECOND, ns % SECOND}};
     if (ns == LIMEFS_NO_MTIME)
         return;
-    limefs_daemon_creds_enter(); /* a process that may write need not own the container */
+    limefs_daemon_creds_enter(); /* a process with write permission need not be the owner */
     limefs_set_times(writer->fs, writer->snap, times);
     limefs_daemon_creds_leave();
 }
@@ -210,7 +210,7 @@ static void free_target(struct limefs_writer *writer, struct limefs_target *targ
     free(target);
 }
 
-/* Puts the staged data into the container, or discards them. */
+/* Puts the staged data into the container; on an error (err) or if forced, discards them. */
 static void end_staging(struct limefs_target *target, int err, bool forced)
 {
     struct limefs_writer *writer = target->writer;
@@ -239,7 +239,7 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
     int err = limefs_writer_refresh(writer);
     if (!err && limefs_staging_is_dirty(&target->staging) &&
         !limefs_staging_error(&target->staging) && !forced)
-        err = limefs_writer_prepare_rewrite(writer); /* releases the lock in the meantime */
+        err = limefs_writer_prepare_rewrite(writer); /* may release the lock for a time */
     if (--target->users == 0) {
         if (limefs_is_staged(&target->staging))
             end_staging(target, err, forced);
@@ -270,7 +270,7 @@ static bool has_no_data(const struct limefs_target *target)
            !last.committed && writer->last_bytes == 0 && !limefs_last_error(&writer->last);
 }
 
-/* Commits the record. `has_copy`: a process may still write with a copy of the descriptor. */
+/* Commits the record, unless nothing was written and has_copy: a process may still write. */
 static int finish_target(struct limefs_target *target, bool has_copy)
 {
     struct limefs_writer *writer = target->writer;
@@ -300,7 +300,7 @@ int limefs_target_sync(struct limefs *fs, struct limefs_target *target, bool clo
             err = limefs_writer_fsync(writer);
         limefs_sync_end(&writer->written);
     }
-    /* If the target has more users, /proc may show a descriptor of another open file. */
+    /* If the target has more users, /proc may show a descriptor of another user. */
     bool has_copy = closing && !err && target->users == 1 && has_no_data(target);
     limefs_rwlock_unlock(&writer->lock);
     has_copy = has_copy && limefs_record_has_writer(fs, writer->snap, target->ordinal);
@@ -414,14 +414,14 @@ static int stage_growth(struct limefs_target *target, uint64_t end)
                    "is necessary to extend it: %s",
                    limefs_writer_label(writer, path, sizeof path),
                    (unsigned long long)target->ordinal, limefile_strerror(err));
-        /* The kernel may already show a longer record. */
+        /* The kernel may show a longer record already; a new id corrects that. */
         limefs_snapshot_renew_record(writer->fs, writer->snap, target->ordinal);
     }
     return err;
 }
 
 /* Prepares a record to grow: marks a committed last record in its header, or stages an inner
- * one. Unlocks in between, so another thread may commit the record: the caller checks again. */
+ * one. Releases the lock in between: the caller must check again whether the record grows. */
 static int begin_growth(struct limefs_target *target, uint64_t end)
 {
     struct limefs_writer *writer = target->writer;
@@ -430,7 +430,7 @@ static int begin_growth(struct limefs_target *target, uint64_t end)
     limefs_rwlock_unlock(&writer->lock);
     limefs_lock_exclusive(&writer->lock);
     if (limefs_is_staged(&target->staging)) {
-        /* Another thread was faster. */
+        /* Another thread has staged the record. */
     } else if (!limefs_writer_is_last(writer, target->ordinal, &last)) {
         err = stage_growth(target, end);
     } else if ((err = limefs_last_error(&writer->last)) != 0) {
@@ -473,14 +473,14 @@ static int write_locked(struct limefs_target *target, const char *buf, size_t n,
 {
     int err;
     while ((err = write_by_kind(target, buf, n, offset)) == MUST_GROW) {
-        err = begin_growth(target, offset + n); /* releases the lock: start again */
+        err = begin_growth(target, offset + n); /* has released the lock, so start again */
         if (err)
             return err;
     }
     return err;
 }
 
-/* Notes that data were not written: a record that is staged, grows or was to grow has a gap. */
+/* Notes a failed write: a record that is staged, is growing or was to grow now has a gap. */
 static void mark_gap(struct limefs_target *target, uint64_t end, int err)
 {
     struct limefs_writer *writer = target->writer;
@@ -510,7 +510,7 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
     if (err)
         mark_gap(target, offset + n, err);
     limefs_rwlock_unlock(&writer->lock);
-    /* A write overrides an older mtime. With direct_io the kernel sends no new mtime. */
+    /* A write overrides a deferred mtime. With direct_io, the kernel sends no newer mtime. */
     if (fs->options.direct_io)
         target->deferred_mtime = LIMEFS_NO_MTIME;
     if (err)
@@ -522,7 +522,7 @@ ssize_t limefs_target_write(struct limefs *fs, struct limefs_target *target, con
 
 /* ---- allocation ---- */
 
-/* Releases the blocks that fallocate() got behind the end before it failed. */
+/* Releases the blocks behind the end that fallocate() allocated before it failed. */
 static void free_blocks_behind_end(int fd)
 {
     struct stat st;

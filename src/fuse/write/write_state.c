@@ -53,7 +53,7 @@ static void set_state(const struct transitions *transitions, atomic_int *state, 
         limefs_report_violation(transitions->message);
 }
 
-/* Changes the state to to[state]. If several writes fail at once, the last error stays. */
+/* Changes the state to to[state]. If several writes fail, only the latest error is kept. */
 static void set_error(atomic_int *state, atomic_int *error, int err, const unsigned char *to)
 {
     int old = *state;
@@ -131,7 +131,7 @@ void limefs_last_fail(struct limefs_last *last, int err, bool beyond)
         [LIMEFS_LAST_GAP] = LIMEFS_LAST_GAP,
         [LIMEFS_LAST_FAILED] = LIMEFS_LAST_FAILED,
     };
-    /* A failed write within the committed length leaves no gap and reports its own error. */
+    /* A failed write within the committed length leaves no gap: only the write itself fails. */
     if (beyond || limefs_last_is_growing(last))
         set_error(&last->state, &last->error, err, to);
 }
@@ -226,7 +226,7 @@ void limefs_sync_mark_due(struct limefs_written *written)
 
 bool limefs_sync_begin(struct limefs_written *written)
 {
-    bool others = written->syncing++ > 0; /* one of them may have cleared the mark */
+    bool others = written->syncing++ > 0; /* another sync may have cleared the mark */
     return atomic_exchange(&written->unsynced, false) || others;
 }
 

@@ -2,8 +2,8 @@
  * write_state.h - the states of a container that is written to, of its last record, and of a
  * record whose new data are staged in a shadow file.
  *
- * No other code assigns these states. A transition that is not listed here ends a daemon that
- * was built with LOCKS=1.
+ * No other code assigns these states. A daemon that was built with LOCKS=1 aborts at a
+ * transition that is not listed here.
  */
 #ifndef LIMEFS_WRITE_STATE_H
 #define LIMEFS_WRITE_STATE_H
@@ -37,10 +37,10 @@ bool limefs_container_is_abandoned(const struct limefs_container *);
 
 enum limefs_last_state {
     LIMEFS_LAST_COMMITTED, /* committed, or no last record           -> GROWING, FAILED */
-    LIMEFS_LAST_GROWING,   /* not committed yet, or longer than that -> COMMITTED, GAP */
+    LIMEFS_LAST_GROWING,   /* uncommitted, or longer than committed  -> COMMITTED, GAP */
     LIMEFS_LAST_GAP,       /* growing; a failed write left a gap     -> all, when truncated */
-    LIMEFS_LAST_FAILED, /* committed; a write behind its end failed, and later ones must fail:
-                            they would hide the gap -> COMMITTED; all, when truncated */
+    LIMEFS_LAST_FAILED, /* committed; a write behind its end failed. Later writes must fail, or
+                           they would hide the gap -> COMMITTED; all, when truncated */
 };
 
 struct limefs_last {
@@ -48,12 +48,12 @@ struct limefs_last {
     atomic_int error; /* in GAP and FAILED */
 };
 
-/* From any state: the last record is another one, was reindexed, or has no more users. */
+/* From any state, when the last record is another one, was reindexed, or has no more users. */
 void limefs_last_reset(struct limefs_last *);
 void limefs_last_begin_growth(struct limefs_last *); /* from COMMITTED */
 void limefs_last_commit(struct limefs_last *);       /* from GROWING */
 
-/* The length was set. `grows`: it is not committed; `emptied`: to 0, so no gap remains. */
+/* The length was set. `grows`: is not committed; `emptied`: was set to 0, so no gap remains. */
 void limefs_last_truncate(struct limefs_last *, bool grows, bool emptied);
 
 /* A write failed. `beyond`: beyond the committed end. Call it with the lock in any mode. */
@@ -79,7 +79,7 @@ struct limefs_staging {
     atomic_int error;
 };
 
-/* Starts to stage a record, which is `bytes` long then. */
+/* Starts to stage a record's data, which are `bytes` long at first. */
 void limefs_staging_begin(struct limefs_staging *, uint64_t bytes, bool emptied);
 void limefs_staging_write(struct limefs_staging *); /* after a write to the shadow file */
 void limefs_staging_truncate(struct limefs_staging *, uint64_t before, uint64_t bytes);
@@ -93,12 +93,12 @@ int limefs_staging_error(const struct limefs_staging *);     /* in FAILED and GA
 
 /* ---- unsynced data; call with the lock held in any mode ---- */
 
-/* Call it after bytes were written: a sync at the same time may not include them. (For gathered
- * bytes, write_buffers.c sets the mark again when they are in the container.) */
+/* Call it after bytes were written, not before: a sync during the write may not include them.
+ * (For gathered bytes, write_buffers.c sets the mark again when they are in the container.) */
 void limefs_sync_mark_due(struct limefs_written *);
 
-/* Returns false if all data are on the disk and no other sync is under way. Call
- * limefs_sync_end() in both cases. */
+/* Returns true if the caller must sync; false if all data are on the disk and no other sync is
+ * under way. The caller must call limefs_sync_end() in both cases. */
 bool limefs_sync_begin(struct limefs_written *);
 void limefs_sync_end(struct limefs_written *);
 

@@ -177,7 +177,7 @@ static int reopen_editor(struct limefs_writer *writer)
     return 0;
 }
 
-/* Returns how many bytes another program has appended, if the container has this size now. */
+/* Returns how many bytes another program has appended. size: the container's current size. */
 static uint64_t count_extra_bytes(const struct limefs_writer *writer, uint64_t size)
 {
     uint64_t end;
@@ -322,7 +322,7 @@ static int recover_container(struct limefs_writer *writer)
 
 /* ---- open and close ---- */
 
-/* Retries for a short time: a previous mount may be about to end. */
+/* Retries for a short time, in which a previous mount may end and release its lock. */
 static int lock_with_retries(int fd)
 {
     const struct timespec pause = {0, LOCK_RETRY_MS * 1000000L};
@@ -365,7 +365,7 @@ static void init_source(struct limefs_writer *writer)
     writer->file.source.ops = &writer->ops;
 }
 
-/* Returns -ESTALE if the container changed before it was locked, or no longer has its name. */
+/* Returns -ESTALE if the container is not as indexed, or if its name leads to another file. */
 static int check_unchanged(const struct limefs_writer *writer)
 {
     struct stat now, named, then = limefs_snapshot_stat(writer->fs, writer->snap);
@@ -389,8 +389,8 @@ static int open_for_writing(struct limefs_writer *writer)
     struct limefs_snapshot *snap = writer->snap;
     if (limefs_container_is_abandoned(&writer->state))
         return -ESTALE;
-    limefs_daemon_creds_enter(); /* for all users; the caller's permission was checked before */
-    /* O_NONBLOCK: if another process holds a lease, fails at once with -EAGAIN. */
+    limefs_daemon_creds_enter(); /* all users share the descriptor; permission was checked */
+    /* O_NONBLOCK: if another process holds a lease, the open fails at once with -EAGAIN. */
     writer->written.fd = limefile_reopen(snap->fd, O_RDWR | O_NONBLOCK);
     limefs_daemon_creds_leave();
     if (writer->written.fd < 0)
@@ -491,7 +491,7 @@ void limefs_writer_put(struct limefs_writer *writer)
 
 /* ---- hold the container while it is mounted ---- */
 
-/* If `snap` has replaced the container that the mount holds, gives up the old container. */
+/* If `snap` is current and the mount holds an older snapshot's writer, releases the latter. */
 static void release_previous_container(struct limefs *fs, struct limefs_snapshot *snap)
 {
     struct limefs_snapshot *previous = NULL;
@@ -505,7 +505,7 @@ static void release_previous_container(struct limefs *fs, struct limefs_snapshot
         limefs_writer_put(previous->writer);
 }
 
-/* Makes the mount itself a user, so that its container stays locked until the unmount. */
+/* Makes the mount of a single container a user, to keep it locked until the unmount. */
 static void add_mount_as_user(struct limefs_writer *writer)
 {
     struct limefs *fs = writer->fs;
@@ -569,7 +569,7 @@ int limefs_writer_lock(struct limefs *fs, struct limefs_snapshot *snap,
     err = limefs_writer_refresh(*out);
     if (!err)
         err = limefs_writer_check(*out);
-    /* Ranks on other hosts must not write data later to a place that is no longer theirs. */
+    /* The caller may move records, so ranks must not write later to the records' old places. */
     if (!err)
         err = limefs_writer_sync_ranks(*out);
     if (err)

@@ -1,7 +1,7 @@
 /*
  * writer_internal.h - the internals of a writer, shared by its parts: the container (writer.c),
  * records that are appended, removed and changed (record.c), and open records (target.c). Each
- * part uses only those before it.
+ * part uses only parts named before it.
  */
 #ifndef LIMEFS_WRITER_INTERNAL_H
 #define LIMEFS_WRITER_INTERNAL_H
@@ -19,12 +19,12 @@ struct limefs_target {
     struct limefs_writer *writer;
     uint64_t ordinal;
     unsigned users;
-    atomic_int error;                  /* of a write, for the next sync or close */
+    atomic_int error;                  /* of a failed write; the next sync returns it */
     struct limefs_write_stream stream; /* sequential writes; under the job's lock */
     struct limefs_staging staging;     /* whether and how its data are staged */
-    int fd;                            /* the shadow file, without a name; otherwise -1 */
+    int fd;                            /* the shadow file; -1: not staged */
     _Atomic uint64_t bytes;            /* length of the staged data */
-    struct timespec times[2];          /* to be set when the container has the data */
+    struct timespec times[2];          /* to be set when the container gets the staged data */
     _Atomic int64_t deferred_mtime;    /* ns, to be set on the container; or LIMEFS_NO_MTIME */
 };
 
@@ -33,14 +33,14 @@ struct limefs_target {
 struct limefs_writer {
     struct limefs *fs;
     struct limefs_snapshot *snap;
-    struct limefs_lock open_lock; /* guards the first and last use; acquired before `lock` */
+    struct limefs_lock open_lock; /* guards opening and closing; acquired before `lock` */
     atomic_uint users;            /* targets, operations, the mount */
     struct limefs_rwlock lock;
     struct limefs_lock close_lock; /* for target_closed; acquired after `lock` */
     pthread_cond_t target_closed;  /* a target was closed */
     struct limefs_written written; /* what the job uses; fd: the locked container, or -1 */
     struct limefile_fd file;
-    struct limefile_source_ops ops; /* of `file`, except for sync */
+    struct limefile_source_ops ops; /* those of `file`, but with sync_source() */
     struct limefile_editor *editor;
     struct limefs_target *targets; /* changed with the lock held exclusively */
 
@@ -57,12 +57,12 @@ int limefs_writer_directory(const struct limefs_writer *, const char **name);
 /* Returns the container's path for messages. */
 const char *limefs_writer_label(const struct limefs_writer *, char *buf, size_t cap);
 
-/* Reports a failed write or sync to all targets and a growing last record, and returns err. */
+/* Reports the error of a write or sync, if any, to all targets and a growing last record. */
 int limefs_writer_report_error(struct limefs_writer *, int err);
 
-/* Flush gathered writes to the container; make the ranks sync, too; fsync() the container. They
- * report errors to all targets. The kernel reports each failure of an fsync() once and may have
- * dropped the data: so no other code syncs the container, not even the editor. */
+/* Flush gathered writes to the container; flush and make the ranks sync; fsync() the container.
+ * All three report errors to all targets. No other code, not even the editor, may fsync() the
+ * container, because the kernel reports a failure only once, and may then drop the data. */
 int limefs_writer_flush_buffers(struct limefs_writer *);
 int limefs_writer_sync_ranks(struct limefs_writer *);
 int limefs_writer_fsync(struct limefs_writer *);
@@ -73,17 +73,17 @@ bool limefs_writer_is_last(const struct limefs_writer *, uint64_t ordinal,
 int limefs_writer_get_record(struct limefs_writer *, uint64_t ordinal, struct limefile_record *,
                              struct limefile_index **index); /* the caller frees it */
 
-/* Returns -ESTALE if another program changed or replaced the container; -EIO in UNINDEXED. */
+/* -ESTALE: another program has changed or replaced the container; -EIO: it is UNINDEXED. */
 int limefs_writer_check(struct limefs_writer *);
 
-/* Acquires the lock shared, for a write, even if it returns an error that forbids the write. */
+/* Acquires the lock shared, in any case. Returns 0, or an error that forbids the write. */
 int limefs_writer_lock_shared(struct limefs_writer *);
 
-/* Calls limefs_writer_refresh() with the lock held exclusively; then shares the lock again. */
+/* Calls limefs_writer_refresh(), which needs the lock exclusively; then shares it again. */
 void limefs_writer_relock_shared(struct limefs_writer *);
 
 /* Add and remove a user, without the lock. The first user locks and opens the container.
- * Returns -EACCES if the caller may not write to it. */
+ * Returns -EACCES if the requesting user has no write permission. */
 int limefs_writer_get(struct limefs *, struct limefs_snapshot *, struct limefs_writer **);
 void limefs_writer_put(struct limefs_writer *);
 
@@ -93,7 +93,7 @@ void limefs_writer_unlock(struct limefs_writer *);
 
 /* ---- writer.c and record.c; call with the lock held exclusively ---- */
 
-/* Reset the last record's state to what is committed; update it in the snapshot's index. */
+/* Reset the last record to its committed state; update the record in the snapshot's index. */
 void limefs_writer_reset_last(struct limefs_writer *);
 int limefs_writer_publish_last(struct limefs_writer *);
 
@@ -108,14 +108,14 @@ int limefs_writer_commit(struct limefs_writer *); /* commits the last record */
 int limefs_writer_resize(struct limefs_writer *, uint64_t ordinal, uint64_t bytes,
                          bool emptied);
 
-/* Commits or discards the last record after its last user has closed it. After an error, the
- * next use for writing tries again. `forced`: as for limefs_target_close(). */
+/* Commits or discards the last record of the container when all its users have closed it. After
+ * an error, the next use for writing tries again. `forced`: as for limefs_target_close(). */
 int limefs_writer_finish_last(struct limefs_writer *, const struct limefile_last_record *,
                               bool forced);
 
-/* Prepares to rewrite the container: waits a short time until the last record is committed, or
- * commits it if it was before and grows. Returns -EBUSY, or why the record can be neither
- * committed nor removed, after a line in the log. Releases the lock while it waits. */
+/* Prepares to rewrite the container. The last record must be committed for this: commits it if
+ * it has grown; if it is new, waits a short time, with the lock released, for its close. Logs
+ * and returns -EBUSY, or why the record can be neither committed nor removed. */
 int limefs_writer_prepare_rewrite(struct limefs_writer *);
 
 /* Adds a user to the record's target, which is created if necessary. */
@@ -123,15 +123,15 @@ int limefs_target_acquire(struct limefs_writer *, uint64_t ordinal, struct limef
 
 /* Stages the record's data from now on, in a shadow file that begins with the old data, cut or
  * extended to `bytes`. `emptied`: by O_TRUNC, so a write will follow. limefs_shadow_commit()
- * puts staged data into the container, unless it has the same data already. */
+ * puts the staged data into the container, unless the container already has them. */
 int limefs_shadow_create(struct limefs_target *, const struct limefile_record *, uint64_t bytes,
                          bool emptied);
 int limefs_shadow_commit(struct limefs_target *);
 
 /* ---- open_writers.c ---- */
 
-/* Returns true if /proc shows a process with a descriptor for writing to the record. Call it
- * without the writer's lock; it sends no requests to the mount. */
+/* Returns true if /proc shows a process that has the record open for writing. Sends no request
+ * to the mount. Call it without the writer's lock. */
 bool limefs_record_has_writer(struct limefs *, struct limefs_snapshot *, uint64_t ordinal);
 
 #endif
