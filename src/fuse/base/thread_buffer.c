@@ -46,8 +46,7 @@ static struct buffers *get_buffers(void)
     return buffers;
 }
 
-/* Returns the buffer with at least `size` bytes; growing loses its contents. NULL: no
- * memory. */
+/* Returns the buffer, of at least `size` bytes; growing loses its bytes. NULL: no memory. */
 static void *grow_buffer(struct buffer *buffer, size_t size)
 {
     if (!buffer->bytes || buffer->size < size) {

@@ -5,8 +5,8 @@
  * While a thread serves a request, it therefore has the caller's file system uid and gid,
  * supplementary groups and umask, and (unless the caller is root) no capability that overrides
  * permissions. The kernel then permits only what it would permit the caller itself; files that
- * the request creates belong to the caller, whose quota counts, and blocks reserved for root
- * are not used.
+ * the request creates belong to the caller, whose quota counts, and reserved blocks are not
+ * used.
  *
  * For its own work (finding the file of a node, indexing a container that all its readers
  * share) the daemon uses its own rights, between limefs_daemon_creds_enter() and

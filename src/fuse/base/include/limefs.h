@@ -161,8 +161,7 @@ void limefs_log_restore_stderr(const char *allowed);
  * `bytes`; text NULL: they are printed again. Call it only while the process has one thread. */
 void limefs_log_capture_libfuse(char *text, size_t bytes);
 
-/* Logs a line, given without newline; drops it if there were too many. priority: LOG_ERR
- * etc. */
+/* Logs a line without its newline; drops it if there were too many. priority: LOG_ERR etc. */
 void limefs_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
