@@ -150,8 +150,7 @@ static int truncate_fd(struct limefs *fs, struct limefs_node *node, int path_fd,
 }
 
 /* Opens the node's file and sets *st to its attributes. Returns -ESTALE if the node no longer
- * fits the file (limefs_node_is_current()): the kernel's pages of a node must belong to one
- * file. */
+ * fits the file (limefs_node_is_current()): the pages of a node must belong to one file. */
 static int open_node_fd(struct limefs *fs, struct limefs_node *node, int flags, struct stat *st)
 {
     int path_fd = limefs_tree_open_node(fs, node);
