@@ -72,8 +72,8 @@ int limefs_verify_lookup(struct limefs *fs, struct limefs_snapshot *snap, uint64
 
 /* ---- the verdict and its reason, as values of attributes ---- */
 
-/* Gets the reason why a record without a check is unverified. -ENODATA: the record does not
- * hold the data of a field. */
+/* Gets why a record without a check is unverified. -ENODATA: it does not hold a field's
+ * data. */
 static int describe_unchecked(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                               bool too_many, char reason[LIMEFS_REASON_MAX])
 {
