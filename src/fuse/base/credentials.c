@@ -38,7 +38,7 @@ static const double groups_cache_seconds = 0.1;
     (UINT64_C(1) << CAP_SETUID | UINT64_C(1) << CAP_SETGID | UINT64_C(1) << CAP_SYS_PTRACE | \
      UINT64_C(1) << CAP_LEASE)
 
-/* Capabilities that the kernel removes and restores with the file system uid. */
+/* Capabilities that the kernel removes and restores when the file system uid changes. */
 #define FILE_CAPS                                                     \
     (UINT64_C(1) << CAP_CHOWN | UINT64_C(1) << CAP_DAC_OVERRIDE |     \
      UINT64_C(1) << CAP_DAC_READ_SEARCH | UINT64_C(1) << CAP_FOWNER | \
@@ -343,7 +343,7 @@ void limefs_creds_release(void)
 
 /* ---- checks ---- */
 
-/* Checks by opening the file: faccessat2(2) needs Linux 5.8. */
+/* Checks by opening the file, before Linux 5.8, which lacks faccessat2(2). */
 static int check_by_opening(int fd, int mode)
 {
     int reopened = limefile_reopen(fd, (mode & W_OK ? O_WRONLY : O_RDONLY) | O_NONBLOCK);

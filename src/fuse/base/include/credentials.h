@@ -1,12 +1,11 @@
 /*
  * credentials.h - run each request with the rights (credentials) of the process that made it.
  *
- * A daemon of root that serves other users (allow_other) has more rights than these users.
- * While a thread serves a request, it therefore has the caller's file system uid and gid,
- * supplementary groups and umask, and (unless the caller is root) no capability that overrides
- * permissions. The kernel then permits only what it would permit the caller itself; files that
- * the request creates belong to the caller, whose quota counts, and reserved blocks are not
- * used.
+ * A daemon of root that serves other users (allow_other) has more rights than these users. So
+ * while a thread serves a request, it has the caller's file system uid and gid, supplementary
+ * groups and umask, and (unless the caller is root) no capability that overrides permissions.
+ * The kernel then permits only what it would permit the caller itself; files that the request
+ * creates belong to the caller, whose quota counts, and reserved blocks are not used.
  *
  * For its own work (finding the file of a node, indexing a container that all its readers
  * share) the daemon uses its own rights, between limefs_daemon_creds_enter() and
@@ -51,9 +50,8 @@ void limefs_caller_creds_leave(void);
 void limefs_daemon_creds_enter(void);
 void limefs_daemon_creds_leave(void);
 
-/* Returns 0 if the request's process may read (R_OK) or write (W_OK) the file of fd (or
- * O_PATH), else -errno. Always 0 with the daemon's rights or those of
- * limefs_transfer_creds_enter(). */
+/* Returns 0 if the request's process may read (R_OK) or write (W_OK) fd's file, or -errno. fd
+ * can be O_PATH. Always 0 outside limefs_caller_creds_enter(), and with the daemon's rights. */
 int limefs_creds_check_access(int fd, int mode);
 
 /* The uid and gid that the thread has for its request; the daemon's if it did not switch. */

@@ -47,7 +47,7 @@ struct limefs_options {
     int mkdir_container; /* mkdir makes a container, whatever its name */
     int direct_io;       /* large records bypass this mount's page cache */
     int list_exports;    /* directories list the export files, too */
-    int formats;         /* a tree shows other formats as containers, too */
+    int formats;         /* a tree shows files in other formats as containers */
 };
 
 /* Bytes that all indexes may take together before unused containers are evicted. */
@@ -63,7 +63,7 @@ struct limefs_container_file {
     int fd;
     struct limefile_index *index;
     struct limefile_gauge_adapter *adapter; /* of a file in another format, or NULL */
-    bool being_written;                     /* a process may be changing it without new times */
+    bool being_written;                     /* the file may be changing without new times */
 };
 
 /* The nodes and snapshots that the kernel knows, by number and by name. Guarded by fs->lock. */
@@ -137,7 +137,7 @@ static inline bool limefs_identity_is_reliable(const struct limefile_identity *s
     return limefile_validity(seen, seen_at, being_written, seen) == LIMEFILE_VALID;
 }
 
-/* An open file or directory. At its end, the daemon closes those that are still in a list. */
+/* An open file or directory. On exit, the daemon closes all handles still in its lists. */
 struct limefs_handle {
     struct limefs_handle *next, **link;
 };
@@ -151,9 +151,8 @@ void limefs_handle_remove(struct limefs *, struct limefs_handle *);
 /* Chooses stderr or syslog, also for libfuse's messages. */
 void limefs_log_open(bool foreground);
 
-/* Between these two calls, stderr (also of programs that libfuse runs) is held back. The second
- * call prints it, without control characters except those in `allowed`. Call them only while
- * the process has one thread. */
+/* From the first call to the second, stderr (also of libfuse's programs) is held back, then
+ * printed without control characters except `allowed`. Only while there is one thread. */
 void limefs_log_capture_stderr(void);
 void limefs_log_restore_stderr(const char *allowed);
 
@@ -161,7 +160,7 @@ void limefs_log_restore_stderr(const char *allowed);
  * `bytes`; text NULL: they are printed again. Call it only while the process has one thread. */
 void limefs_log_capture_libfuse(char *text, size_t bytes);
 
-/* Logs a line without its newline; drops it if there were too many. priority: LOG_ERR etc. */
+/* Logs a line (format: no newline); drops it if there were too many. priority: LOG_ERR etc. */
 void limefs_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -21,7 +21,7 @@ enum limefs_lock_rank {
     LIMEFS_LOCK_METADATA,     /* reading the metadata of a snapshot */
     LIMEFS_LOCK_APPEND,       /* offsets in a plain file that is appended to */
     LIMEFS_LOCK_WRITER_USERS, /* opening a writer for its first user, closing after the last */
-    LIMEFS_LOCK_WRITER,       /* shared: to move bytes; exclusive: to change records */
+    LIMEFS_LOCK_WRITER,       /* shared: to read or write data; exclusive: to change records */
     LIMEFS_LOCK_CLOSE,        /* waiting until a record is closed */
     LIMEFS_LOCK_FILE,         /* an open file's latest check (file.h) */
     LIMEFS_LOCK_JOB,          /* the MPI job; no I/O from this rank on */
