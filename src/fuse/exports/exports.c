@@ -112,7 +112,7 @@ int limefs_fields_get(struct limefs *fs, struct limefs_snapshot *snap,
 }
 
 struct limefs_exports {
-    struct limefs_export **buckets; /* hash of (snapshot, record): its exports share a bucket */
+    struct limefs_export **buckets; /* by (snapshot, record): exports of a record share one */
     size_t bucket_count, count;
     struct limefs_export_change *changes; /* in progress */
 };

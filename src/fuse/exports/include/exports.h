@@ -3,10 +3,10 @@
  * record of a field (limeexport.h).
  *
  * A struct limefs_export is one export that the kernel has looked up. It has a slot (inode.h).
- * A file or directory in an export has an ordinal: its number (limeexport.h) + 1, so 1 for an
- * export that is a single file. If the export is a directory, this directory has ordinal 0.
- * Each export belongs to one state of its record: after this mount has written to the record or
- * to the metadata that describe it, the next look-up makes a new export with a new slot, and a
+ * The ordinal of a file or directory in an export is its number (limeexport.h) + 1, so 1 if the
+ * export is a single file. If the export is a directory, this directory has ordinal 0. Each
+ * export belongs to one state of its record: after this mount has written to the record or to
+ * the metadata that describe it, the next look-up makes a new export with a new slot, and a
  * program that has the old one open gets ESTALE. So no read mixes old and new bytes, and the
  * kernel's cached pages are right.
  *
@@ -39,7 +39,7 @@ struct limefs_export_entry {
 int limefs_export_lookup(struct limefs *, struct limefs_node *container, const char *name,
                          struct limefs_export_entry *);
 
-/* Looks up a file or directory in a directory of an export, whose ordinal is `parent`. */
+/* Looks up a name in the directory of the export that has the ordinal `parent`. */
 int limefs_export_lookup_child(struct limefs *, struct limefs_export *, uint64_t parent,
                                const char *name, struct limefs_export_entry *);
 
@@ -54,7 +54,7 @@ int limefs_export_getattr(struct limefs *, struct limefs_export *, uint64_t ordi
 
 /* ---- use ---- */
 
-/* Begin and end a use: it keeps files and snapshot open. -ESTALE: the record has changed. */
+/* Begin and end a use; in between, files and snapshot are open. -ESTALE: the record changed. */
 int limefs_export_acquire(struct limefs *, struct limefs_export *);
 void limefs_export_release(struct limefs *, struct limefs_export *);
 
