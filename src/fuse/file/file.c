@@ -384,7 +384,7 @@ int limefs_file_sync(struct limefs *fs, struct limefs_file *file, bool closing)
         return fsync(file->fd) == 0 ? 0 : -errno;
     limefs_append_note_flush(fs, file->node);
     limefs_kernel_mtime_update(fs, file->node, file->fd);
-    int fd = dup(file->fd); /* some file systems report late errors when one is closed */
+    int fd = dup(file->fd); /* some file systems report late errors at a close */
     return fd < 0 ? -errno : close(fd) == 0 ? 0 : -errno;
 }
 
