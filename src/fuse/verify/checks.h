@@ -45,10 +45,11 @@ struct limefs_checks {
 };
 
 /* Gets the check of a record of a pinned snapshot, and the checks that contain it, which the
- * caller releases. Returns 0 or a negative code; -ENODATA: the record has no check. */
+ * caller releases. Returns 0 or a negative code; -ENODATA: the record has no check.
+ * limefs_checks_release() accepts NULL. */
 int limefs_check_get(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
                      struct limefs_checks **, struct limefs_check **);
-void limefs_checks_release(struct limefs_checks *);                               /* or NULL */
+void limefs_checks_release(struct limefs_checks *);
 struct limefs_check *limefs_check_find(struct limefs_checks *, uint64_t ordinal); /* or NULL */
 
 /* Gets the checks of a pinned snapshot; the caller releases them. 0 or a negative code. */

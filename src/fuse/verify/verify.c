@@ -72,8 +72,7 @@ int limefs_verify_lookup(struct limefs *fs, struct limefs_snapshot *snap, uint64
 
 /* ---- the verdict and its reason, as values of attributes ---- */
 
-/* Gets why a record without a check is unverified. -ENODATA: it does not hold a field's
- * data. */
+/* Gets why a record without a check is unverified. -ENODATA: it has no data of a field. */
 static int describe_unchecked(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                               bool too_many, char reason[LIMEFS_REASON_MAX])
 {
