@@ -223,7 +223,7 @@ static int check_combinations(const struct limefs_options *options, char error[E
     return 0;
 }
 
-/* Warns of options that concern a job if the mount has no job. */
+/* If the mount has no job, warns of options that concern a job. */
 static void warn_no_effect(char *const text[VALUE_COUNT], const struct limefs_options *options)
 {
     static const struct {
@@ -304,7 +304,7 @@ static int handle_argument(void *data, const char *arg, int key, struct fuse_arg
     } else if (option->kind == KIND_FLAG) {
         *(int *)((char *)state->options + option->offset - 1) = 1;
     } else if (option->kind == KIND_RW || option->kind == KIND_RO) {
-        state->rw = option->kind == KIND_RW; /* the last given counts */
+        state->rw = option->kind == KIND_RW; /* the last one given counts */
     } else {
         state->writable |= option->kind == KIND_WRITABLE;
         state->has_mount8 |= option->kind == KIND_FROM_MOUNT8;
@@ -362,7 +362,7 @@ static const char usage[] =
     "\n"
     "options of FUSE:\n";
 
-/* mount(8) adds "rw" to each mount that is not "ro": there only "writable" permits writes. */
+/* mount(8) adds "rw" to each mount that is not "ro". There, only "writable" permits writes. */
 static void set_rw(const struct parse_state *state)
 {
     state->options->rw = state->writable || (state->rw && !state->has_mount8);
@@ -472,7 +472,7 @@ int limefs_options_parse(int argc, char *argv[], struct limefs_command *command,
 int limefs_options_add_source(struct limefs_command *command, bool rw, const char *source)
 {
     char *options = NULL, *name = NULL;
-    /* The kernel checks modes, so allow_other grants other users no more than the files do. */
+    /* The kernel checks file modes, so allow_other grants no more than the modes grant. */
     int failed = fuse_opt_add_opt(&options, rw ? "rw" : "ro") ||
                  fuse_opt_add_opt(&options, "default_permissions,subtype=limefs");
     if (!failed && asprintf(&name, "fsname=%s", source) < 0)

@@ -87,7 +87,7 @@ static int epoll_fd;
 
 #define SPIN_SECONDS 30e-6
 
-/* Lets the next request wake one thread; later requests wake no thread until the next call. */
+/* Lets the next request wake one thread. Then no request does until this is called again. */
 static int arm_wakeup(struct fuse_session *session, int operation)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT};
@@ -138,7 +138,7 @@ static ssize_t write_reply(int fd, struct iovec *iov, int count, void *userdata)
 
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 17)
 
-/* Opens /dev/fuse once for each thread, as libfuse does itself. */
+/* Called once for each thread: opens /dev/fuse again, as libfuse does by default. */
 static int clone_device(int master)
 {
     uint32_t fd = (uint32_t)master;
