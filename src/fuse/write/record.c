@@ -415,7 +415,7 @@ static int set_message_boundary(struct limefs_writer *writer, uint64_t ordinal, 
     int err = 0;
     if (limefile_index_get(index, ordinal - 1, &before) != 0 ||
         limefile_index_get(index, ordinal, &record) != 0)
-        err = begins ? 0 : -EINVAL; /* messages always begin and end with the container */
+        err = begins ? 0 : -EINVAL; /* the first record begins a message, the last ends one */
     else if (limefs_writer_is_last(writer, ordinal, &last))
         err = limefile_editor_set_mb(writer->editor, begins);
     else

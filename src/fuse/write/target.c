@@ -421,7 +421,7 @@ static int stage_growth(struct limefs_target *target, uint64_t end)
 }
 
 /* Prepares a record to grow: marks a committed last record in its header, or stages an inner
- * one. Releases the lock in between: the caller must check again whether the record grows. */
+ * one. Releases the lock in between: the caller must check again whether it must grow. */
 static int begin_growth(struct limefs_target *target, uint64_t end)
 {
     struct limefs_writer *writer = target->writer;

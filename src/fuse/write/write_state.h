@@ -20,7 +20,7 @@ enum limefs_container_state {
     LIMEFS_CONTAINER_CLOSED,    /* no users, or opening failed -> OPEN */
     LIMEFS_CONTAINER_OPEN,      /* locked; snapshot up to date -> UNINDEXED, CLOSED */
     LIMEFS_CONTAINER_UNINDEXED, /* rewritten, not indexed yet  -> OPEN, ABANDONED */
-    LIMEFS_CONTAINER_ABANDONED, /* closed in UNINDEXED: only another snapshot can show it */
+    LIMEFS_CONTAINER_ABANDONED, /* closed while UNINDEXED: needs a new snapshot */
 };
 
 struct limefs_container {
@@ -53,7 +53,7 @@ void limefs_last_reset(struct limefs_last *);
 void limefs_last_begin_growth(struct limefs_last *); /* from COMMITTED */
 void limefs_last_commit(struct limefs_last *);       /* from GROWING */
 
-/* The length was set. `grows`: is not committed; `emptied`: was set to 0, so no gap remains. */
+/* The length was set. `grows`: it is not committed; `emptied`: fell to 0, so no gap remains. */
 void limefs_last_truncate(struct limefs_last *, bool grows, bool emptied);
 
 /* A write failed. `beyond`: beyond the committed end. Call it with the lock in any mode. */

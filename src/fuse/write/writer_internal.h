@@ -57,7 +57,7 @@ int limefs_writer_directory(const struct limefs_writer *, const char **name);
 /* Returns the container's path for messages. */
 const char *limefs_writer_label(const struct limefs_writer *, char *buf, size_t cap);
 
-/* Reports the error of a write or sync, if any, to all targets and a growing last record. */
+/* Reports err, unless 0, to all targets and a growing last record. Returns err. */
 int limefs_writer_report_error(struct limefs_writer *, int err);
 
 /* Flush gathered writes to the container; flush and make the ranks sync; fsync() the container.

@@ -76,7 +76,7 @@ int limefs_record_set_times(struct limefs *, struct limefs_snapshot *, uint64_t 
 
 /* Notes the mtime that a kernel with a writeback cache sends between writes; the next sync or
  * close of the record sets it. limefs_record_set_times() would wait until no thread writes to
- * the container, and the kernel sends no writes in that time. False: not possible. */
+ * the container, and the kernel sends no writes in that time. False: out of range. */
 bool limefs_target_defer_mtime(struct limefs_target *, const struct timespec *);
 
 /* ---- for readers ---- */
@@ -96,7 +96,7 @@ void limefs_location_unlock(struct limefs_snapshot *);
 /* Between lock and unlock: flushes gathered writes to these n bytes of the container. */
 void limefs_location_flush(struct limefs *, struct limefs_snapshot *, uint64_t at, size_t n);
 
-/* Returns the record's current length, which may be newer than the index. */
+/* Returns the record's current length, which may be newer than the one in the index. */
 uint64_t limefs_record_bytes(struct limefs *, struct limefs_snapshot *,
                              const struct limefile_record *);
 
