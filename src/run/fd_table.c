@@ -43,7 +43,7 @@ enum {
 };
 
 #define USERS_MASK UINT64_C(0xffffffff)
-#define CLOSING    USERS_MASK /* the last user is releasing the record */
+#define CLOSING    USERS_MASK /* a thread is releasing or initializing the record */
 
 _Atomic uint64_t limefs_run_entries[FDS];
 struct limefs_run_record limefs_run_records[RECORDS];

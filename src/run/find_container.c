@@ -26,7 +26,7 @@ static uint64_t min_bytes = DEFAULT_MIN_BYTES;
 /* A mount decides which file the library opens for a record. So the library trusts only mounts
  * of the program's own user and of root. */
 enum limefs_run_mount_kind {
-    LIMEFS_RUN_UNKNOWN, /* at the moment: there may be no free descriptor */
+    LIMEFS_RUN_UNKNOWN, /* not known now; perhaps no descriptor was free */
     LIMEFS_RUN_OTHER,   /* not a limefs mount */
     LIMEFS_RUN_UNTRUSTED,
     LIMEFS_RUN_TRUSTED,
@@ -41,11 +41,11 @@ enum {
 
 /* Parses one word at a time, because lines may be longer than any buffer. */
 struct mount_parser {
-    int field, separator; /* number of this field, and of "-"; -1: not yet */
+    int field, separator; /* numbers of this field and of "-" (-1: not seen yet) */
     char word[WORD_MAX];
     size_t len;
     unsigned major, minor; /* device to find */
-    bool device, limefs;   /* this line has the device; is a limefs mount */
+    bool device, limefs;   /* this line has the device; it has the type fuse.limefs */
     uint64_t user;         /* of this line: the user of the mount */
     enum limefs_run_mount_kind found;
 };
@@ -221,7 +221,7 @@ static void examine_file(int fd, int flags)
 void limefs_run_examine(int fd, int flags)
 {
     int saved_errno = errno, cancel = limefs_run_disable_cancel();
-    limefs_run_remove(fd); /* the number may have been closed unnoticed */
+    limefs_run_remove(fd); /* an older file may have been closed unnoticed */
     if (fd >= 0 && (flags & O_ACCMODE) != O_WRONLY && !(flags & (O_PATH | O_DIRECTORY)))
         examine_file(fd, flags);
     limefs_run_restore_cancel(cancel);

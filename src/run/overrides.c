@@ -1,7 +1,7 @@
 /*
  * overrides.c - the functions that override those of libc
  *
- * A function that changes a descriptor removes its entry before, and sets a new entry
+ * A function that changes a descriptor first removes its entry, and sets a new entry
  * afterwards. In between, reads go through the mount, also in a child that is forked then.
  */
 #define _GNU_SOURCE
@@ -87,7 +87,7 @@ OPENAT_2(__openat64_2)
 
 EXPORTED int close(int fd)
 {
-    if (limefs_run_is_library_fd(fd)) { /* the program closes all numbers in a loop */
+    if (limefs_run_is_library_fd(fd)) { /* called by a loop that closes all descriptors */
         errno = EBADF;
         return -1;
     }

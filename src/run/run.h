@@ -79,7 +79,7 @@ struct limefs_run_record {
 };
 
 enum {
-    LIMEFS_RUN_FDS = 1 << 16, /* higher ones are read through the mount */
+    LIMEFS_RUN_FDS = 1 << 16, /* higher descriptors are read through the mount */
     LIMEFS_RUN_RECORDS = 1 << 10,
     LIMEFS_RUN_PER_RECORD = 1 << 2, /* a record's entry % PER_RECORD is PER_RECORD - 1 */
     LIMEFS_RUN_NO_POSITION = -1,
