@@ -43,7 +43,7 @@ int limefs_caller_creds_enter(const struct limefs *, const struct limefs_caller 
  * writes it. Only quotas and reserved blocks depend on them. */
 int limefs_transfer_creds_enter(const struct limefs *, uid_t, gid_t);
 
-/* Ends the rights that either function gave. Aborts the daemon if it cannot drop root's. */
+/* Ends the rights of the request. Aborts the daemon if it cannot drop those of root. */
 void limefs_caller_creds_leave(void);
 
 /* Switch to the daemon's own rights and back. Calls nest; outside a request they do nothing. */

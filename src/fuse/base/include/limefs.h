@@ -41,7 +41,7 @@ struct limefs_options {
     unsigned ranks;     /* of the job that the daemon starts; 0: it starts no job */
     char *job, *mpirun; /* socket of a running job; command that starts a job; owned, or NULL */
     uint64_t window, extent, forward_from; /* bytes; limefs --help describes them */
-    uint64_t stripe;     /* bytes; for the job that the daemon starts; 0: MPI's choice */
+    uint64_t stripe;     /* bytes; for the job that the daemon starts; 0: the job's default */
     double job_timeout;  /* seconds to wait for an answer of the job */
     int ino32;           /* inode numbers have 32 bits */
     int mkdir_container; /* mkdir makes a container, whatever its name */
@@ -100,9 +100,9 @@ struct limefs_stats {
 struct limefs {
     /* The mount. Constant once requests are served. */
     struct limefs_options options;
-    char *source;        /* absolute path of the container or directory */
-    uint64_t source_dev; /* the device of the source */
-    int source_fd;       /* O_PATH: the directory shown, or the one that holds the container */
+    char *source;           /* absolute path of the container or directory */
+    uint64_t source_dev;    /* the device of the source */
+    int source_fd;          /* O_PATH: the directory shown, or the one with the container */
     const char *container;  /* its name in source_fd (points into `source`); NULL: a tree */
     const char *mountpoint; /* absolute; NULL: unknown, as another program opened /dev/fuse */
     bool foreground;
@@ -160,7 +160,7 @@ void limefs_log_restore_stderr(const char *allowed);
  * `bytes`; text NULL: they are printed again. Call it only while the process has one thread. */
 void limefs_log_capture_libfuse(char *text, size_t bytes);
 
-/* Logs a line (format: no newline); drops it if there were too many. priority: LOG_ERR etc. */
+/* Logs a line (without newline); drops it if there were too many. priority: LOG_ERR etc. */
 void limefs_log(int priority, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 #endif
