@@ -578,8 +578,8 @@ static bool is_configuration(const struct limefile_field *field)
 /* The name, without suffix, of the whole-file exports of a container's only configuration. */
 #define CONFIGURATION_STEM "conf"
 
-/* Gets the export from the table if it was made from the same description, otherwise makes a
- * new one. Adds a user. Takes ownership of the files, also on error. */
+/* Gets the export from the table if it has the same description and generation, otherwise makes
+ * a new one. Adds a user. Takes ownership of the files, also on error. */
 static int find_or_create(struct limefs *fs, struct limefs_snapshot *snap,
                           const struct limefile_field *field,
                           const struct limefile_export_spec *spec,
