@@ -153,8 +153,8 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_checks *checks,
     atomic_fetch_sub_explicit(&fs->verify_waiters, 1, memory_order_relaxed);
 }
 
-/* Adds the bytes read to the tallies. Sets *is_decided to whether all bytes are now summed, and
- * then *sum. Returns -EIO at the end of a bad record. Called with the lock held. */
+/* Adds the bytes read to the tallies. Sets *is_decided to whether they now decide the verdict,
+ * and then *sum. Returns -EIO at the end of a bad record. Called with the lock held. */
 static int tally_read(struct limefs *fs, const struct limefs_verify_reader *reader,
                       uint64_t offset, const struct iovec *iov, int count, bool *is_decided,
                       struct limefile_checksum *sum)
