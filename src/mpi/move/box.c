@@ -31,8 +31,9 @@ int64_t lemon_box_bytes_before(const struct lemon_box *box, int64_t at)
         return 0;
     if (site >= lattice_inner)
         return box_inner * box->site_bytes;
-    /* From the slowest dimension on, count the whole slices of the box that come before the
-     * site. While the coordinate is inside the box, the next dimension may add to the count. */
+    /* In each dimension, slowest first, add the box's sites that agree with `site` in the
+     * slower dimensions and have a lower coordinate in this one. If the coordinate of `site`
+     * is outside the box, no site of the box agrees with it, and faster dimensions add none. */
     for (int i = 0; i < box->dims; i++) {
         lattice_inner /= box->extent[i];
         box_inner /= box->sites[i];
@@ -63,7 +64,7 @@ int64_t lemon_box_run_bytes(const struct lemon_box *box)
 
 int64_t lemon_box_run_offset(const struct lemon_box *box, int64_t run_bytes, int64_t run)
 {
-    int64_t site = run * (run_bytes / box->site_bytes); /* index in the box */
+    int64_t site = run * (run_bytes / box->site_bytes); /* the run's first site, in the box */
     int64_t offset = 0, stride = 1;
     for (int i = box->dims - 1; i >= 0; i--) {
         offset += (box->start[i] + site % box->sites[i]) * stride;
@@ -90,7 +91,7 @@ void lemon_box_walk_init(struct lemon_box_walk *walk, const struct lemon_box *bo
         walk->bytes[i] = stride;
         stride *= box->extent[i];
     }
-    /* A run covers the innermost dimensions. */
+    /* Omit the fastest dimensions, which a run covers completely. */
     for (int64_t covered = box->site_bytes; covered < run_bytes; walk->dims--)
         covered *= box->sites[walk->dims - 1];
     walk->offset = lemon_box_run_offset(box, run_bytes, run);
@@ -111,7 +112,8 @@ void lemon_box_walk_next(struct lemon_box_walk *walk)
     }
 }
 
-/* Copies between the window, [from, to) of the file, and the box's bytes in that range. */
+/* A window holds bytes [from, to) of the file; a part holds only the box's bytes of that range.
+ * Copies these from a part into a window (to_window), or from a window into a part. */
 static void copy_box_range(const struct lemon_box *box, int64_t from, int64_t to,
                            const char *source, char *target, int to_window)
 {

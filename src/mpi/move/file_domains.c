@@ -15,8 +15,8 @@ void lemon_file_domains_init(struct lemon_file_domains *domains, int64_t bytes, 
         domains->bytes_each = stripe;
 }
 
-/* Converts a boundary, relative to the start of the first stripe, to an offset in the
- * range. */
+/* from_first_stripe: offset of a boundary from the start of the stripe in which the range
+ * begins. Returns the boundary's offset in the range, 0 to domains->bytes. */
 static int64_t domain_boundary(const struct lemon_file_domains *domains,
                                int64_t from_first_stripe)
 {

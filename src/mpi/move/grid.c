@@ -50,7 +50,7 @@ void lemon_grid_get_box(const struct lemon_grid *grid, int64_t rank, struct lemo
 int64_t lemon_grid_find_part(const struct lemon_grid *grid, int d, int64_t coordinate)
 {
     int64_t each = grid->extent[d] / grid->parts[d], more = grid->extent[d] % grid->parts[d];
-    int64_t larger = more * (each + 1); /* number of sites in the parts that have one more */
+    int64_t larger = more * (each + 1); /* sites in all parts that have each + 1 sites */
     return coordinate < larger ? coordinate / (each + 1) : more + (coordinate - larger) / each;
 }
 
@@ -64,9 +64,9 @@ static void site_coordinates(const struct lemon_grid *grid, int64_t site, int64_
     }
 }
 
-/* Let d be the slowest dimension in which the first and the last site of the range differ. All
- * sites of the range have the same coordinates in the dimensions slower than d, coordinates
- * between those of the two sites in d, and possibly any in the faster dimensions. */
+/* Let d be the slowest dimension in which the first and the last site of the range differ. In
+ * the dimensions slower than d, all sites of the range have the same coordinates. In d, their
+ * coordinates are between those of the two sites. In faster dimensions, all are possible. */
 void lemon_grid_walk_init(struct lemon_grid_walk *walk, const struct lemon_grid *grid,
                           int64_t from, int64_t to)
 {
@@ -101,7 +101,7 @@ void lemon_grid_walk_next(struct lemon_grid_walk *walk)
     walk->ended = true;
 }
 
-/* Returns the fastest divided dimension, or -1. A run covers all faster dimensions. */
+/* Returns the fastest dimension that is divided among ranks, or -1 if none is. */
 static int fastest_divided(const struct lemon_grid *grid)
 {
     for (int i = grid->dims - 1; i >= 0; i--)

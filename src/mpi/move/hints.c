@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 enum {
-    VALUE_BYTES = 32, /* a longer value is out of range */
+    VALUE_BYTES = 32, /* longest text of a value; a longer one is not valid */
 };
 
 const struct lemon_hint lemon_hints[LEMON_HINTS] = {
@@ -17,7 +17,7 @@ const struct lemon_hint lemon_hints[LEMON_HINTS] = {
     [LEMON_HINT_OVERFULL] = {"lemon_overfull", 1},
 };
 
-/* Parses a decimal number with optional blanks around it. Returns 0 if it is not valid. */
+/* Parses a number from 1 to max, with optional blanks around it. Returns 0 if invalid. */
 static int64_t parse_hint_value(const char *text, int64_t max)
 {
     char *end;
@@ -66,8 +66,8 @@ static int64_t file_stripe(MPI_File file)
 {
     MPI_Info info = MPI_INFO_NULL;
     int64_t stripe = 0;
-    if (file ==
-        MPI_FILE_NULL) /* Open MPI's call would end the program, by MPI_COMM_WORLD's handler */
+    /* Open MPI would pass MPI_FILE_NULL to the error handler, which ends the program. */
+    if (file == MPI_FILE_NULL)
         return 0;
     if (MPI_File_get_info(file, &info) != MPI_SUCCESS || info == MPI_INFO_NULL)
         return 0;

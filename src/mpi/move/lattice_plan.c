@@ -4,14 +4,14 @@
 /* Measurements: docs/performance.md; computations for many ranks: docs/study.md. */
 enum {
     DIRECT_MIN = 256 * 1024,   /* bytes of the shortest run that a rank moves itself */
-    DIRECT_STRIPES = 4,        /* its length if the stripe is known and runs are unaligned */
+    DIRECT_STRIPES = 4,        /* the same in stripes, if these are known and runs unaligned */
     EXTENT_MIN = 4 << 20,      /* bytes of the shortest extent, and of a piece by default */
-    EXTENT_FRACTION = 64,      /* a small lattice has extents of at least this part of it */
-    ROUND_MIN = 8 << 20,       /* bytes of an aggregator's round: lower limit, */
-    ROUND_MAX = 64 << 20,      /* upper limit for a wide row, */
-    MESSAGE_BYTES = 512 << 10, /* and, between them, bytes per rank of the row */
-    ROUND_LIMIT = 512 << 20,   /* bytes; the count of an MPI message is an int */
-    AGGREGATORS_MAX = 1024,    /* more aggregators do not help, longer rounds do */
+    EXTENT_FRACTION = 64,      /* in a small lattice, an extent may be 1/64 of the lattice */
+    ROUND_MIN = 8 << 20,       /* bytes of the shortest round of an aggregator */
+    ROUND_MAX = 64 << 20,      /* bytes of the longest round that is due to a wide row */
+    MESSAGE_BYTES = 512 << 10, /* bytes of a round per rank of the row, within these limits */
+    ROUND_LIMIT = 512 << 20, /* bytes of the longest round: MPI counts a message with an int */
+    AGGREGATORS_MAX = 1024,  /* more aggregators would not help; longer rounds do */
 };
 
 static int64_t larger(int64_t a, int64_t b)
@@ -25,7 +25,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 }
 
 /* Returns whether each rank can move its own runs. A part that is a single run may have any
- * length. Short unaligned runs would each touch one extra stripe. */
+ * length. If the stripe is known, short runs must be aligned: others touch an extra stripe. */
 static bool are_runs_long(const struct lemon_grid *grid, int64_t base,
                           const struct lemon_plan_hints *hints)
 {
@@ -36,7 +36,7 @@ static bool are_runs_long(const struct lemon_grid *grid, int64_t base,
            (run % hints->stripe == 0 && base % hints->stripe == 0);
 }
 
-/* Returns the bytes of one step in dimension d. */
+/* Returns the bytes from one coordinate to the next in dimension d. */
 static int64_t step_bytes(const struct lemon_grid *grid, int d)
 {
     int64_t bytes = grid->site_bytes;
@@ -45,8 +45,8 @@ static int64_t step_bytes(const struct lemon_grid *grid, int d)
     return bytes;
 }
 
-/* Sets the cut to the fastest dimension whose parts have at least min_bytes, otherwise to
- * the slowest dimension, and sets the members that depend on the cut. */
+/* Sets the cut, and the members that depend on it. The cut is the fastest dimension that gives
+ * extents of at least min_bytes, or else the slowest dimension. */
 static void cut_extents(struct lemon_plan *plan, int64_t min_bytes)
 {
     const struct lemon_grid *grid = &plan->grid;
@@ -73,8 +73,8 @@ static int64_t row_extent_count(const struct lemon_grid *grid, int cut)
     return extents;
 }
 
-/* Returns a number of pieces per extent, from `pieces` to 4 times that, with which all
- * aggregators of a row get equally many; otherwise `pieces`. */
+/* Returns the smallest number of pieces per extent, from `pieces` to 4 * pieces and at most
+ * `most`, with which all aggregators of a row get equally many; else `pieces`. */
 static int64_t even_pieces(int64_t pieces, int64_t extents, int64_t aggregators, int64_t most)
 {
     for (int64_t more = pieces; more <= smaller(most, 4 * pieces); more++)
@@ -86,10 +86,10 @@ static int64_t even_pieces(int64_t pieces, int64_t extents, int64_t aggregators,
 /* Requirements for the rounds of aggregators. */
 struct goal {
     int64_t round; /* bytes of a round, before boundaries are shifted to stripes */
-    int64_t limit; /* limit in bytes after boundaries are shifted */
+    int64_t limit; /* limit of a round in bytes, after boundaries are shifted */
     int64_t aggregators;
-    bool is_limited;   /* `aggregators` is a limit */
-    int64_t min_piece; /* shortest piece in bytes that is cut for more aggregators */
+    bool is_limited;   /* the user has set the limit `aggregators` */
+    int64_t min_piece; /* bytes; no extent is cut into shorter pieces for more aggregators */
 };
 
 /* Returns how many pieces of the longest extent fit into a round. */
@@ -101,8 +101,9 @@ static int64_t pieces_per_round(const struct lemon_plan *plan, int64_t longest,
     return larger(smaller(most, LEMON_ROUND_PIECES_MAX), 1);
 }
 
-/* Returns the number of aggregators in a row, at most one per rank and per piece. If that were
- * too many in all, fewer, with full rounds. A user's limit always holds. */
+/* Returns the number of aggregators in a row: one per rank or per piece, whichever is fewer. If
+ * all rows together had more than goal->aggregators, returns the row's share of these. Without
+ * a user's limit, returns at least as many as are needed to move the row in one round. */
 static int64_t aggregators_per_row(const struct lemon_plan *plan, int64_t row_pieces,
                                    const struct goal *goal)
 {
@@ -115,8 +116,8 @@ static int64_t aggregators_per_row(const struct lemon_plan *plan, int64_t row_pi
     return smaller(aggregators, larger(full, divide_up(goal->aggregators, plan->rows)));
 }
 
-/* Sets the plan's numbers of pieces, aggregators and rounds: pieces fit into rounds, and there
- * are enough of them for the aggregators. */
+/* Sets the plan's numbers of pieces, aggregators and rounds: each piece fits into a round, and
+ * there are enough pieces for the aggregators. */
 static void assign_pieces(struct lemon_plan *plan, const struct goal *goal)
 {
     int64_t cut_part = divide_up(plan->grid.extent[plan->cut], plan->grid.parts[plan->cut]);
@@ -177,7 +178,7 @@ void lemon_plan_init(struct lemon_plan *plan, const struct lemon_grid *grid, int
 
 /* ---- offsets in the file ---- */
 
-/* Rounds to the nearest stripe boundary in the file, or to an end of the lattice. */
+/* Rounds an offset to the nearest stripe boundary in the file, but not beyond the lattice. */
 static int64_t nearest_stripe(const struct lemon_plan *plan, int64_t at)
 {
     int64_t over = (plan->base % plan->stripe + at % plan->stripe) % plan->stripe;
@@ -235,8 +236,8 @@ static void get_row(const struct lemon_plan *plan, int64_t number, struct lemon_
     lemon_plan_get_row(plan, parts, row);
 }
 
-/* A slot is a place for an aggregator in a row. Each aggregator has one slot or, if there are
- * fewer aggregators than slots, several consecutive slots. */
+/* A slot is a place for an aggregator in a row. Each aggregator has one slot. If there are
+ * fewer aggregators than slots, an aggregator may have several consecutive slots. */
 static int64_t slot_count(const struct lemon_plan *plan)
 {
     return plan->rows * plan->row_aggregators;
@@ -252,7 +253,7 @@ static int64_t slot_rounds(const struct lemon_plan *plan)
     return plan->rounds / divide_up(slot_count(plan), plan->aggregators);
 }
 
-/* Returns the rank of the row's member `j`, relative to the rank of its first member. */
+/* Returns the rank of a row's member `j`, relative to the rank of the row's first member. */
 static int64_t row_member(const struct lemon_plan *plan, int64_t j)
 {
     const struct lemon_grid *grid = &plan->grid;
@@ -264,7 +265,7 @@ static int64_t row_member(const struct lemon_plan *plan, int64_t j)
     return rank;
 }
 
-/* Returns the rank with slot `in_row` of a row. The slots are spread over the row. */
+/* Returns the rank that has slot `in_row` of a row. Slots are spread over the row's ranks. */
 static int64_t slot_rank(const struct lemon_plan *plan, const struct lemon_row *row,
                          int64_t in_row)
 {
@@ -298,7 +299,6 @@ int64_t lemon_plan_aggregator(const struct lemon_plan *plan, int64_t rank)
     return first_slot(plan, aggregator) == slot ? aggregator : -1;
 }
 
-/* Returns the number of the k-th piece of the row. */
 static int64_t row_piece(const struct lemon_plan *plan, const struct lemon_row *row, int64_t k)
 {
     int64_t at[LEMON_BOX_DIMS] = {0}, extent = k / plan->pieces, number = 0;
@@ -312,7 +312,7 @@ static int64_t row_piece(const struct lemon_plan *plan, const struct lemon_row *
     return (number * parts + row->number % parts) * plan->pieces + k % plan->pieces;
 }
 
-/* Returns the first piece, in its row, of slot `in_row`. A slot's pieces are consecutive. */
+/* Returns the first piece of slot `in_row`, counted in the row. */
 static int64_t slot_piece(const struct lemon_plan *plan, const struct lemon_row *row,
                           int64_t in_row)
 {

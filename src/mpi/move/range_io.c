@@ -1,4 +1,4 @@
-/* range_io.c - read or write a range with O_DIRECT or MPI-IO */
+/* range_io.c - read a range with O_DIRECT or MPI-IO, or write it with MPI-IO */
 #define _GNU_SOURCE
 #include "range_io.h"
 #include "limefile.h"
@@ -16,8 +16,8 @@ enum {
     PAGE = 4096,                 /* a divisor of the page size */
 };
 
-/* Reads the aligned part with O_DIRECT, from byte *head of the range on. Returns its length, 0
- * if O_DIRECT is not possible or the range is cached. */
+/* Reads the aligned part of the range, which begins at byte *head of the range, with O_DIRECT.
+ * Returns the bytes read; 0 if O_DIRECT is not possible or the range seems to be cached. */
 static int64_t read_direct(const struct lemon_file *file, char *data, int64_t n, int64_t offset,
                            int64_t *head)
 {
@@ -36,14 +36,15 @@ static int64_t read_direct(const struct lemon_file *file, char *data, int64_t n,
         if (n_read < 0 && errno == EINTR)
             continue;
         if (n_read <= 0 || n_read % LIMEFILE_DIRECT_ALIGN)
-            break; /* rejected, or end of file: MPI-IO reports the error */
+            break; /* rejected, or end of file: MPI-IO reads the rest and reports errors */
         done += n_read;
     }
     return done;
 }
 
-/* Starts write-back of complete pages without waiting; the next write completes a partial page.
- * Ignores errors: the later sync also reports them, because it uses another descriptor. */
+/* Starts write-back of the complete pages without waiting. Omits a partial page at the end,
+ * because the next write completes it. Ignores errors: the kernel reports each error once per
+ * descriptor, so the later sync, by another descriptor, also reports it. */
 static void start_writeback(const struct lemon_file *file, int64_t n, int64_t offset)
 {
     int64_t from = offset - offset % PAGE, to = (offset + n) - (offset + n) % PAGE;
@@ -51,7 +52,7 @@ static void start_writeback(const struct lemon_file *file, int64_t n, int64_t of
         sync_file_range(file->writeback_fd, from, to - from, SYNC_FILE_RANGE_WRITE);
 }
 
-/* Describes a failure of a call for `count` bytes that moved `moved` bytes. Returns false. */
+/* Fills `text` with a message on a call that moved `moved` of `count` bytes. Returns false. */
 static bool format_failure(enum lemon_direction direction, int64_t at, int moved, int count,
                            int err, char text[LEMON_RANGE_TEXT_MAX])
 {

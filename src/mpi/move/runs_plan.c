@@ -2,7 +2,7 @@
 #include "runs_plan.h"
 
 enum {
-    RANGE_MIN = 4 << 20,   /* bytes of an aggregator's range */
+    RANGE_MIN = 4 << 20,   /* lower limit of the bytes per aggregator, or of a long run */
     ROUND_BYTES = 8 << 20, /* default */
     ROOT_MAX = 1 << 20,    /* square root of the largest number of items, 2^40 */
 };
@@ -58,7 +58,7 @@ int64_t lemon_runs_find_aggregator(const struct lemon_runs_plan *plan, int64_t a
     return (at + plan->domains.file_offset % plan->domains.stripe) / plan->domains.bytes_each;
 }
 
-/* Rounds end at multiples of the stripe in the file, so the first one may be shorter. */
+/* Rounds end at multiples of the stripe in the file, so the first round may be shorter. */
 void lemon_runs_round(const struct lemon_runs_plan *plan, int64_t aggregator, int64_t round,
                       int64_t *from, int64_t *to)
 {

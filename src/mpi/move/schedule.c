@@ -20,7 +20,7 @@ static int compare_parts(const void *a, const void *b)
     return order ? order : compare_int64(x->at, y->at);
 }
 
-/* Merges adjacent parts, and sets max_parts. The parts are sorted. */
+/* Merges adjacent parts, which are sorted, and sets max_parts. */
 static void merge_parts(struct lemon_schedule *schedule)
 {
     struct lemon_part *parts = schedule->parts;
@@ -49,7 +49,8 @@ struct finder {
     int64_t next; /* first piece that find_piece_parts() has not yet checked */
 };
 
-/* Adds the box's parts of the pieces that overlap [begin, end); `piece` is near `begin`. */
+/* Adds the box's parts of the pieces that overlap [begin, end), an extent. piece: the extent's
+ * first piece; boundaries are shifted to stripes, so an earlier piece may contain `begin`. */
 static int find_piece_parts(struct finder *finder, int64_t piece, int64_t begin, int64_t end)
 {
     const struct lemon_plan *plan = finder->plan;
@@ -76,8 +77,8 @@ static int find_piece_parts(struct finder *finder, int64_t piece, int64_t begin,
     return 0;
 }
 
-/* Lists the rank's parts. Its box has a part of one extent for each of the box's
- * coordinates in the dimensions before the cut. Returns 0, or -1 if out of memory. */
+/* Lists the rank's parts. The box has a part of one extent for each combination of the box's
+ * coordinates in the dimensions slower than the cut. Returns 0, or -1 if out of memory. */
 static int find_parts(struct lemon_schedule *schedule, const struct lemon_plan *plan,
                       int64_t rank)
 {
@@ -116,7 +117,7 @@ static int compare_source_ranks(const void *a, const void *b)
     return compare_int64(x->rank, y->rank);
 }
 
-/* Sorts the sources from `first` on, which belong to one round, and merges those of a rank. */
+/* Sorts the sources from `first` on, which are in one round, and merges those of one rank. */
 static void merge_sources(struct lemon_schedule *schedule, int64_t first)
 {
     struct lemon_source *sources = schedule->sources;
@@ -135,8 +136,7 @@ static void merge_sources(struct lemon_schedule *schedule, int64_t first)
         schedule->max_sources = merged - first;
 }
 
-/* Adds a source for each rank that holds bytes of a piece. Returns 0, or -1 if out of
- * memory. */
+/* Adds a source for each rank with bytes of a piece. Returns 0, or -1 if out of memory. */
 static int add_sources(struct lemon_schedule *schedule, const struct lemon_plan *plan,
                        int64_t round, const struct lemon_piece *piece, size_t *capacity)
 {

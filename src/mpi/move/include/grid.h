@@ -1,9 +1,9 @@
 /*
  * grid.h - divide a lattice among ranks; no MPI, no I/O
  *
- * Ranks form a grid and are numbered in row-major order of its dimensions, as MPI numbers the
- * ranks of a Cartesian communicator. So a rank's position in the grid, and its box of the
- * lattice, follow from its number, and no table of ranks is needed.
+ * Ranks form a grid and are numbered in row-major order of the grid's dimensions, as MPI does
+ * for a Cartesian communicator. So a rank's number determines the rank's position in the grid
+ * and its box of the lattice, and no table of ranks is needed.
  *
  * Dimensions are those of the disk, slowest first.
  */
@@ -18,7 +18,7 @@ struct lemon_grid {
     int dims;
     int64_t site_bytes;
     int64_t extent[LEMON_BOX_DIMS]; /* of the lattice, in sites */
-    int64_t parts[LEMON_BOX_DIMS];  /* number of parts into which the ranks divide it */
+    int64_t parts[LEMON_BOX_DIMS];  /* number of parts into which each extent is divided */
     int64_t step[LEMON_BOX_DIMS];   /* difference of the rank numbers of adjacent parts */
 };
 
@@ -37,22 +37,22 @@ void lemon_grid_get_box(const struct lemon_grid *, int64_t rank, struct lemon_bo
 /* Returns the part of dimension d that contains the coordinate. */
 int64_t lemon_grid_find_part(const struct lemon_grid *, int d, int64_t coordinate);
 
-/* Iterates over the ranks that may hold some of the bytes [from, to) of the lattice: all that
- * hold some, and possibly others, each once. */
+/* Iterates over all ranks that hold some of the bytes [from, to) of the lattice, and possibly
+ * over others that hold none, each rank once. */
 struct lemon_grid_walk {
     int dims;
     bool ended;
-    int64_t rank; /* the current one, unless ended */
+    int64_t rank; /* the current rank, unless `ended` */
     int64_t at[LEMON_BOX_DIMS], low[LEMON_BOX_DIMS], high[LEMON_BOX_DIMS], step[LEMON_BOX_DIMS];
 };
 void lemon_grid_walk_init(struct lemon_grid_walk *, const struct lemon_grid *, int64_t from,
                           int64_t to);
 void lemon_grid_walk_next(struct lemon_grid_walk *);
 
-/* Returns the bytes of the shortest run in any rank's part; 0 if each part is a single run. */
+/* Returns the bytes of the shortest run (box.h) in all parts; 0 if each part is one run. */
 int64_t lemon_grid_shortest_run(const struct lemon_grid *);
 
-/* Returns the largest number of runs in any rank's part. */
+/* Returns the number of runs in the part that has the most. */
 int64_t lemon_grid_max_runs(const struct lemon_grid *);
 
 #endif

@@ -14,22 +14,22 @@ enum {
 };
 
 enum {
-    LEMON_STRIPE_DEFAULT = 1 << 20, /* bytes, the default */
+    LEMON_STRIPE_DEFAULT = 1 << 20, /* bytes, if the file's stripe is not known */
 };
 
-/* Values are 1 to `max`. */
+/* A hint's value is a number from 1 to `max`. */
 struct lemon_hint {
     const char *key;
     int64_t max;
 };
 extern const struct lemon_hint lemon_hints[LEMON_HINTS];
 
-/* Sets values[] to the hints in `info`, or to 0. Returns the index of the first hint whose
- * value is not a number from 1 to its `max`, or -1 if all are valid. Local. */
+/* Sets values[] to the hints in `info`; 0: `info` does not have the hint. Returns the index of
+ * the first hint whose value is not a number from 1 to `max`, or -1 if all are valid. Local. */
 int lemon_hints_parse(MPI_Info info, int64_t values[LEMON_HINTS]);
 
-/* Returns the stripe that MPI reports for the file, in bytes, if it is the same on all ranks,
- * or 0. A rank with MPI_FILE_NULL has no stripe. Collective. */
+/* Returns the stripe in bytes that MPI reports for the file. Returns 0 if MPI reports none, if
+ * the ranks' stripes differ, or if any rank passes MPI_FILE_NULL. Collective. */
 int64_t lemon_hints_file_stripe(MPI_File file, MPI_Comm comm);
 
 #endif

@@ -22,8 +22,8 @@ enum {
     LEMON_RANGE_TEXT_MAX = 128, /* bytes */
 };
 
-/* Moves a range of any length. Returns false if not all of it was moved, and fills `text` with
- * a message without the file's name. */
+/* Reads or writes n bytes, any number. If fewer bytes were moved, returns false and fills
+ * `text` with a message without the file's name. */
 bool lemon_range_move(const struct lemon_file *, enum lemon_direction, void *data, int64_t n,
                       int64_t offset, char text[LEMON_RANGE_TEXT_MAX]);
 
