@@ -42,8 +42,7 @@ bool lemon_series_part_name(const char *base, int64_t number, uint64_t random,
                     DIGITS, number, RANDOM_DIGITS, random) < LEMON_SERIES_NAME_MAX;
 }
 
-/* Returns the number in a checkpoint's name, or -1 if the series would name the file
- * otherwise. */
+/* Returns the number of the checkpoint with this file name; -1: it is not such a name. */
 static int64_t parse_number_in_name(const char *base, const char *name)
 {
     size_t n = strlen(base);
@@ -72,7 +71,7 @@ static bool is_part_name(const char *base, const char *name)
 
 /* ---- the directory ---- */
 
-/* Returns a stream of the directory's entries, independent of other streams of it; or NULL. */
+/* Returns a new stream of the directory's entries, with a position of its own, or NULL. */
 static DIR *open_entries(int dir)
 {
     int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -96,8 +95,8 @@ static struct lemon_dir_error remove_part_files(const struct lemon_series_dir *d
     return result;
 }
 
-/* Returns 0 or an errno; EBUSY after 10 s. A killed process holds the lock until its last
- * thread has ended, possibly after a sync. */
+/* Locks the file. Waits up to 10 s, because a killed process holds the lock until its last
+ * thread has ended, possibly after a sync. Returns 0 or an errno (EBUSY after these 10 s). */
 static int wait_for_lock(int fd)
 {
     const struct timespec pause = {0, LOCK_PAUSE_MS * 1000000L};
@@ -112,7 +111,7 @@ static int wait_for_lock(int fd)
     return 0;
 }
 
-/* Sets *locks to false if the file system has no locks, which is not an error. */
+/* Locks the series. If the file system has no locks, sets *locks to false, without an error. */
 static struct lemon_dir_error lock_series(struct lemon_series_dir *dir, bool *locks)
 {
     char name[LEMON_SERIES_NAME_MAX];
@@ -154,7 +153,7 @@ static int compare_descending(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* Appends to an array whose capacity doubles at each power of 2. */
+/* Appends to an array. The array is full if its length is 0 or a power of 2. */
 static bool append_number(int64_t **numbers, int64_t *count, int64_t number)
 {
     if ((*count & (*count - 1)) == 0) {
@@ -182,7 +181,7 @@ struct lemon_dir_error lemon_series_dir_list(const struct lemon_series_dir *dir,
         struct stat st;
         if (number < 0)
             continue;
-        /* Report an error, because the file may be the newest checkpoint. */
+        /* Do not omit a file after an error: it may be the newest checkpoint. */
         if (fstatat(dir->fd, e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
             result = errno == ENOENT ? success : make_error("list");
         else if (S_ISREG(st.st_mode) && !append_number(numbers, count, number))

@@ -1,4 +1,4 @@
-/* series.c - write checkpoints as a series of files, of which each is complete */
+/* series.c - write checkpoints as a series of complete files */
 #define _GNU_SOURCE
 #include "series.h"
 
@@ -22,8 +22,8 @@ static char *format_path(const struct lemon_series *s, const char *name)
     return path;
 }
 
-/* Returns the lowest code of all ranks, after a message if `result` is an error.
- * Collective. */
+/* Returns the lowest code of all ranks. On a rank where `result` is an error, logs it, and uses
+ * LEMON_ERR_WRITE instead of `code`. Collective. */
 static int agree_on_error(const struct lemon_series *s, int code, struct lemon_dir_error result,
                           const char *name)
 {
@@ -35,7 +35,7 @@ static int agree_on_error(const struct lemon_series *s, int code, struct lemon_d
 
 /* ---- open ---- */
 
-/* Splits "directory/base". All names with this base must fit into LEMON_SERIES_NAME_MAX. */
+/* Splits `prefix` into directory and base. Fails if names with this base would be too long. */
 static int set_prefix(struct lemon_series *s, const char *prefix)
 {
     char name[LEMON_SERIES_NAME_MAX];
@@ -77,7 +77,8 @@ static int set_arguments(struct lemon_series *s, const char *prefix, int keep)
     return lemon_inside_agree_on(s->comm, code, values, 2);
 }
 
-/* Finds the greatest number below `before` (LEMON_SERIES_NEWEST: any), or -1. Rank 0 only. */
+/* Finds the newest checkpoint below `before` (LEMON_SERIES_NEWEST: no limit). Sets *number, to
+ * -1 if no checkpoint is found. Rank 0 only. */
 static struct lemon_dir_error find_newest_below(const struct lemon_series *s, int64_t before,
                                                 int64_t *number)
 {
@@ -239,7 +240,7 @@ int lemonSeriesRewind(LemonSeries *s, int64_t number)
 
 /* ---- begin ---- */
 
-/* Creates a new file whose name is unique, even among those of dead processes. Rank 0 only. */
+/* Creates a file with a random name, different from those of dead processes. Rank 0 only. */
 static struct lemon_dir_error create_part(struct lemon_series *s)
 {
     uint64_t random;
@@ -251,7 +252,7 @@ static struct lemon_dir_error create_part(struct lemon_series *s)
     return s->fd < 0 ? (struct lemon_dir_error){errno, "create"} : success;
 }
 
-/* Removes the unfinished file, if it exists. Rank 0 only. */
+/* On rank 0, removes the unfinished file if it exists, and closes it. */
 static void remove_part(struct lemon_series *s)
 {
     if (s->fd >= 0) {
@@ -381,7 +382,8 @@ static int close_last_record(struct lemon_series *s)
     return code;
 }
 
-/* Ends writer, thread and file; after LEMON_SUCCESS all data are on the disk. Collective. */
+/* Stops the thread, destroys the writer and closes the file. Returns LEMON_SUCCESS if `code` is
+ * that and all data are on the disk. Collective. */
 static int close_checkpoint(struct lemon_series *s, int code)
 {
     int sync_error = lemon_writeback_stop(&s->writeback);
@@ -404,9 +406,10 @@ static int close_checkpoint(struct lemon_series *s, int code)
     return lemon_inside_agree(s->comm, code);
 }
 
-/* Rank 0 only. If the sync of the directory fails after the rename, the file stays. Removes the
- * checkpoints that a rewind has invalidated before the rename: a program that is killed between
- * the two steps then restarts from the rewind's number, not from an invalid checkpoint. */
+/* Rank 0 only. First removes invalid checkpoints (see lemonSeriesRewind()), then renames the
+ * new one: a program that is killed between these steps then restarts from the rewind's number,
+ * not from an invalid checkpoint. If the sync after the rename fails, the checkpoint remains.
+ */
 static struct lemon_dir_error publish_checkpoint(struct lemon_series *s)
 {
     struct lemon_dir_error result = {0, "sync"};
@@ -426,7 +429,7 @@ static void remove_old_checkpoints(const struct lemon_series *s)
                          strerror(result.error));
 }
 
-/* Returns LEMON_SUCCESS if a checkpoint is being written. */
+/* Returns LEMON_SUCCESS if a checkpoint is being written, otherwise an error with a message. */
 static int check_begun(const LemonSeries *s, const char *call)
 {
     if (!s)
@@ -452,7 +455,7 @@ int lemonSeriesEnd(LemonSeries *s)
         close(s->fd);
         s->fd = -1;
     }
-    remove_part(s); /* no effect after a rename */
+    remove_part(s); /* removes nothing if the file was renamed */
     return code;
 }
 

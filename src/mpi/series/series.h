@@ -23,17 +23,17 @@ struct lemon_writeback {
     int error;                                  /* an errno of fdatasync(), or 0 */
 };
 
-/* Starts the thread. If that fails, only the early write-back is missing. */
+/* Starts the thread. If that fails, the data are written back later, by the final sync. */
 void lemon_writeback_start(struct lemon_writeback *, const char *path);
 
 /* Notifies the thread that all data have been passed to the file system. */
 void lemon_writeback_data_complete(struct lemon_writeback *);
 
-/* Returns true if a sync that began after lemon_writeback_data_complete() has ended or
- * failed, or if no thread runs. */
+/* Returns true if a sync that began after lemon_writeback_data_complete() has ended, with or
+ * without an error, or if no thread runs. */
 bool lemon_writeback_is_done(struct lemon_writeback *);
 
-/* Ends the thread, and waits for it. Returns 0, or the errno of a sync that failed. */
+/* Ends the thread, and waits for it. Returns 0, or the errno of the first sync that failed. */
 int lemon_writeback_stop(struct lemon_writeback *);
 
 /* ---- the series' directory, used by rank 0 only ---- */
@@ -43,34 +43,34 @@ struct lemon_series_dir {
     const char *base; /* prefix of the file names */
 };
 
-/* Result of a call: error 0, or an errno and the action that failed. */
+/* Result of a call. */
 struct lemon_dir_error {
-    int error;
-    const char *action;
+    int error;          /* 0 or an errno */
+    const char *action; /* that failed; not valid if error is 0 */
 };
 
 /* Opens the directory `path`, locks the series and removes unfinished checkpoints. The
- * caller sets dir->base first, and calls lemon_series_dir_close() also after an error.
- * EBUSY: another process holds the lock. *locks: whether the file system supports locks. */
+ * caller sets dir->base first, and calls lemon_series_dir_close() also after an error. EBUSY:
+ * another process holds the lock. Sets *locks to false if the file system has no locks. */
 struct lemon_dir_error lemon_series_dir_open(struct lemon_series_dir *, const char *path,
                                              bool *locks);
 void lemon_series_dir_close(struct lemon_series_dir *);
 
-/* Format the file name of a checkpoint, and a unique one for a checkpoint that is being
- * written. Return false if it is too long. */
+/* The first formats the file name of a complete checkpoint, the second a unique name for a
+ * checkpoint that is being written. Return false if the name is too long. */
 bool lemon_series_file_name(const char *base, int64_t number, char name[LEMON_SERIES_NAME_MAX]);
 bool lemon_series_part_name(const char *base, int64_t number, uint64_t random,
                             char name[LEMON_SERIES_NAME_MAX]);
 
-/* Lists the numbers of the complete checkpoints, greatest first; free *numbers by free(). */
+/* Lists the numbers of the complete checkpoints, greatest first. The caller frees *numbers. */
 struct lemon_dir_error lemon_series_dir_list(const struct lemon_series_dir *, int64_t **numbers,
                                              int64_t *count);
 
-/* Renames the file `part`, which must be the file of fd, to the checkpoint's name. */
+/* Renames the file `part` to the checkpoint's name; ESTALE if `part` is not the file of fd. */
 struct lemon_dir_error lemon_series_dir_publish(const struct lemon_series_dir *, int fd,
                                                 const char *part, int64_t number);
 
-/* Removes the checkpoints with numbers above `newest`, and all but the `keep` newest others. */
+/* Removes all checkpoints with numbers above `newest`, and all but `keep` of the others. */
 struct lemon_dir_error lemon_series_dir_prune(const struct lemon_series_dir *, int64_t newest,
                                               int64_t keep);
 
@@ -83,12 +83,12 @@ struct lemon_series {
     char *path;                  /* of the directory */
     char *base;                  /* prefix of the file names */
     int64_t keep_count;
-    int64_t newest; /* the newest checkpoint's number, -1: none; a new one must be greater */
+    int64_t newest; /* number of the newest valid checkpoint, or -1; the next must be greater */
     int64_t before; /* checkpoints from this number on are invalid, because of a rewind */
     MPI_Info info;
-    bool runs_writeback; /* this rank runs the thread of its node */
+    bool runs_writeback; /* this rank runs the write-back thread of its node */
 
-    /* The checkpoint that is being written; none if writer is NULL. */
+    /* The checkpoint that is being written, unless writer is NULL. */
     LemonWriter *writer;
     MPI_File file;
     int64_t number;

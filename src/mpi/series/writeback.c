@@ -1,10 +1,11 @@
 /*
  * writeback.c - a thread that syncs a checkpoint's file while MPI-IO writes to it
  *
- * MPI-IO writes into the page cache, where the kernel keeps the data for some time, and the
- * final sync would wait for all of them. fdatasync() works on any descriptor of the file, so
- * the thread needs no MPI. The modification time shows it new data, but changes only at
- * intervals of some ms, so the thread syncs once more after the last change.
+ * MPI-IO writes into the page cache. The kernel would keep the data there for some time, and
+ * the final sync would wait for all of them. fdatasync() works on any descriptor of the file,
+ * so the thread needs no MPI. A new modification time shows that there are new data. The time
+ * has a resolution of some ms, so some new data may leave it unchanged. The thread therefore
+ * syncs once more when it first finds the time unchanged.
  */
 #define _GNU_SOURCE
 #include "series.h"
@@ -36,7 +37,7 @@ static bool wait_for_wake_up(struct lemon_writeback *writeback)
     return !writeback->stop;
 }
 
-/* Syncs if this or the last call finds changes, or if data are complete. 0 or an errno. */
+/* Syncs if this call or the previous one finds changes, or if data_complete. 0 or an errno. */
 static int sync_changes(struct lemon_writeback *writeback, bool data_complete,
                         struct timespec *last, bool *was_unchanged)
 {
@@ -79,7 +80,7 @@ bool lemon_writeback_is_done(struct lemon_writeback *writeback)
     return !writeback->started || writeback->is_synced;
 }
 
-/* Blocks all signals in the thread: the program's own threads handle them. */
+/* Starts the thread with all signals blocked, so that the program's own threads handle them. */
 static bool start_thread(struct lemon_writeback *writeback)
 {
     sigset_t all, before;

@@ -1,16 +1,16 @@
 /*
- * lemon_series.h - Lemon: a series of checkpoints, which keeps the newest ones.
+ * lemon_series.h - Lemon: write a series of checkpoints and keep the newest ones.
  *
  * A series consists of the files PREFIX.NUMBER.lime; NUMBER, for example a time step, has at
  * least twelve decimal digits. Each file with such a name is always a complete container on the
- * disk. A checkpoint that is being written has another name (.PREFIX.NUMBER.*.part, in the same
- * directory) until lemonSeriesEnd() has synced it on all ranks, renamed it, and synced the
- * directory. Only then does it remove older checkpoints. So after the first checkpoint, a kill
- * or a power failure at any moment leaves one to restart from. docs/cells.md shows a program.
+ * disk. While a checkpoint is being written, its file is .PREFIX.NUMBER.*.part in the same
+ * directory. lemonSeriesEnd() syncs this file, renames it, syncs the directory, and only then
+ * removes older checkpoints. So when a series has a checkpoint, a kill or a power failure at
+ * any moment leaves a checkpoint to restart from. docs/cells.md shows a program.
  *
  * The rules of lemon.h apply: all calls are collective; an error on one rank gives the same
- * code on each; lemonSetMessageHandler() receives the reasons. Only one thread at a time may
- * use a series.
+ * code on each; messages with the reasons go to the handler of lemonSetMessageHandler(). Only
+ * one thread at a time may use a series.
  */
 #ifndef LEMON_SERIES_H
 #define LEMON_SERIES_H
@@ -26,73 +26,72 @@ typedef struct lemon_series LemonSeries;
 /*
  * Opens a series. prefix: an existing directory and the beginning of the file names. keep:
  * number of checkpoints to keep, at least 1. info: for the files (MPI_File_open()) and their
- * writers (lemonWriterSetInfo()); copied. All arguments are the same on each rank.
+ * writers (lemonWriterSetInfo()); Lemon copies it. All arguments are the same on each rank.
  *
- * Locks the file .PREFIX.lock, which is not removed. LEMON_ERR_PARAM if another run still has
- * the series open after 10 seconds (a killed run takes a moment to end). If the file system has
- * no locks, Lemon cannot detect another run, and a message says so. Rank 0 holds the lock,
- * which ends with its process at the latest. Removes unfinished checkpoints of dead processes.
- * LEMON_ERR_WRITE if the directory cannot be opened or written. After an error *series is NULL.
+ * Rank 0 locks the file .PREFIX.lock, which is never removed; the lock ends with rank 0's
+ * process at the latest. If another run has the series open, waits up to 10 seconds (a killed
+ * run takes a moment to end), then returns LEMON_ERR_PARAM. If the file system has no locks, a
+ * message warns that Lemon cannot detect other runs. Removes unfinished checkpoints of earlier
+ * runs. LEMON_ERR_WRITE if it cannot open or write the directory. Sets *series to NULL first.
  */
 int lemonOpenSeries(char const *prefix, int keep, MPI_Info info, MPI_Comm comm,
                     LemonSeries **series);
 
-/* Closes a series and aborts an unfinished checkpoint: LEMON_ERR_LAST_NOT_WRITTEN.
- * LEMON_SUCCESS if series is NULL. */
+/* Closes a series. If a checkpoint is being written, aborts it and returns
+ * LEMON_ERR_LAST_NOT_WRITTEN. Returns LEMON_SUCCESS if series is NULL. */
 int lemonCloseSeries(LemonSeries *series);
 
 /*
- * Finds the newest checkpoint with a number less than `before` (LEMON_SERIES_NEWEST: no limit):
- * its number, and its path in `path`, a buffer of `bytes` bytes. LEMON_EOF for an empty series.
- * A program that cannot read it calls again with before = *number.
- *
- * The file is complete; its checksums detect later damage.
+ * Finds the newest checkpoint whose number is less than `before` (LEMON_SERIES_NEWEST: no
+ * limit). Sets *number, and copies the file's path to `path`, a buffer of `bytes` bytes.
+ * LEMON_EOF if no checkpoint is found. The file is complete; its checksums detect later damage.
+ * If the program cannot read the file, it can call this again with before = *number.
  */
 #define LEMON_SERIES_NEWEST INT64_MAX
 int lemonSeriesLatest(LemonSeries *series, int64_t before, int64_t *number, char *path,
                       size_t bytes);
 
 /*
- * The program continues from `number`: newer checkpoints (damaged ones, or those of a run to be
- * discarded) become invalid. lemonSeriesEnd() removes them just before it renames the next
- * checkpoint, whose data are then on the disk. LEMON_ERR_PARAM if number is negative or a
- * checkpoint is being written.
+ * Prepares the series for a program that continues from `number`: newer checkpoints (damaged
+ * ones, or those of a run to be discarded) become invalid. The next lemonSeriesEnd() removes
+ * them when the data of the new checkpoint are on the disk, just before it renames that file.
+ * LEMON_ERR_PARAM if number is negative or a checkpoint is being written.
  */
 int lemonSeriesRewind(LemonSeries *series, int64_t number);
 
 /*
- * Begins checkpoint `number`, which must be greater than all others (otherwise LEMON_ERR_PARAM;
- * see lemonSeriesRewind()). *writer accepts all calls of lemon.h and lemon_cells.h. Only
- * lemonSeriesEnd() and lemonSeriesAbort() destroy it. Closing a record does not wait for the
- * disk here, unless lemonWriterSetVerify() was called.
+ * Begins checkpoint `number`, which must be greater than the numbers of all valid checkpoints
+ * (otherwise LEMON_ERR_PARAM; see lemonSeriesRewind()). *writer accepts all calls of lemon.h
+ * and lemon_cells.h, except lemonDestroyWriter(): the series destroys it. When *writer closes a
+ * record, it does not wait for the disk, unless lemonWriterSetVerify() was called.
  *
- * In the meantime, a thread on each node, which calls no MPI, writes the data back to the disk.
- * So a program that computes between a non-blocking write and lemonSeriesEnd() does not wait
- * long there. With Open MPI this requires a level below MPI_THREAD_MULTIPLE: see docs/lemon.md.
+ * Until lemonSeriesEnd(), a thread on each node, which calls no MPI, writes the data back to
+ * the disk. So lemonSeriesEnd() waits only briefly if the program computes long enough after a
+ * non-blocking write. Open MPI requires a level below MPI_THREAD_MULTIPLE: see docs/lemon.md.
  */
 int lemonSeriesBegin(LemonSeries *series, int64_t number, LemonWriter **writer);
 
 /*
- * Sets *done to whether all written data are on the disk, so that lemonSeriesEnd() returns
- * soon. Call it after the last call that writes, non-blocking or not. It does not wait, so a
- * program can call it after each time step, and publish the checkpoint early.
+ * Sets *done to 1 if all written data are on the disk, otherwise to 0. With 1, lemonSeriesEnd()
+ * would return soon. Call this only after the checkpoint's last call that writes, blocking or
+ * not. It does not wait for the disk, so a program can call it after each time step.
  */
 int lemonSeriesTest(LemonSeries *series, int *done);
 
 /*
- * Waits for a pending call, closes the open record, and publishes the checkpoint: when this
- * returns, data and name are on the disk. Then removes all but the last `keep` checkpoints; a
- * failure is reported by a message, and the next call retries.
+ * Waits for a pending call, closes the open record, and publishes the checkpoint: its data and
+ * name are then on the disk. Finally removes all but the newest `keep` checkpoints. If that
+ * fails, this call only logs a message, and the next lemonSeriesEnd() tries again.
  *
- * After an error the checkpoint is removed, the others are unchanged, and the next one may
- * begin. LEMON_ERR_LAST_NOT_WRITTEN if no record was written, or if the last one is incomplete
- * or has no ME. LEMON_ERR_WRITE if the checkpoint cannot be written to the disk; if only the
- * sync of the directory has failed, the checkpoint exists and is valid.
+ * After an error the checkpoint is removed, the other valid ones are unchanged, and the program
+ * may begin the next one. LEMON_ERR_LAST_NOT_WRITTEN if no record was written, or if the last
+ * record is incomplete or has no ME. LEMON_ERR_WRITE if the checkpoint cannot be written to the
+ * disk. If only the sync of the directory fails, the checkpoint is kept and is valid.
  */
 int lemonSeriesEnd(LemonSeries *series);
 
-/* Aborts the checkpoint and removes its file. LEMON_ERR_CLOSE, also from lemonSeriesEnd(),
- * if no checkpoint was begun. */
+/* Aborts the checkpoint and removes its file. If no checkpoint is being written, this call,
+ * lemonSeriesEnd() and lemonSeriesTest() return LEMON_ERR_CLOSE. */
 int lemonSeriesAbort(LemonSeries *series);
 
 #ifdef __cplusplus
