@@ -12,43 +12,43 @@ enum {
 
 /* ---- convert the caller's arguments to the format's; local ---- */
 
-/* Converts and checks the arguments, which may be NULL. Returns false and sets *why, a static
- * text, if they are invalid. */
+/* Converts and checks the arguments, which may be NULL. If an argument is invalid, returns
+ * false and sets *why to a static text. */
 bool lemon_cells_convert_arguments(const LemonDomain *, const LemonParticle *,
                                    struct limecells *, const char **why);
 
-/* The reverse. *cells refers to `field`, whose names are in the struct limecells. */
+/* Converts the format's struct to *cells, which then refers to `field` and to that struct. */
 void lemon_cells_convert_result(const struct limecells *, LemonCells *,
                                 LemonField field[LIMECELLS_FIELDS_MAX]);
 
 bool lemon_cells_is_big_endian(void);
 
-/* Get a particle's position, its name in messages ("particle 7 (id 12)"), and its id. */
+/* Get a particle's position; its name in messages, such as "particle 7 (id 12)"; its id. */
 void lemon_cells_get_position(const struct limecells_field *position, const char *particle,
                               double x[LIMECELLS_DIMS]);
 void lemon_cells_particle_name(const struct limecells *, const char *particle, int64_t number,
                                char name[CELLS_WHY_MAX / 2]);
 uint64_t lemon_cells_particle_id(const struct limecells_field *id, const char *particle);
 
-/* Reverses the byte order of all numbers of `count` particles in place. Bytes that belong to no
- * field stay. The description must be valid; its big_endian is not changed. */
+/* Reverses the byte order of all numbers of `count` particles in place. Other bytes remain
+ * unchanged. The struct limecells must be valid; its member big_endian is not changed. */
 void lemon_cells_swap_bytes(const struct limecells *, char *particles, int64_t count);
 
 /* ---- sort this rank's particles by cell; local ---- */
 
-/* The rank's particles of one cell. The rank's stream has its particles in file order. */
+/* The rank's particles of one cell. The rank's stream has all its particles in file order. */
 struct cells_segment {
     uint64_t cell;
     int64_t count;
-    int64_t place; /* index of its first particle in the data record */
-    int64_t first; /* index of its first particle in the rank's stream */
+    int64_t place; /* index of the segment's first particle in the data record */
+    int64_t first; /* index of the segment's first particle in the rank's stream */
     uint32_t crc;
 };
 
-/* A part of a segment that was read from the stream, and summed, separately. */
+/* A part of a segment that was read from the stream alone, with a checksum of its own. */
 struct cells_fragment {
-    int64_t at, bytes; /* in the stream, bytes */
-    int64_t segment;   /* index in `stream` */
+    int64_t at, bytes; /* offset and length in the stream, in bytes */
+    int64_t segment;   /* index in the array `stream` of struct cells_sorted */
     uint32_t crc;
 };
 
@@ -69,17 +69,17 @@ struct cells_sorted {
     bool no_memory; /* out of memory while the stream was read */
 };
 
-/* Returns false if a particle is invalid, with its name in `why`, or if out of memory. */
+/* Returns false, with a message in `why`, if a particle is invalid or if out of memory. */
 bool lemon_cells_sort(struct cells_sorted *, const struct limecells *, const char *particles,
                       int64_t count, char why[CELLS_WHY_MAX]);
 void lemon_cells_sorted_free(struct cells_sorted *);
 
-/* Sorts the stream after the caller has set all places. Sets *run (the caller frees it) to the
- * stream's ranges in the data record, in bytes. Returns false if out of memory. */
+/* Sorts the stream. The caller has set all places before. Sets *run (the caller frees it) to
+ * the stream's ranges in the data record, in bytes. Returns false if out of memory. */
 bool lemon_cells_build_stream(struct cells_sorted *, struct lemon_run **run, int64_t *runs);
 
-/* The first makes a stream that computes checksums while it is read. The second, called after
- * all of it is read, sets those of the segments, and returns false if out of memory. */
+/* The first makes a stream that computes checksums while it is read. Call the second after all
+ * of it was read: it sets the segments' checksums, and returns false if out of memory. */
 void lemon_cells_stream_init(struct cells_sorted *, struct lemon_stream *);
 bool lemon_cells_combine_checksums(struct cells_sorted *);
 
@@ -88,9 +88,9 @@ bool lemon_cells_combine_checksums(struct cells_sorted *);
 struct cells_homes {
     struct lemon_sparse pattern;
     int64_t cells_per_home;
-    int64_t first, cells; /* of this rank as a home */
+    int64_t first, cells; /* this rank is the home of `cells` cells, from number `first` on */
     struct limecells_cell *cell;
-    /* Items (cell, count) and answers to them, sent and received; places of cells. */
+    /* Items (cell, count), and answers to items, sent and received; places of cells. */
     int64_t *items_out, *answers_in, *items_in, *answers_out, *places;
     unsigned char *index; /* entries of this rank's cells; on rank 0 the whole index */
 };
@@ -100,8 +100,8 @@ struct cells_homes {
 int lemon_cells_assign_places(struct lemon_internal *, struct cells_homes *,
                               const struct limecells *, struct cells_sorted *);
 
-/* Combines the segments' checksums to those of cells, and writes the index at offset `at` of
- * the file. Collective, not agreed. */
+/* Combines the segments' checksums to the cells' checksums, and writes the index at offset `at`
+ * of the file. Collective, not agreed. */
 int lemon_cells_write_index(struct lemon_internal *, struct cells_homes *, struct limecells *,
                             const struct cells_sorted *, int64_t at);
 void lemon_cells_homes_release(struct cells_homes *);

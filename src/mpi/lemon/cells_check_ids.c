@@ -1,7 +1,7 @@
 /*
- * cells_check_ids.c - check that no two particles of all ranks have the same id
+ * cells_check_ids.c - check that no two particles, on any ranks, have the same id
  *
- * The hash of an id selects the rank that checks it. That rank sorts the ids that it receives.
+ * The hash of an id selects the rank that checks the id. Each rank sorts the ids it receives.
  */
 #include "cells.h"
 #include "splitmix64.h"
@@ -46,7 +46,8 @@ static int64_t *list_ids(const struct lemon_internal *in, const struct limecells
     return NULL;
 }
 
-/* Radix sort, 16 bits per pass; skips equal digits. Returns false if out of memory. */
+/* Radix sort, 16 bits (a digit) per pass. Skips a pass in which all ids have the same digit.
+ * Returns false if out of memory. */
 static bool sort_ids(int64_t *ids, int64_t n)
 {
     enum {
@@ -79,7 +80,7 @@ static bool sort_ids(int64_t *ids, int64_t n)
     return ok;
 }
 
-/* Returns the rank that sent an id, after `skip` earlier occurrences. */
+/* Returns the rank that sent an id. Skips the first `skip` occurrences of the id. */
 static int find_holder(const struct lemon_sparse *p, const int64_t *ids, int64_t id, int skip)
 {
     for (int64_t i = 0; i < p->from_count; i++)

@@ -39,7 +39,7 @@ struct cell_box {
     int first, ranks;
 };
 
-/* Counts the particles in each plane of cells of dimension d. */
+/* Counts the box's particles in each plane of cells that is perpendicular to dimension d. */
 static void count_planes(const LemonCells *cells, const struct cell_box *box, int d,
                          int64_t *planes)
 {
@@ -53,7 +53,7 @@ static void count_planes(const LemonCells *cells, const struct cell_box *box, in
                     cells->cell[(at[0] * n[1] + at[1]) * n[2] + at[2]].count;
 }
 
-/* Returns the dimension in which the box is longest, of those with several cells, or -1. */
+/* Returns the dimension with several cells in which the box is longest; -1: a single cell. */
 static int longest_dimension(const LemonCells *cells, const struct cell_box *box)
 {
     int best = -1;
@@ -69,7 +69,7 @@ static int longest_dimension(const LemonCells *cells, const struct cell_box *box
     return best;
 }
 
-/* Returns how many planes, 1 to n - 1, contain about lower_ranks / all of the particles. */
+/* Returns how many planes, 1 to n - 1, from the first on have lower_ranks / all particles. */
 static int64_t choose_cut(const int64_t *planes, int64_t n, int lower_ranks, int all)
 {
     double total = 0, before = 0, best = 0;
@@ -88,12 +88,12 @@ static int64_t choose_cut(const int64_t *planes, int64_t n, int lower_ranks, int
     return at;
 }
 
-/* Reduces *box from several ranks to `rank` alone. Returns 0, or -1 if out of memory. */
+/* Reduces *box, the box of several ranks, to the box of `rank`. Returns -1 if out of memory. */
 static int find_rank_box(const LemonCells *cells, struct cell_box *box, int rank)
 {
     while (box->ranks > 1) {
         int d = longest_dimension(cells, box), lower_ranks = box->ranks / 2;
-        if (d < 0) { /* the first rank gets the single cell, the others an empty box */
+        if (d < 0) { /* the first rank gets the single cell, other ranks get an empty box */
             if (rank != box->first) {
                 memcpy(box->from, cells->domain.cells, sizeof box->from);
                 memcpy(box->to, cells->domain.cells, sizeof box->to);

@@ -2,15 +2,16 @@
  * cells_index.c - compute the place of each cell in the data record, and write the index
  *
  * The cell numbers are divided among the ranks: each cell has a home rank, which counts the
- * cell's particles on all ranks and completes its entry in the index. So no rank needs a table
- * of all cells. The data record is sorted by the cell's owner, the first rank with particles of
- * the cell, and then by cell. So the particles of a rank that shares no cells are one range.
+ * cell's particles on all ranks and completes the cell's entry in the index. So no rank needs a
+ * table of all cells. A cell's owner is the lowest rank with particles of the cell. The data
+ * record is sorted by owner, then by cell, so the particles of a rank are one range if the rank
+ * shares no cells with others.
  */
 #include "cells.h"
 
 #include <limits.h>
 
-/* Words of an item: the particles that a rank has of a cell. */
+/* Words of an item: how many particles a rank has of a cell. */
 enum {
     ITEM_CELL,
     ITEM_COUNT,
@@ -20,7 +21,7 @@ enum {
 /* Words of an answer: what a cell's home returns for an item. */
 enum {
     ANSWER_BEFORE, /* number of the cell's particles on lower ranks */
-    ANSWER_TOTAL,  /* number of all its particles, if this rank owns the cell; otherwise 0 */
+    ANSWER_TOTAL,  /* number of all the cell's particles if the item is the owner's, else 0 */
     ANSWER_WORDS,
 };
 
@@ -28,8 +29,8 @@ enum {
     TAG_ENTRIES = 6,
 };
 
-/* Stores an item for each segment in `word`; adds their homes to the pattern. Returns false
- * if out of memory. */
+/* Stores an item for each segment in `word`, and adds the items' homes to the pattern. Returns
+ * false if out of memory. */
 static bool list_items(struct cells_homes *h, const struct cells_sorted *s, int64_t *word)
 {
     bool ok = word != NULL;
@@ -45,7 +46,8 @@ static bool list_items(struct cells_homes *h, const struct cells_sorted *s, int6
     return ok;
 }
 
-/* Runs on the homes. Sets cells' counts, and an answer per item. Items are sorted by rank. */
+/* Runs on the homes. Sets the cells' counts, and an answer for each item. Items are sorted by
+ * sender, so that earlier items of a cell are from lower ranks. */
 static void count_particles_of_cells(struct cells_homes *h, int64_t *answers)
 {
     for (int64_t i = 0; i < h->pattern.from_items; i++) {
@@ -62,8 +64,8 @@ static void count_particles_of_cells(struct cells_homes *h, int64_t *answers)
     }
 }
 
-/* Sets place[i], for each segment whose cell this rank owns, to the index in the data record of
- * the cell's first particle; otherwise to -1. Collective. */
+/* For each segment i: if this rank owns the segment's cell, sets place[i] to the index of the
+ * cell's first particle in the data record, otherwise to -1. Collective. */
 static void compute_owned_places(struct lemon_internal *in, const struct cells_sorted *s,
                                  const int64_t *answers, int64_t *place)
 {
@@ -80,9 +82,9 @@ static void compute_owned_places(struct lemon_internal *in, const struct cells_s
     }
 }
 
-/* Runs on the homes. place, for each item: in, the cell's place, if the item is from its
- * owner, or -1; out, the index in the data record of the first particle that the item's
- * sender has of the cell. */
+/* Runs on the homes. Before, place[i] is the place of item i's cell if the cell's owner has
+ * sent the item, otherwise -1. Afterwards, place[i] is the place of the sender's segment: the
+ * index in the data record of the first particle that the sender has of the cell. */
 static void answer_places(const struct cells_homes *h, const int64_t *answers, int64_t *place)
 {
     for (int64_t i = 0; i < h->pattern.from_items; i++)
@@ -93,7 +95,7 @@ static void answer_places(const struct cells_homes *h, const int64_t *answers, i
                    answers[i * ANSWER_WORDS + ANSWER_BEFORE];
 }
 
-/* Allocates all memory up to the write of the index, so that the ranks agree only once. */
+/* Allocates all memory, also for the write of the index, so that the ranks agree only once. */
 static bool allocate_homes(const struct lemon_internal *in, struct cells_homes *h,
                            const struct limecells *c)
 {
@@ -115,7 +117,7 @@ static bool allocate_homes(const struct lemon_internal *in, struct cells_homes *
 static void find_places(struct lemon_internal *in, struct cells_homes *h,
                         struct cells_sorted *s)
 {
-    int64_t *own = h->items_out; /* not used again after it is sent */
+    int64_t *own = h->items_out; /* h->items_out is not needed after it is sent */
     lemon_sparse_forward(in, &h->pattern, ITEM_WORDS, h->items_out, h->items_in);
     count_particles_of_cells(h, h->answers_out);
     lemon_sparse_reverse(in, &h->pattern, ANSWER_WORDS, h->answers_out, h->answers_in);
@@ -159,7 +161,7 @@ void lemon_cells_homes_release(struct cells_homes *h)
 
 /* ---- checksums, and the index ---- */
 
-/* Homes combine the checksums of ranks' segments to those of cells, and encode the entries. */
+/* Homes combine the segments' checksums to the cells' checksums, and encode the entries. */
 static void combine_checksums(struct lemon_internal *in, struct cells_homes *h,
                               const struct limecells *c, const struct cells_sorted *s,
                               unsigned char *entries)

@@ -7,9 +7,8 @@
 #include <string.h>
 
 enum {
-    DIRECT_RUN_MIN =
-        256 << 10,         /* bytes; each rank reads its own runs if the average is longer */
-    READ_PIECE = 64 << 20, /* bytes of a read; the previous piece is checked meantime */
+    DIRECT_RUN_MIN = 256 << 10, /* average bytes of a run for which each rank reads its own */
+    READ_PIECE = 64 << 20,      /* bytes of a read, during which the last piece is checked */
 };
 
 /* The internal part of a LemonCells. */
@@ -22,7 +21,7 @@ struct lemon_cells {
 
 /* ---- the index ---- */
 
-/* An index on rank 0. */
+/* The index, as rank 0 reads it. */
 struct index {
     struct limecells c;
     unsigned char *raw;
@@ -41,7 +40,7 @@ static int read_index_piece(LemonReader *reader, unsigned char *raw, uint64_t fr
                             reader->off + (MPI_Offset)from);
 }
 
-/* Reads the header, and checks the record's length against it. */
+/* Reads the index's header, and checks the record's length against it. */
 static int read_index_header(LemonReader *reader, struct index *f, char why[CELLS_WHY_MAX])
 {
     unsigned char raw[LIMECELLS_HEADER_MAX];
@@ -149,7 +148,7 @@ static bool is_record_open(const LemonReader *reader, const char *type)
            strcmp(reader->curr_header->type, type) == 0;
 }
 
-/* Opens the record after the index and any fillers, and checks that it is the index's data. */
+/* Opens the record after the index and any fillers, and checks that it has the index's data. */
 static int find_data(LemonReader *reader, LemonCells *cells)
 {
     uint64_t bytes = limefile_cells_data_bytes(&cells->internal->c);
@@ -211,8 +210,8 @@ struct cells_pick {
     int64_t first, count;
 };
 
-/* Processes the data of all picks as they arrive, cell by cell: verifies checksums and
- * positions, and moves the particles in the box to the beginning of the memory. */
+/* Checks the data of all picks as they arrive, cell by cell: verifies checksums and positions,
+ * and moves the particles that are in the box to the beginning of `particles`. */
 struct cells_filter {
     const struct limecells *c;
     const struct limecells_field *position;
@@ -226,7 +225,7 @@ struct cells_filter {
     uint64_t at[LIMECELLS_DIMS];
     double low[LIMECELLS_DIMS], high[LIMECELLS_DIMS]; /* the cell's edges */
     bool is_contained;                                /* the cell is completely in the box */
-    bool has_misplaced; /* the cell has a particle with a position outside of it */
+    bool has_misplaced; /* the cell's data have a particle whose position is in another cell */
     uint32_t crc;
     bool swap; /* reverse the byte order */
     bool computes_sum;
@@ -235,7 +234,7 @@ struct cells_filter {
     char why[CELLS_WHY_MAX];
 };
 
-/* Returns the first cell without any coordinate below x. */
+/* Returns the first cell of dimension d that has no points below x. */
 static uint64_t first_cell_above(const struct limecells *c, int d, double x)
 {
     if (x >= c->origin[d] + c->length[d])
@@ -372,8 +371,8 @@ static int64_t kept_count(const struct cells_filter *k)
     return (k->to - k->particles) / (int64_t)k->c->particle_bytes;
 }
 
-/* Returns whether a position belongs to the current cell. limefile_cells_locate() decides if it
- * is not between the cell's edges, because it may be on an upper face of the domain. */
+/* Returns whether a position belongs to the current cell. A position that is not between the
+ * cell's edges may be on an upper face of the domain: then limefile_cells_locate() decides. */
 static bool is_in_cell(const struct cells_filter *k, const double x[LIMECELLS_DIMS])
 {
     for (int d = 0; d < LIMECELLS_DIMS; d++)
@@ -384,7 +383,7 @@ static bool is_in_cell(const struct cells_filter *k, const double x[LIMECELLS_DI
 }
 
 /* Returns whether a position belongs to the box. A box that reaches the domain's upper face
- * includes it, unless the dimension is periodic. */
+ * includes that face, unless the dimension is periodic. */
 static bool is_in_box(const struct cells_filter *k, const double x[LIMECELLS_DIMS])
 {
     const struct cells_box *box = k->box;
@@ -430,7 +429,7 @@ static void end_cell(struct cells_filter *k)
     begin_cell(k);
 }
 
-/* Processes the data up to byte `bytes`, whole particles only; does nothing after an error. */
+/* Checks the data before byte `bytes`, whole particles only. Does nothing after an error. */
 static void filter_until(struct cells_filter *k, int64_t bytes)
 {
     enum {
@@ -468,7 +467,7 @@ struct cells_read {
     struct cells_filter filter;
 };
 
-/* Sets the runs and the count; merges cells that are contiguous in the file. */
+/* Sets the runs and the count. Merges picks that are contiguous in the file into one run. */
 static void make_runs(struct cells_read *r)
 {
     int64_t bytes = (int64_t)r->cells->particle.bytes;
@@ -497,7 +496,7 @@ static bool plan_read(struct cells_read *r)
 }
 
 /* Posts the read of the next piece. posted: bytes of the earlier pieces. Returns the bytes of
- * the piece, 0 after the last one. */
+ * the piece, or 0 if all pieces were posted before. */
 static int64_t post_piece(struct cells_read *r, int64_t posted)
 {
     int64_t i = r->current_run;

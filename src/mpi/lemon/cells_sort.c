@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    TABLE_MIN = 1 << 20, /* cells that may have a table even if there are few particles */
+    TABLE_MIN =
+        1 << 20, /* up to this many cells have a table even if there are few particles */
 };
 
 static bool report_position(const struct cells_sorted *s, int64_t k, int d, double x,
@@ -22,7 +23,7 @@ static bool report_position(const struct cells_sorted *s, int64_t k, int d, doub
     return false;
 }
 
-/* Parameters of one dimension, for axis_cell(): as limefile_cells_locate(), but faster. */
+/* Parameters of one dimension. With them, axis_cell() is a faster limefile_cells_locate(). */
 struct axis {
     double origin, end, scale;
     int64_t cells;
@@ -37,7 +38,7 @@ static void init_axes(const struct limecells *c, struct axis axis[LIMECELLS_DIMS
 
 static int64_t axis_cell(const struct limecells *c, const struct axis *axis, int d, double x)
 {
-    const double near = 0x1p-7; /* so near to a face, limefile_cells_locate() decides */
+    const double near = 0x1p-7; /* nearer to a face, limefile_cells_locate() decides */
     if (!(x >= axis->origin && x < axis->end))
         return limefile_cells_locate(c, d, x);
     if (axis->cells == 1)
@@ -50,7 +51,7 @@ static int64_t axis_cell(const struct limecells *c, const struct axis *axis, int
                : limefile_cells_locate(c, d, x);
 }
 
-/* Sets the key of each particle to its cell. Returns false, with a text, if one has no cell. */
+/* Sets each particle's key to its cell. Returns false and sets `why` if a particle has none. */
 static bool locate_particles(struct cells_sorted *s, char why[CELLS_WHY_MAX])
 {
     const struct limecells_field *position = limefile_cells_field(s->c, "position");
@@ -81,7 +82,7 @@ static bool add_segment(struct cells_sorted *s, int64_t cell, int64_t count)
     return true;
 }
 
-/* Makes the segments with a table of `cells` cells, of which first_cell is the first. */
+/* Makes the segments with a table of `cells` cells, which begins with first_cell. */
 static bool count_in_table(struct cells_sorted *s, int64_t first_cell, int64_t cells)
 {
     int64_t *table = calloc((size_t)cells, sizeof *table);
@@ -109,7 +110,7 @@ static int compare_keys(const void *a, const void *b)
     return (x->key > y->key) - (x->key < y->key);
 }
 
-/* Makes the segments by sorting, for few particles that are far apart. */
+/* Makes the segments by sorting, for few particles in cells that are far apart. */
 static bool count_by_sorting(struct cells_sorted *s)
 {
     struct keyed *keyed = malloc((size_t)s->count * sizeof *keyed);

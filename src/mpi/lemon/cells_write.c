@@ -19,7 +19,7 @@ struct cells_write {
     int64_t runs;
     int64_t index_at; /* offset in the file */
     int mb, me;
-    int fault; /* this rank's error that lemon_agree() has not reported to the others, or 0 */
+    int fault; /* this rank's error, not yet passed to lemon_agree(), or 0 */
 };
 
 static int agree_on_arguments(struct cells_write *w, int code, const char *why, int flags)
@@ -35,8 +35,8 @@ static int agree_on_arguments(struct cells_write *w, int code, const char *why, 
     return lemon_agree_on(w->in, code, values, 4);
 }
 
-/* Counts all ranks' particles; ok, text: result of this rank's lemon_cells_sort(). If it failed
- * on any rank, all ranks log one of the texts. Collective, agreed. */
+/* Counts all ranks' particles. ok, text: results of this rank's lemon_cells_sort(). If the sort
+ * failed on any rank, all ranks log the text of one such rank. Collective, agreed. */
 static int count_particles(struct cells_write *w, int64_t count, bool ok, const char *text)
 {
     int64_t sums[2] = {count, !ok};
@@ -91,7 +91,7 @@ static int write_format_and_index(struct cells_write *w)
     return LEMON_SUCCESS;
 }
 
-/* Writes the index. Also runs after an error of this rank, because it is collective. */
+/* Writes the index. A rank calls this also after an error, because it is collective. */
 static int write_index(struct cells_write *w)
 {
     bool ok = lemon_cells_combine_checksums(&w->sorted);
@@ -104,7 +104,7 @@ static int first_error(int code, int other)
     return code == LEMON_SUCCESS ? other : code;
 }
 
-/* Writes the data first, because this also computes the checksums for the index. */
+/* Writes the data before the index, which needs checksums that are computed on the way. */
 static int write_cells_data(struct cells_write *w, struct lemon_collective *runs)
 {
     w->fault = first_error(w->fault, lemon_collective_write(w->in, runs, &w->stream));

@@ -1,9 +1,9 @@
 /*
  * collective_io.c - read or write arbitrary ranges of a file through aggregators
  *
- * In each round, a rank that holds data exchanges at most one message with each aggregator: a
- * range of its stream. If the message is also one range of the aggregator's window, it goes
- * directly into the window or out of it; otherwise it goes through a buffer of the aggregator.
+ * In each round, a rank exchanges at most one message with each aggregator: a range of the
+ * rank's stream. If the message is also one range of the aggregator's window, the aggregator
+ * receives it into the window, or sends it from there. Otherwise the aggregator uses a buffer.
  * In a round all ranks first post their receives, so no two ranks wait for each other.
  */
 #include "collective_io.h"
@@ -12,13 +12,13 @@
 
 enum {
     TAG_RUNS = 5,
-    STAGING = 32 << 20, /* bytes of a rank's buffer for sends; longer if a round is longer */
+    STAGING = 32 << 20, /* bytes of a rank's buffer for sends, unless a round is longer */
 };
 
 /* ---- pattern of the exchange ---- */
 
 /* Returns the number of this rank's runs in an aggregator's range. Unless `words` is NULL,
- * stores there offset and length of each run's part in that range. */
+ * stores in it the offset and length of each run's part in that range. */
 static int64_t clip_runs(const struct lemon_collective *io, int64_t aggregator, int64_t *words)
 {
     int64_t from, to, n = 0;
@@ -34,7 +34,7 @@ static int64_t clip_runs(const struct lemon_collective *io, int64_t aggregator, 
     return n;
 }
 
-/* Returns the next aggregator after `after` (-1: the first) of this rank's runs, or -1. */
+/* Returns the lowest aggregator above `after` with bytes of this rank's runs, or -1. */
 static int64_t next_aggregator(const struct lemon_collective *io, int64_t after)
 {
     int64_t from, to, i;
@@ -47,11 +47,11 @@ static int64_t next_aggregator(const struct lemon_collective *io, int64_t after)
     if (i >= io->count)
         return -1;
     int64_t owner = lemon_runs_find_aggregator(&io->plan, io->run[i].offset);
-    return owner > after ? owner : after + 1; /* after + 1 if the run began before `to` */
+    return owner > after ? owner : after + 1; /* a run from before `to` continues there */
 }
 
 /* Adds the other aggregators of this rank's runs to the pattern. Returns the words of
- * clip_runs() for all of them, which the caller frees. Sets *ok to false if out of memory. */
+ * clip_runs() for all of these, which the caller frees. Sets *ok to false if out of memory. */
 static int64_t *clip_own_runs(struct lemon_collective *io, bool *ok)
 {
     int64_t *words, at = 0;
@@ -107,7 +107,7 @@ static bool allocate_buffers(struct lemon_collective *io, int64_t **words)
            io->received && io->windows;
 }
 
-/* Determines which ranks exchange data, and allocates memory for it. */
+/* Determines which ranks exchange data, and allocates memory for the exchange. */
 static int open_exchange(struct lemon_internal *in, struct lemon_collective *io, bool ok)
 {
     int64_t *out = clip_own_runs(io, &ok), *into = NULL;
@@ -123,7 +123,7 @@ static int open_exchange(struct lemon_internal *in, struct lemon_collective *io,
     return code;
 }
 
-/* Sets io->direct: whether all ranks write their own runs. Collective, agreed. */
+/* Sets io->direct to true if all ranks can write their own runs. Collective, agreed. */
 static int agree_on_direct(struct lemon_internal *in, struct lemon_collective *io, bool ok)
 {
     bool direct = lemon_runs_are_long(&io->plan, io->run, io->count, &in->hints);
@@ -166,8 +166,8 @@ void lemon_collective_close(struct lemon_collective *io)
 
 /* ---- a round ---- */
 
-/* The bytes of some runs in a window [from, to): n bytes from byte `at` of the runs' stream on.
- * window_at: their offset in the window if they are contiguous there, otherwise -1. */
+/* The part of a stream in a window, a range of the file: n bytes, from byte `at` of the stream
+ * on. window_at: their offset in the window, or -1 if they are not contiguous there. */
 struct runs_part {
     int64_t at, n, window_at;
 };
@@ -186,7 +186,8 @@ static struct runs_part find_part(const struct lemon_run *run, int64_t count, in
     return part;
 }
 
-/* Copies the runs' bytes in [from, to) between that range's window and contiguous `bytes`. */
+/* window: bytes [from, to) of the file. bytes: only the runs' bytes of that range, without
+ * gaps. Copies the latter into the window (into_window), or from the window to `bytes`. */
 static void copy_runs(const struct lemon_run *run, int64_t count, int64_t from, int64_t to,
                       char *window, char *bytes, bool into_window)
 {
@@ -201,7 +202,7 @@ static void copy_runs(const struct lemon_run *run, int64_t count, int64_t from, 
     }
 }
 
-/* Computes a round's range, relative to the plan's first byte; empty for aggregator -1. */
+/* Computes a round's range, relative to the plan's first byte; empty if aggregator is -1. */
 static void round_range(const struct lemon_collective *io, int64_t aggregator, int64_t round,
                         int64_t *from, int64_t *to)
 {
@@ -210,7 +211,7 @@ static void round_range(const struct lemon_collective *io, int64_t aggregator, i
         lemon_runs_round(&io->plan, aggregator, round, from, to);
 }
 
-/* Returns this rank's part of the round of an aggregator. */
+/* Returns this rank's part of a round of the aggregator `peer`. */
 static struct runs_part own_part(const struct lemon_collective *io,
                                  const struct lemon_peer *peer, int64_t round)
 {
@@ -219,7 +220,7 @@ static struct runs_part own_part(const struct lemon_collective *io,
     return find_part(io->run, io->count, from, to);
 }
 
-/* Returns the runs, in this aggregator's range, of rank io->pattern.from[source].rank. */
+/* Returns the runs in this aggregator's range of the rank io->pattern.from[source].rank. */
 static const struct lemon_run *get_peer_runs(const struct lemon_collective *io, int64_t source,
                                              int64_t *count)
 {
@@ -305,8 +306,8 @@ static void collect_round(struct lemon_internal *in, struct lemon_collective *io
 
 /* ---- out of the windows ---- */
 
-/* Reduces the range of this aggregator's round to the bytes from the first to the last that any
- * of the ranks requests, itself included; *from == *to if none does. */
+/* Sets [*from, *to) to the smallest range with all bytes of this aggregator's round that any
+ * rank, this one included, requests. *from == *to if no byte is requested. */
 static void find_requested_range(const struct lemon_collective *io, int64_t round,
                                  int64_t *from, int64_t *to)
 {
@@ -359,7 +360,7 @@ static void send_window(const struct lemon_internal *in, struct lemon_collective
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
 }
 
-/* Exchanges a round of a read: from the aggregators' windows into all ranks' data. */
+/* Exchanges a round of a read: the aggregators' windows go into all ranks' data. */
 static void distribute_round(struct lemon_internal *in, struct lemon_collective *io,
                              int64_t round, const char *window, char *data)
 {
@@ -379,8 +380,8 @@ static void distribute_round(struct lemon_internal *in, struct lemon_collective 
     MPI_Waitall(n, io->requests, MPI_STATUSES_IGNORE);
 }
 
-/* Returns the start of a round's data in `windows`, such that pages of memory match pages of
- * the file, and sets the round's range. */
+/* Sets [*from, *to) to a round's range. Returns where its data begin in `windows`, so that
+ * pages of memory match pages of the file. */
 static char *round_window(const struct lemon_collective *io, char *windows, int64_t round,
                           int64_t *from, int64_t *to)
 {
@@ -391,8 +392,8 @@ static char *round_window(const struct lemon_collective *io, char *windows, int6
     return windows + (io->plan.domains.file_offset + *from) % LIMEFILE_DIRECT_ALIGN;
 }
 
-/* Writes n bytes of the stream in pieces that stay in the cache. `buffer` holds one piece.
- * Reads the stream also after an error, because a write must request each byte once. */
+/* Writes n bytes of the stream in pieces that stay in the cache. `buffer` holds one piece. Goes
+ * on copying from the stream after an error, because a write must request each byte once. */
 static int write_stream(struct lemon_internal *in, const struct lemon_stream *stream,
                         int64_t at, int64_t n, int64_t offset, char *buffer)
 {
@@ -431,8 +432,8 @@ static void write_round(struct lemon_internal *in, struct lemon_collective *io, 
         lemon_post_range(in, window, to - from, io->plan.domains.file_offset + from);
 }
 
-/* While MPI, or the kernel's write-back, writes one round, the ranks exchange the next one.
- * They do so also after an error, so that no rank waits forever. */
+/* While MPI, or the kernel's write-back, writes a round, the ranks exchange the next round.
+ * After an error they still exchange all rounds, so that no rank waits forever. */
 int lemon_collective_write(struct lemon_internal *in, struct lemon_collective *io,
                            const struct lemon_stream *stream)
 {
@@ -445,7 +446,7 @@ int lemon_collective_write(struct lemon_internal *in, struct lemon_collective *i
     return lemon_post_wait(in);
 }
 
-/* While MPI reads one round, the ranks exchange the previous one. */
+/* While MPI reads a round, the ranks exchange the previous round. */
 int lemon_collective_read(struct lemon_internal *in, struct lemon_collective *io, char *data)
 {
     lemon_post_begin(in, LEMON_READ);

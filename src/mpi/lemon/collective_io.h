@@ -5,8 +5,8 @@
 #include "sparse_exchange.h"
 #include "runs_plan.h"
 
-/* Source of a rank's stream, the bytes of its runs: `copy` copies n bytes from byte `at` on. A
- * write requests each byte exactly once, in any order. */
+/* Source of a rank's stream, the bytes of its runs. copy() copies n bytes of the stream, from
+ * byte `at` on. A write calls it exactly once for each byte, in any order. */
 struct lemon_stream {
     void (*copy)(void *context, int64_t at, int64_t n, char *to);
     void *context;
@@ -28,19 +28,19 @@ struct lemon_collective {
     int64_t aggregator;    /* this rank's number as an aggregator, or -1 */
     struct lemon_run *run; /* of this rank; owned by the caller */
     int64_t count;
-    struct lemon_sparse pattern; /* `to`: the other aggregators of this rank's runs */
-    struct lemon_run *peer_runs; /* runs of other ranks in this aggregator's range, by rank */
+    struct lemon_sparse pattern; /* receivers: the other aggregators of this rank's runs */
+    struct lemon_run *peer_runs; /* other ranks' runs in this aggregator's range, by rank */
     MPI_Request *requests;
-    int64_t *receive_offset;  /* of a source's message in `received`; -1: it is in the window */
+    int64_t *receive_offset;  /* of a sender's message in `received`; -1: not in `received` */
     char *received, *staging; /* messages of a round; buffer for sends (staging_bytes) */
     int64_t staging_bytes;
-    char *windows; /* buffers for one or two rounds; lemon_collective_gather() has its own */
+    char *windows; /* for one or two rounds; lemon_collective_gather() uses pending.buffer */
     enum lemon_collective_mode mode;
 };
 
-/* bytes, base: size and file offset of all ranks' data. run: this rank's; must exist until
- * the close. ok: false if this rank has failed. Collective, agreed; after an error do not
- * close. */
+/* bytes, base: size and file offset of all ranks' data. run: this rank's runs; they must exist
+ * until lemon_collective_close(). ok: false if this rank has failed. Collective, agreed. Do not
+ * call lemon_collective_close() after an error. */
 int lemon_collective_open(struct lemon_internal *, struct lemon_collective *, int64_t bytes,
                           int64_t base, struct lemon_run *run, int64_t count,
                           enum lemon_collective_mode, bool ok);
@@ -53,10 +53,10 @@ int lemon_collective_write(struct lemon_internal *, struct lemon_collective *,
                            const struct lemon_stream *);
 int lemon_collective_read(struct lemon_internal *, struct lemon_collective *, char *data);
 
-/* Collects all data in memory, in pending.buffer. Agreed. */
+/* Collects all ranks' data in the aggregators' memory, at pending.buffer. Agreed. */
 int lemon_collective_gather(struct lemon_internal *, struct lemon_collective *,
                             const struct lemon_stream *);
-/* Starts to write what lemon_collective_gather() has collected. Local. */
+/* Starts to write the data that lemon_collective_gather() has collected. Local. */
 int lemon_collective_start_write(struct lemon_internal *, const struct lemon_collective *);
 
 #endif

@@ -1,10 +1,11 @@
 /*
  * lattice_exchange.c - exchange a lattice between the ranks that hold it and the aggregators
  *
- * An aggregator, a rank that does file I/O (lattice_plan.h), has a window, which contains the
- * pieces of its round. A rank's bytes of a piece are one range of its memory (box.h). So in
- * each round a rank sends to an aggregator, or receives from it, one message of such ranges, in
- * place. The aggregator has a staging buffer for other ranks' bytes.
+ * An aggregator, a rank that does file I/O (lattice_plan.h), has a window, a buffer with the
+ * pieces of its round. The bytes that a rank holds of a piece are one range of the rank's
+ * memory (box.h). So in each round a rank exchanges with an aggregator one message, whose
+ * ranges are not copied on the rank's side. The aggregator copies them from or to a staging
+ * buffer.
  */
 #include "internal.h"
 
@@ -79,7 +80,7 @@ void lemon_exchange_close(struct lemon_exchange *exchange)
 
 /* ---- a rank's side ---- */
 
-/* Posts a message of `count` ranges, `part` and the following, to or from one aggregator. */
+/* Posts one message of part[0] to part[count - 1], to or from their common aggregator. */
 static void post_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
                        const struct lemon_part *part, int count, MPI_Request *request)
 {
@@ -103,7 +104,7 @@ static void post_parts(const struct lemon_internal *in, struct lemon_exchange *e
         MPI_Type_free(&ranges);
 }
 
-/* Posts this rank's messages to or from the other aggregators in this round. */
+/* Posts this rank's messages to or from other aggregators in a round. Returns their number. */
 static int post_own_parts(const struct lemon_internal *in, struct lemon_exchange *exchange,
                           int64_t round)
 {
@@ -125,8 +126,8 @@ static int post_own_parts(const struct lemon_internal *in, struct lemon_exchange
 
 /* ---- an aggregator's side ---- */
 
-/* Copies a rank's bytes between the window and `part`, where they are contiguous. part
- * NULL: copies this rank's bytes between the window and its own data. */
+/* part: a rank's bytes of the round, contiguously; NULL: this rank's, in its own data. Copies
+ * them into the window (write) or from the window (read). */
 static void copy_rank_part(const struct lemon_exchange *exchange, const struct lemon_round *own,
                            int64_t rank, char *part)
 {
@@ -147,7 +148,7 @@ static void copy_rank_part(const struct lemon_exchange *exchange, const struct l
     }
 }
 
-/* Assigns staging space to the round's sources, *sources. Returns the number of sources. */
+/* Sets *sources to the round's sources, gives each staging space, and returns their number. */
 static int assign_staging(const struct lemon_internal *in, struct lemon_exchange *exchange,
                           int64_t round, const struct lemon_source **sources)
 {
@@ -211,7 +212,7 @@ static void distribute_parts(const struct lemon_internal *in, struct lemon_excha
     MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
 }
 
-/* Adds the sites that are completely in one of the parts [first, end). */
+/* Adds to the checksum the sites that are completely in one of the parts [first, end). */
 static void sum_parts(struct lemon_internal *in, const struct lemon_exchange *exchange,
                       int64_t first, int64_t end)
 {

@@ -4,10 +4,10 @@
 #include <string.h>
 
 enum {
-    TILE = 32, /* blocks in each direction: whole cache lines on both sides */
+    TILE = 32, /* blocks in each direction, enough to use whole cache lines on both sides */
 };
 
-/* Adds a dimension and its strides in bytes; merges it with the last one if possible. */
+/* Adds a dimension and its strides in bytes. Merges it with the previous one if possible. */
 static void add_axis(struct lemon_permute *permute, int64_t sites, int64_t disk, int64_t memory)
 {
     int last = permute->dims - 1;
@@ -74,7 +74,8 @@ __attribute__((always_inline)) static inline void copy_tile(char *to, const char
                    from + row * block + column * from_stride, (size_t)block);
 }
 
-/* Copies a plane of blocks; adjacent columns are contiguous in `to`, rows in `from`. */
+/* Copies a plane of blocks. Adjacent columns are contiguous in `to`, adjacent rows in `from`.
+ */
 static void copy_plane(char *to, const char *from, int64_t rows, int64_t columns,
                        int64_t to_stride, int64_t from_stride, int64_t block)
 {
@@ -95,7 +96,7 @@ static void copy_plane(char *to, const char *from, int64_t rows, int64_t columns
         }
 }
 
-/* Copies the plane of both sides' fastest dimensions for all coordinates of the others. */
+/* Copies all planes. A plane extends in the fastest dimension of `to` and in that of `from`. */
 static void copy_planes(const struct lemon_permute *permute, struct copy_side to_side, char *to,
                         struct copy_side from_side, const char *from)
 {

@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-/* How to copy. The dimensions are in disk order; those that are adjacent in both orders are
- * merged into one. A block is a range of bytes that is contiguous in both orders. */
+/* How to copy. The dimensions are in disk order; dimensions that are adjacent in both orders
+ * are merged into one. A block is a range of bytes that is contiguous in both orders. */
 struct lemon_permute {
     int dims; /* 0: both orders are equal; otherwise 2 or more */
     int64_t block_bytes;
@@ -19,8 +19,8 @@ struct lemon_permute {
     int64_t disk_stride[LEMON_BOX_DIMS], memory_stride[LEMON_BOX_DIMS]; /* in bytes */
 };
 
-/* sites: the extents in disk order, slowest first. order: a permutation; order[i] is the disk
- * dimension that is i-th, slowest first, in memory. The total size must fit into an int64_t. */
+/* sites: the extents in disk order. order[i]: the disk dimension that is the i-th in memory.
+ * Both orders begin with the slowest dimension. The total size must fit into an int64_t. */
 void lemon_permute_init(struct lemon_permute *, int dims, const int64_t *sites,
                         const int *order, int64_t site_bytes);
 

@@ -46,18 +46,18 @@ int lemonFinishReading(LemonReader *reader)
     return code;
 }
 
-/* Start of each call: waits for a pending call; returns `otherwise` if no record is open. */
-static int check_reader_open(LemonReader *reader, const char *call, int otherwise)
+/* Waits for a pending call, and returns its error. no_record_code: no record is open. */
+static int check_reader_open(LemonReader *reader, const char *call, int no_record_code)
 {
     int code = lemonFinishReading(reader);
     if (code == LEMON_SUCCESS && reader->is_awaiting_header)
-        code = lemon_log(reader->internal, otherwise, "%s: no record is open", call);
+        code = lemon_log(reader->internal, no_record_code, "%s: no record is open", call);
     return code;
 }
 
 /* ---- next record ---- */
 
-/* Called on rank 0: reads the header at reader->off. Sets *damaged if none can be there. */
+/* Called on rank 0. Reads the header at reader->off. Sets *damaged if no header fits there. */
 static int read_raw_header(const LemonReader *reader, unsigned char *raw, int *damaged)
 {
     struct lemon_internal *in = reader->internal;
@@ -65,7 +65,7 @@ static int read_raw_header(const LemonReader *reader, unsigned char *raw, int *d
     if (MPI_File_get_size(*reader->fp, &size) != MPI_SUCCESS)
         return lemon_log(in, LEMON_ERR_READ, "cannot get the size of the file");
     if (reader->off >= size && reader->off - size <= in->padding)
-        return LEMON_EOF; /* the last padding may be missing */
+        return LEMON_EOF; /* the padding of the last record may be missing */
     *damaged = size - reader->off < LIMEFILE_HEADER_BYTES;
     if (size < reader->off)
         return lemon_log(in, LEMON_ERR_READ, "the file ends at %lld, inside a record",
@@ -126,8 +126,8 @@ static int read_record_header(LemonReader *reader, struct limefile_header *heade
     return code;
 }
 
-/* Returns `code`, or LEMON_EOF if the previous call has failed too: programs call
- * lemonReaderNextRecord() until LEMON_EOF, whatever it returns before. */
+/* Ends a lemonReaderNextRecord() that failed. Returns `code`, or LEMON_EOF if the previous call
+ * failed too: programs repeat the call until LEMON_EOF, no matter what it returns before. */
 static int fail_next_record(LemonReader *reader, int code)
 {
     struct lemon_internal *in = reader->internal;
@@ -186,7 +186,7 @@ int lemonReaderCloseRecord(LemonReader *reader)
 
 /* ---- the open record ---- */
 
-/* Returns the last opened record, because programs also query it after they have closed it. */
+/* Returns the open or previous record: programs also query a record that they have closed. */
 static const LemonRecordHeader *last_record(const LemonReader *reader)
 {
     return reader ? reader->curr_header : NULL;
@@ -214,7 +214,7 @@ char const *lemonReaderType(LemonReader *reader)
     const LemonRecordHeader *record = last_record(reader);
     if (record)
         return record->type;
-    return reader && reader->internal->record_requested ? "" : NULL; /* safe for strcmp() */
+    return reader && reader->internal->record_requested ? "" : NULL; /* "": for strcmp() */
 }
 
 MPI_Offset lemonReaderBytes(LemonReader *reader)

@@ -1,7 +1,7 @@
 /*
  * record_checksum.c - compute, and verify, the SciDAC checksum of the open record
  *
- * Each rank stores the sums of its own sites, one for each lattice call. The ranks combine them
+ * Each rank stores a sum of its own sites for each lattice call. The ranks combine these sums
  * only on request, so no call that moves data waits for another rank because of a checksum.
  */
 #include "array.h"
@@ -41,7 +41,7 @@ static uint32_t rotate_left(uint32_t value, unsigned by)
     return by ? value << by | value >> (32 - by) : value;
 }
 
-/* Checksum of bytes in file order, added in chunks of any length; whole sites in total. */
+/* Checksum of sites. Bytes are added in file order, in chunks that may divide sites. */
 struct sites_stream {
     struct limefile_checksum sum;
     int64_t site_bytes; /* more than 0 */
@@ -84,7 +84,7 @@ static void sum_stream_bytes(struct sites_stream *stream, const char *data, int6
 /* ---- while lattices move ---- */
 
 enum {
-    THREAD_MIN = 4 << 20, /* summing less is faster than starting a thread */
+    THREAD_MIN = 4 << 20, /* bytes; summing fewer is faster than starting a thread */
 };
 
 static bool is_summing(const struct lemon_record_sum *sum)
@@ -134,7 +134,7 @@ static bool is_part_of(const struct lemon_lattice_sum *a, const struct lemon_lat
     return a->from >= b->from && a->from + a->bytes <= b->from + b->bytes;
 }
 
-/* Returns whether `added` overlaps an earlier lattice, but does not contain all of it. */
+/* Returns whether `added` contains a part, but not all, of an earlier lattice. */
 static bool splits_any(const struct lemon_record_sum *sum,
                        const struct lemon_lattice_sum *added)
 {
@@ -144,7 +144,8 @@ static bool splits_any(const struct lemon_record_sum *sum,
     return false;
 }
 
-/* Sets the index of the first site; any index will do if the lattice is only read back. */
+/* Sets the index of the first site. The index of a lattice that is not in the checksum, but
+ * only read back, may be wrong: both sums that are compared use it. */
 static int set_first_site(const struct lemon_internal *in, struct lemon_lattice_sum *added)
 {
     int64_t site = added->site_bytes, distance = added->from - in->sum.origin;
@@ -195,7 +196,7 @@ void lemon_sum_until(struct lemon_internal *in, const char *data, int64_t to)
     sum->summed = to - to % sum->current.site_bytes;
 }
 
-/* The thread calls no MPI, so MPI needs no thread support; all signals are blocked in it. */
+/* Runs in a thread in which all signals are blocked. Calls no MPI, which may lack threads. */
 static void *sum_own_part(void *argument)
 {
     struct lemon_sum_thread *worker = argument;
@@ -262,12 +263,10 @@ int lemon_sum_get(struct lemon_internal *in, LemonChecksum *out)
 
 /* ---- read back ---- */
 
-/*
- * Each lattice of the record is divided into one range of sites per rank, and each rank reads
- * the next rank's range, usually data that others have written, without the page cache if the
- * file system supports that. The XOR of the checksums of all data written and all data read
- * back must be 0.
- */
+/* Each lattice of the record is divided into one range of sites per rank. Each rank reads the
+ * next rank's range, which usually other ranks have written. The reads bypass the page cache if
+ * the file system supports that. The checksum of all data written XOR the checksum of all data
+ * read back must be 0. */
 enum {
     READ_BACK_CHUNK = 4 << 20, /* bytes per read */
 };
@@ -318,7 +317,7 @@ static int64_t read_back_mpi(struct lemon_internal *in, char *buffer, int64_t n,
     return got;
 }
 
-/* Reads with O_DIRECT; if the file system rejects it, drops cached pages and reads normally. */
+/* Reads with O_DIRECT or, if the file system rejects that, after dropping cached pages. */
 static int64_t read_back_fd(struct lemon_read_back *back, char *buf, int64_t n, int64_t offset)
 {
     ssize_t got;
@@ -336,8 +335,8 @@ static int64_t read_back_fd(struct lemon_read_back *back, char *buf, int64_t n, 
     return got;
 }
 
-/* Reads bytes [at, to) of the file, or the first of them, into `buffer`, and sets *data to the
- * address of byte `at`. Returns their number, 0 at the end of the file, or -1. */
+/* Reads bytes [at, to) of the file into `buffer`, or only the first of these bytes. Sets *data
+ * to the address of byte `at`. Returns the number of bytes, 0 at the end of the file, or -1. */
 static int64_t read_back_blocks(struct lemon_internal *in, char *buffer, int64_t at, int64_t to,
                                 const char **data)
 {
@@ -373,7 +372,7 @@ static int read_back_range(struct lemon_internal *in, char *buffer, int64_t at, 
     return LEMON_SUCCESS;
 }
 
-/* Reads the next rank's share of a lattice's sites, and adds them to *sum. */
+/* Reads the next rank's share of a lattice's sites, and adds their checksum to *sum. */
 static int read_back_share(struct lemon_internal *in, char *buffer, int64_t base,
                            const struct lemon_lattice_sum *lattice,
                            struct limefile_checksum *sum)

@@ -31,7 +31,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Parses the number at `at`, which must end with the '<' of a tag. */
+/* Parses the number at `at`. The '<' of a tag must follow it. */
 static bool parse_hex(const char *at, const char *end, uint32_t *value)
 {
     int digits = 0;

@@ -12,9 +12,9 @@ enum {
 /* Formats the text as tmLQCD does. Returns its length, below LEMON_SCIDAC_TEXT_MAX. */
 int lemon_scidac_format(const struct limefile_checksum *, char *text);
 
-/* Parses arbitrary bytes. Not a complete XML parser, but it accepts all known writers' texts:
- * element names with or without a namespace, attributes, comments, white space, 1 to 8 digits
- * with or without 0x. Returns 0, or -1 if suma or sumb is missing. */
+/* Parses a text, which may be arbitrary bytes. Accepts the texts of all known writers, but not
+ * all of XML: element names with or without a namespace, attributes, comments, white space, 1
+ * to 8 hex digits with or without 0x. Returns 0, or -1 if suma or sumb is missing. */
 int lemon_scidac_parse(const char *text, size_t n, struct limefile_checksum *);
 
 #endif

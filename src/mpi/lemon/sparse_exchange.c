@@ -1,4 +1,4 @@
-/* sparse_exchange.c - exchange words between ranks when only the senders know the receivers */
+/* sparse_exchange.c - exchange words between ranks that at first know only their receivers */
 #include "sparse_exchange.h"
 
 enum {
@@ -26,7 +26,7 @@ int lemon_sparse_add(struct lemon_sparse *p, int rank, int64_t items)
     return add_peer(&p->to, &p->to_count, &p->to_items, rank, items);
 }
 
-/* Each rank sends to every other rank the number of items for it. Returns false if any rank
+/* Each rank sends to each rank how many items it has for that rank. Returns false if any rank
  * has failed before, or if this rank is out of memory. */
 static bool exchange_counts(const struct lemon_internal *in, struct lemon_sparse *p, bool ok)
 {
@@ -81,7 +81,7 @@ static int post_receive(void *data, int words, int rank, MPI_Comm comm, MPI_Requ
     return MPI_Irecv(data, words, MPI_INT64_T, rank, TAG_WORDS, comm, request);
 }
 
-/* Posts all messages to or from `peer`. Returns the number of requests. */
+/* Posts all messages to or from the `peers` peers. Returns the number of requests. */
 static int post_all(const struct lemon_internal *in, post_fn *call,
                     const struct lemon_peer *peer, int64_t peers, int words, int64_t *data,
                     MPI_Request *requests)

@@ -1,10 +1,10 @@
 /*
- * sparse_exchange.h - exchange words between ranks if at first only the senders know the
- * receivers
+ * sparse_exchange.h - exchange words between ranks that at first know only their receivers, not
+ * their senders
  *
- * Each rank has items for some other ranks; a pattern is the set of these pairs with their
- * numbers of items. Messages over a pattern carry 1 to 8 64-bit words per item, in either
- * direction, in the order of the items. A pattern starts as {0}.
+ * Each rank has items for some ranks. A pattern is the set of all pairs of a sender and a
+ * receiver, with the number of items of each pair. Messages over a pattern carry 1 to 8 64-bit
+ * words per item, in either direction, in the order of the items. Initialize a pattern to {0}.
  */
 #ifndef LEMON_SPARSE_H
 #define LEMON_SPARSE_H
@@ -23,17 +23,17 @@ struct lemon_sparse {
     MPI_Request *requests;
 };
 
-/* Adds a receiver, in the order of the items. Returns 0, or -1 if out of memory. Local. */
+/* Adds a receiver with the next `items` items. Returns 0, or -1 if out of memory. Local. */
 int lemon_sparse_add(struct lemon_sparse *, int rank, int64_t items);
 
-/* Completes the pattern after all ranks have called lemon_sparse_add(); ok: false if this
- * rank has failed. Returns false after a failure, possibly of this rank only: the caller must
- * agree on it before any message. Collective; call lemon_sparse_close() in any case. */
+/* Completes the pattern when this rank has added all its receivers. ok: false if this rank has
+ * failed. Returns false after a failure, possibly on this rank only: the caller must agree on
+ * the result before any message. Collective. Call lemon_sparse_close() also after a failure. */
 bool lemon_sparse_build(const struct lemon_internal *, struct lemon_sparse *, bool ok);
 void lemon_sparse_close(struct lemon_sparse *);
 
-/* Send `words` words per item: forward from `out` (to_items) into `into` (from_items), reverse
- * from `out` (from_items) into `into` (to_items). Collective. */
+/* Exchange `words` words per item. Forward: senders' `out` (to_items items) goes to receivers'
+ * `into` (from_items). Reverse: `out` has from_items items, `into` to_items. Collective. */
 void lemon_sparse_forward(struct lemon_internal *, struct lemon_sparse *, int words,
                           const int64_t *out, int64_t *into);
 void lemon_sparse_reverse(struct lemon_internal *, struct lemon_sparse *, int words,

@@ -41,14 +41,14 @@ static bool env_allows_overfull(void)
     return compat && strcmp(compat, "overfull") == 0;
 }
 
-/* Returns true if no rank is bad; then sets allows_overfull and the stripe. Collective. */
+/* Returns false if `bad` on any rank; else sets allows_overfull and the stripe. Collective. */
 static bool agree_on_creation(struct lemon_internal *in, bool bad, MPI_Comm comm)
 {
     int any[2] = {bad, env_allows_overfull()};
     MPI_Allreduce(MPI_IN_PLACE, any, 2, MPI_INT, MPI_MAX, comm);
     if (any[0])
         return false;
-    in->allows_overfull = any[1]; /* mpirun may have passed the variable to rank 0 only */
+    in->allows_overfull = any[1]; /* mpirun may have passed LEMON_COMPAT to rank 0 only */
     int64_t stripe = lemon_hints_file_stripe(*in->file.mpi, comm);
     in->hints.striped = stripe > 0;
     in->hints.stripe = stripe ? stripe : LEMON_STRIPE_DEFAULT;
@@ -105,8 +105,8 @@ bool lemon_data_fits(struct lemon_internal *in, int64_t bytes, int64_t left)
     return true;
 }
 
-/* For MPI_SEEK_END, Lemon has always counted a positive offset backwards. Because no position
- * is after the end, a negative offset can mean the same, as in lseek(). */
+/* For MPI_SEEK_END, Lemon has always counted a positive offset backwards from the end. A
+ * negative offset means the same here, as in lseek(), because no position is after the end. */
 int lemon_compute_seek(const struct lemon_internal *in, MPI_Offset pos, MPI_Offset bytes,
                        MPI_Offset offset, int whence, MPI_Offset *to)
 {

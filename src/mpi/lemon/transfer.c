@@ -5,8 +5,8 @@
  * ranks first exchange the data in memory, and then the aggregators write; to read, the
  * aggregators read first, and then the ranks exchange the data.
  *
- * In OMPIO (of Open MPI), MPI_File_sync() returns an error at once, without the other ranks,
- * while this process has a request of any file. So lemon_inside_sync() first waits for the
+ * In OMPIO (of Open MPI), MPI_File_sync() returns an error, without waiting for other ranks, if
+ * this process has a pending request of any file. So lemon_inside_sync() first waits for the
  * requests of all readers and writers, which are in pending_list.
  */
 #include "internal.h"
@@ -20,8 +20,8 @@ enum {
     CHUNK = 256 << 20,          /* bytes of one request: counts are int */
     WRITE_CHUNK = 8 << 20,      /* longer writes may stall */
     RUNS_MAX = 64,              /* with more runs, a non-blocking call uses aggregators */
-    TESTS_PER_SIZE_CHECK = 256, /* tests of a request between checks, about 0.25 s */
-    SHORT_CHECKS_MAX = 8, /* consecutive checks that find the file too short: the read fails */
+    TESTS_PER_SIZE_CHECK = 256, /* tests of a request per check of the file's size: 0.25 s */
+    SHORT_CHECKS_MAX = 8, /* after so many checks that find the file too short, a read fails */
     QUIESCE_US = 100000,  /* time for a read in progress to end before its request is freed */
 };
 
@@ -72,7 +72,7 @@ static bool must_block(const struct lemon_internal *in)
 
 /* ---- list of readers and writers with requests ---- */
 
-/* No lock: with several threads no request is ever in flight (must_block()). */
+/* Needs no lock: a program with several threads never has requests, see must_block(). */
 static struct lemon_internal *pending_list;
 
 static void add_to_list(struct lemon_internal *in)
@@ -89,7 +89,7 @@ static void remove_from_list(struct lemon_internal *in)
     *at = in->pending.next;
 }
 
-/* Each error is kept in `pending`, for the next call with that reader or writer. */
+/* The next call with each reader or writer returns its error, which is kept in `pending`. */
 static void wait_for_all_pending(void)
 {
     while (pending_list)
@@ -193,7 +193,7 @@ static int exchange_rounds(struct lemon_internal *in, bool ok)
     return LEMON_SUCCESS;
 }
 
-/* Posts I/O between the pieces of this rank's round and their window. */
+/* Posts reads into the window, or writes from it, of the pieces of this rank's round. */
 static int post_round(struct lemon_internal *in, const struct lemon_round *own, int64_t base)
 {
     char *window = own->window;
@@ -263,7 +263,7 @@ struct polls {
 };
 
 #ifdef OPEN_MPI
-/* Returns true for a read whose file was truncated after the start: see check_size(). */
+/* Returns true if the file was truncated during a read, which would never end: check_size(). */
 static bool is_truncated(const struct lemon_internal *in, int64_t end, struct polls *polls)
 {
     MPI_Offset size = 0;
@@ -275,8 +275,9 @@ static bool is_truncated(const struct lemon_internal *in, int64_t end, struct po
     return polls->too_short >= SHORT_CHECKS_MAX;
 }
 
-/* Returns how many bytes the request has moved. MPI_Wait() on a failed request crashes Open MPI
- * 4.1, so this first queries the status, which also drives MPI's progress (but not MPICH's). */
+/* Waits for the request, and returns how many bytes it has moved. MPI_Wait() on a failed
+ * request crashes Open MPI 4.1, so this first queries the status until the request is complete.
+ * In Open MPI, unlike MPICH, a query also drives the progress of requests. */
 static int64_t wait_request(const struct lemon_internal *in, MPI_Request *request,
                             const struct lemon_expected *expected, struct polls *polls)
 {
@@ -286,7 +287,7 @@ static int64_t wait_request(const struct lemon_internal *in, MPI_Request *reques
         if (MPI_Request_get_status(*request, &done, &status) != MPI_SUCCESS)
             return 0;
         if (!done && is_truncated(in, expected->end, polls)) {
-            usleep(QUIESCE_US); /* OMPIO continues a read only when it is queried */
+            usleep(QUIESCE_US); /* OMPIO continues a read only when its status is queried */
             MPI_Request_free(request);
             return 0;
         }
@@ -301,7 +302,7 @@ static int64_t wait_request(const struct lemon_internal *in, MPI_Request *reques
     return MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? moved : 0;
 }
 
-/* Returns whether the request is complete. Only wait_request() returns the real number. */
+/* Returns whether the request is complete. Only wait_request() returns the bytes moved. */
 static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 {
     int done = 0;
@@ -324,7 +325,7 @@ static int64_t wait_request(const struct lemon_internal *in, MPI_Request *reques
     return moved;
 }
 
-/* Returns whether the request is complete, and sets *moved: MPICH then frees the request. */
+/* Returns whether the request is complete. Then MPI has freed it, and *moved is correct. */
 static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 {
     MPI_Status status;
@@ -391,7 +392,7 @@ int lemon_post_wait(struct lemon_internal *in)
     }
     if (pending->count == 0)
         return pending->code;
-    /* ROMIO reports some short reads as complete. */
+    /* Check the size too, because ROMIO reports some short reads as complete. */
     if (pending->direction == LEMON_READ && pending->code == LEMON_SUCCESS)
         pending->code = check_size(in, 0, pending_end(pending));
     pending->count = 0;
@@ -430,7 +431,7 @@ enum {
 
 /* ---- direct: each rank moves its own runs ---- */
 
-/* Reads n bytes, from byte `at` of this rank's part on, and adds them to an active checksum. */
+/* Reads n bytes of this rank's part, from byte `at` on, and adds them to an active checksum. */
 static int read_direct_run(struct lemon_internal *in, char *data, int64_t at, int64_t n,
                            int64_t offset)
 {
@@ -480,8 +481,8 @@ static void set_round(const struct aggregator *self, struct lemon_round *own, in
                      self->windows + round % 2 * self->window);
 }
 
-/* While MPI, or the kernel's write-back, writes one round, the ranks exchange the next one.
- * They do so also after an error, so that no rank waits forever. */
+/* While MPI, or the kernel's write-back, writes a round, the ranks exchange the next round.
+ * After an error they still exchange all rounds, so that no rank waits forever. */
 static int write_rounds(struct lemon_internal *in, const struct aggregator *self,
                         struct lemon_exchange *exchange)
 {
@@ -497,7 +498,7 @@ static int write_rounds(struct lemon_internal *in, const struct aggregator *self
     return lemon_post_wait(in);
 }
 
-/* While MPI reads one round, the ranks exchange the previous one. */
+/* While MPI reads a round, the ranks exchange the previous round. */
 static int read_rounds(struct lemon_internal *in, const struct aggregator *self,
                        struct lemon_exchange *exchange)
 {

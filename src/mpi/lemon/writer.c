@@ -15,8 +15,8 @@ enum {
     FILLER_CHUNK = 1 << 20, /* bytes of zeros per write */
 };
 
-/* Returns the size, with header, of the filler at `offset` that aligns the data of the record
- * after it to `alignment`; 0: no filler is necessary. All values are multiples of 8. */
+/* A filler at `offset` aligns the data of the next record to `alignment`. Returns the filler's
+ * size with its header, or 0 if no filler is necessary. All values are multiples of 8. */
 static int64_t filler_bytes(int64_t offset, int64_t alignment)
 {
     int64_t excess = (offset + LIMEFILE_HEADER_BYTES) % alignment;
@@ -27,7 +27,7 @@ static int64_t filler_bytes(int64_t offset, int64_t alignment)
     return gap + (missing + alignment - 1) / alignment * alignment;
 }
 
-/* Sets both MB and ME if the filler is before a message, and neither if it is inside one. */
+/* A filler before a message has both MB and ME, a filler inside a message has neither. */
 static int encode_filler(int64_t bytes, bool begins_message, unsigned char *raw)
 {
     struct limefile_header header;
@@ -48,7 +48,7 @@ static int write_filler(struct lemon_internal *in, int64_t offset, int64_t bytes
     }
     int code = lemon_move_bytes(in, LEMON_WRITE, buffer, chunk, offset);
     memset(buffer, 0, LIMEFILE_HEADER_BYTES);
-    /* Write zeros, do not leave a hole: an overwritten file has other bytes there. */
+    /* Write zeros instead of a hole, because an overwritten file has other bytes there. */
     for (int64_t done = chunk; done < bytes && code == LEMON_SUCCESS; done += chunk) {
         int64_t n = bytes - done < chunk ? bytes - done : chunk;
         code = lemon_move_bytes(in, LEMON_WRITE, buffer, n, offset + done);
@@ -83,7 +83,7 @@ LemonWriter *lemonCreateWriter(MPI_File *fp, MPI_Comm cartesian)
     writer->is_awaiting_header = 1;
     writer->is_first_record = 1;
     writer->internal = in;
-    /* If the last record lacks its padding, this leaves a hole there, which reads as zeros. */
+    /* If the file lacks the last record's padding, this leaves a hole, which reads as zeros. */
     writer->off = begin + limefile_padding((uint64_t)begin);
     return writer;
 }
@@ -114,12 +114,12 @@ void lemon_writer_set_busy(LemonWriter *writer)
     writer->internal->undo.written = writer->internal->written;
 }
 
-/* Start of each call: waits for a pending call; returns `otherwise` if no record is open. */
-static int check_writer_open(LemonWriter *writer, const char *call, int otherwise)
+/* Waits for a pending call, and returns its error. no_record_code: no record is open. */
+static int check_writer_open(LemonWriter *writer, const char *call, int no_record_code)
 {
     int code = lemonFinishWriting(writer);
     if (code == LEMON_SUCCESS && writer->is_awaiting_header)
-        code = lemon_log(writer->internal, otherwise, "%s: no record is open", call);
+        code = lemon_log(writer->internal, no_record_code, "%s: no record is open", call);
     return code;
 }
 
@@ -250,7 +250,7 @@ int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offse
     return LEMON_SUCCESS;
 }
 
-/* Checks that the arguments are the same on all ranks, and that n = *nbytes bytes fit. */
+/* Sets *n to *nbytes. Checks that all ranks pass the same, and that the record can hold it. */
 static int check_write_data(LemonWriter *writer, const char *call, const void *source,
                             const MPI_Offset *nbytes, MPI_Offset *n)
 {
@@ -373,7 +373,7 @@ int lemonWriteLatticeParallelNonBlockingMapped(LemonWriter *writer, void *data,
 
 /* ---- begin and end of records ---- */
 
-/* Encodes the header into raw, and into values, for lemon_agree_on(). Local. */
+/* Encodes the header into `raw`, and copies it to `values` for lemon_agree_on(). Local. */
 static int encode_record_header(LemonWriter *writer, LemonRecordHeader const *props,
                                 unsigned char *raw, int64_t *values)
 {
@@ -481,9 +481,10 @@ int lemon_writer_begin_record(LemonWriter *writer, LemonRecordHeader const *prop
     return LEMON_SUCCESS;
 }
 
-/* Called on rank 0. Writes the padding at `end`; without padding, extends the file to `end`
- * if a seek has skipped the last bytes. Gets the file's size only after such a seek, because
- * a host may not see what others have written before a sync (NFS). */
+/* Called on rank 0. Writes the padding at `end`. If the record needs no padding, but a seek has
+ * skipped its last bytes, extends the file to `end`, unless the file is long enough. Without
+ * such a seek, does not ask for the file's size: with NFS, the size may lack what other hosts
+ * have written since the last sync. */
 static int pad_record(struct lemon_internal *in, MPI_Offset end, int padding)
 {
     static unsigned char zeros[LIMEFILE_ALIGN];
@@ -507,7 +508,7 @@ static void leave_record(LemonWriter *writer)
     writer->data_length = 0;
 }
 
-/* On rank 0, ends the record after its data, which may be longer than its header states. */
+/* On rank 0, ends the record after its data, which may be longer than the header states. */
 static int end_record(LemonWriter *writer)
 {
     struct lemon_internal *in = writer->internal;

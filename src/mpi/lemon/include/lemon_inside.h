@@ -6,23 +6,24 @@
 
 #include <stdbool.h>
 
-/* Collective. Return the lowest code of all ranks. If all codes are LEMON_SUCCESS, the second
- * returns LEMON_ERR_PARAM if any of the n values (at most 64) differs between ranks. */
+/* Collective. Return the lowest code of all ranks. If all codes are LEMON_SUCCESS, but any of
+ * the n values (at most 64) differs between ranks, the second returns LEMON_ERR_PARAM. */
 int lemon_inside_agree(MPI_Comm, int code);
 int lemon_inside_agree_on(MPI_Comm, int code, const int64_t *values, int n);
 
-/* Passes a message (with the rank unless MPI_COMM_NULL) to the handler. Returns `code`. */
+/* Passes a message to the message handler, with this process's rank unless the communicator is
+ * MPI_COMM_NULL. Returns `code`. */
 int lemon_inside_log(MPI_Comm, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* From now on closing a record does not sync, unless the record is to be verified. */
 void lemon_inside_defer_sync(LemonWriter *);
 
-/* Waits for the non-blocking calls of all readers and writers of this process (before that
- * Open MPI's sync fails), then calls MPI_File_sync() and returns its code. Collective. */
+/* Waits for the non-blocking calls of all readers and writers of this process, because Open
+ * MPI's sync fails during such a call. Then returns MPI_File_sync()'s code. Collective. */
 int lemon_inside_sync(MPI_File);
 
-/* Returns whether the data of a non-blocking call have moved, or the call has failed; local. */
+/* Returns false while a non-blocking call of the writer is still moving data; local. */
 bool lemon_inside_is_transferred(LemonWriter *);
 
 #endif

@@ -23,8 +23,7 @@ extern "C" {
 
 typedef struct lemon_series LemonSeries;
 
-/*
- * Opens a series. prefix: an existing directory and the beginning of the file names. keep:
+/* Opens a series. prefix: an existing directory and the beginning of the file names. keep:
  * number of checkpoints to keep, at least 1. info: for the files (MPI_File_open()) and their
  * writers (lemonWriterSetInfo()); Lemon copies it. All arguments are the same on each rank.
  *
@@ -41,26 +40,21 @@ int lemonOpenSeries(char const *prefix, int keep, MPI_Info info, MPI_Comm comm,
  * LEMON_ERR_LAST_NOT_WRITTEN. Returns LEMON_SUCCESS if series is NULL. */
 int lemonCloseSeries(LemonSeries *series);
 
-/*
- * Finds the newest checkpoint whose number is less than `before` (LEMON_SERIES_NEWEST: no
+/* Finds the newest checkpoint whose number is less than `before` (LEMON_SERIES_NEWEST: no
  * limit). Sets *number, and copies the file's path to `path`, a buffer of `bytes` bytes.
  * LEMON_EOF if no checkpoint is found. The file is complete; its checksums detect later damage.
- * If the program cannot read the file, it can call this again with before = *number.
- */
+ * If the program cannot read the file, it can call this again with before = *number. */
 #define LEMON_SERIES_NEWEST INT64_MAX
 int lemonSeriesLatest(LemonSeries *series, int64_t before, int64_t *number, char *path,
                       size_t bytes);
 
-/*
- * Prepares the series for a program that continues from `number`: newer checkpoints (damaged
+/* Prepares the series for a program that continues from `number`: newer checkpoints (damaged
  * ones, or those of a run to be discarded) become invalid. The next lemonSeriesEnd() removes
  * them when the data of the new checkpoint are on the disk, just before it renames that file.
- * LEMON_ERR_PARAM if number is negative or a checkpoint is being written.
- */
+ * LEMON_ERR_PARAM if number is negative or a checkpoint is being written. */
 int lemonSeriesRewind(LemonSeries *series, int64_t number);
 
-/*
- * Begins checkpoint `number`, which must be greater than the numbers of all valid checkpoints
+/* Begins checkpoint `number`, which must be greater than the numbers of all valid checkpoints
  * (otherwise LEMON_ERR_PARAM; see lemonSeriesRewind()). *writer accepts all calls of lemon.h
  * and lemon_cells.h, except lemonDestroyWriter(): the series destroys it. When *writer closes a
  * record, it does not wait for the disk, unless lemonWriterSetVerify() was called.
@@ -71,23 +65,19 @@ int lemonSeriesRewind(LemonSeries *series, int64_t number);
  */
 int lemonSeriesBegin(LemonSeries *series, int64_t number, LemonWriter **writer);
 
-/*
- * Sets *done to 1 if all written data are on the disk, otherwise to 0. With 1, lemonSeriesEnd()
+/* Sets *done to 1 if all written data are on the disk, otherwise to 0. With 1, lemonSeriesEnd()
  * would return soon. Call this only after the checkpoint's last call that writes, blocking or
- * not. It does not wait for the disk, so a program can call it after each time step.
- */
+ * not. It does not wait for the disk, so a program can call it after each time step. */
 int lemonSeriesTest(LemonSeries *series, int *done);
 
-/*
- * Waits for a pending call, closes the open record, and publishes the checkpoint: its data and
+/* Waits for a pending call, closes the open record, and publishes the checkpoint: its data and
  * name are then on the disk. Finally removes all but the newest `keep` checkpoints. If that
  * fails, this call only logs a message, and the next lemonSeriesEnd() tries again.
  *
  * After an error the checkpoint is removed, the other valid ones are unchanged, and the program
  * may begin the next one. LEMON_ERR_LAST_NOT_WRITTEN if no record was written, or if the last
  * record is incomplete or has no ME. LEMON_ERR_WRITE if the checkpoint cannot be written to the
- * disk. If only the sync of the directory fails, the checkpoint is kept and is valid.
- */
+ * disk. If only the sync of the directory fails, the checkpoint is kept and is valid. */
 int lemonSeriesEnd(LemonSeries *series);
 
 /* Aborts the checkpoint and removes its file. If no checkpoint is being written, this call,
