@@ -36,7 +36,7 @@ void lemon_cells_swap_bytes(const struct limecells *, char *particles, int64_t c
 
 /* ---- sort this rank's particles by cell; local ---- */
 
-/* The rank's particles of one cell. The rank's stream has all its particles in file order. */
+/* The rank's particles of one cell. A rank's stream has its own particles in file order. */
 struct cells_segment {
     uint64_t cell;
     int64_t count;
@@ -45,7 +45,7 @@ struct cells_segment {
     uint32_t crc;
 };
 
-/* A part of a segment that was read from the stream alone, with a checksum of its own. */
+/* A part of a segment. It was read from the stream separately, so it has its own checksum. */
 struct cells_fragment {
     int64_t at, bytes; /* offset and length in the stream, in bytes */
     int64_t segment;   /* index in the array `stream` of struct cells_sorted */
@@ -78,12 +78,12 @@ void lemon_cells_sorted_free(struct cells_sorted *);
  * the stream's ranges in the data record, in bytes. Returns false if out of memory. */
 bool lemon_cells_build_stream(struct cells_sorted *, struct lemon_run **run, int64_t *runs);
 
-/* The first makes a stream that computes checksums while it is read. Call the second after all
- * of it was read: it sets the segments' checksums, and returns false if out of memory. */
+/* The first makes a stream that computes checksums while it is read. The second sets the
+ * segments' checksums after the stream was read. It returns false if out of memory. */
 void lemon_cells_stream_init(struct cells_sorted *, struct lemon_stream *);
 bool lemon_cells_combine_checksums(struct cells_sorted *);
 
-/* ---- each cell has a home, a rank that completes its entry of the index ---- */
+/* ---- each cell has a home, a rank that completes the cell's entry of the index ---- */
 
 struct cells_homes {
     struct lemon_sparse pattern;

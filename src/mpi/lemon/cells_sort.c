@@ -8,8 +8,7 @@
 #include <string.h>
 
 enum {
-    TABLE_MIN =
-        1 << 20, /* up to this many cells have a table even if there are few particles */
+    TABLE_MIN = 1 << 20, /* up to so many cells have a table even for few particles */
 };
 
 static bool report_position(const struct cells_sorted *s, int64_t k, int d, double x,

@@ -6,7 +6,7 @@
 #include "runs_plan.h"
 
 /* Source of a rank's stream, the bytes of its runs. copy() copies n bytes of the stream, from
- * byte `at` on. A write calls it exactly once for each byte, in any order. */
+ * byte `at` on. In a write, the calls copy each byte exactly once, but in any order. */
 struct lemon_stream {
     void (*copy)(void *context, int64_t at, int64_t n, char *to);
     void *context;

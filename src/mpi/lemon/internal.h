@@ -18,7 +18,7 @@
 
 /* The lattice of the current or the previous lattice call. */
 struct lemon_geometry {
-    int mapping[LEMON_MAX_DIMS]; /* order of the dimensions on disk; grid and box have it too */
+    int mapping[LEMON_MAX_DIMS]; /* order of the dimensions on disk, in `grid` and in `box` */
     int memory[LEMON_MAX_DIMS];  /* order of the dimensions in the user's memory */
     struct lemon_grid grid;      /* division among the ranks */
     struct lemon_box box;        /* this rank's part */
@@ -36,7 +36,7 @@ struct lemon_pending {
     struct lemon_expected *expected; /* for each request */
     int count, capacity;
     struct lemon_internal *next; /* in transfer.c's list of readers and writers with requests */
-    char *buffer;                /* windows of all rounds; NULL: requests use `data` */
+    char *buffer;                /* memory for the windows of all rounds, or NULL */
     struct lemon_plan plan;
     struct lemon_schedule schedule;
     bool is_blocking;     /* each write blocks; only the kernel's write-back is asynchronous */
@@ -101,7 +101,7 @@ struct lemon_internal {
     int padding;           /* reader: bytes after the last record that was closed */
     bool record_requested; /* reader: lemonReaderNextRecord() was called */
     bool damaged;          /* reader: no further record can be found */
-    bool header_failed;    /* reader: lemonReaderNextRecord() has failed, without LEMON_EOF */
+    bool header_failed;    /* reader: the last lemonReaderNextRecord() failed to get a header */
     int at_message_start;  /* reader: 1 before the first record, and after a record with ME */
 };
 
@@ -149,14 +149,14 @@ int lemon_log(const struct lemon_internal *, int code, const char *format, ...)
  * first rank with that code to the message handler. Collective. */
 int lemon_agree_and_log(const struct lemon_internal *, int code, const char *text);
 
-/* As lemon_log(), but on rank 0 only, and without a handler on stderr. */
+/* As lemon_log(), but only rank 0 logs, and if a handler is not set, it prints on stderr. */
 void lemon_log_warning(const struct lemon_internal *, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /* ---- state of readers and writers ---- */
 
 /* Returns whether `bytes` bytes fit into a record with `left` bytes left. If records may be
- * overfull, always returns true, and warns when bytes exceed `left` for the first time. */
+ * overfull, returns true even if the bytes do not fit, with a warning the first time. */
 bool lemon_data_fits(struct lemon_internal *, int64_t bytes, int64_t left);
 
 /* Sets *to to the position after a seek in a record of `bytes` bytes. LEMON_ERR_SEEK if *to
@@ -168,7 +168,7 @@ int lemon_compute_seek(const struct lemon_internal *, MPI_Offset pos, MPI_Offset
  * may then read by MPI calls with `fp`. Returns LEMON_ERR_SEEK after an error. Local. */
 int lemon_set_file_pointer(const struct lemon_internal *, MPI_Offset offset);
 
-/* Set the hints in `info`, or the stripe. An error changes nothing. Collective, agreed. */
+/* Set the hints in `info`, or the stripe. On error, set nothing. Collective, agreed. */
 int lemon_set_hints(struct lemon_internal *, MPI_Info info);
 int lemon_set_stripe(struct lemon_internal *, MPI_Offset bytes);
 
@@ -198,8 +198,8 @@ int lemon_finish_pending(struct lemon_internal *);
 /* Broadcasts n bytes of rank 0. Collective. */
 void lemon_broadcast(const struct lemon_internal *, char *data, int64_t n);
 
-/* Begin, post any number of contiguous ranges, and wait for all of them. After an error, post
- * no more ranges, but wait: lemon_post_wait() returns the error again. Local. */
+/* Begin, post any number of contiguous ranges, and wait for all of them. If a post fails, post
+ * no more ranges, but wait: lemon_post_wait() returns the same error. Local. */
 void lemon_post_begin(struct lemon_internal *, enum lemon_direction);
 int lemon_post_range(struct lemon_internal *, char *data, int64_t n, int64_t offset);
 int lemon_post_wait(struct lemon_internal *);
@@ -255,8 +255,8 @@ void lemon_exchange_sum_split_sites(struct lemon_internal *, const struct lemon_
 /* Reserves memory for one more lattice's checksum. LEMON_ERR_PARAM if out of memory. Local. */
 int lemon_sum_reserve(struct lemon_internal *);
 
-/* Starts the checksum of the lattice in `geometry`, at `pos` of the record's data. Returns
- * LEMON_ERR_PARAM in the cases of lemonWriterSetChecksum(). Local, but agreed. */
+/* Starts the checksum of the lattice in `geometry`, at byte `pos` of the record's data. Local.
+ * All ranks return LEMON_ERR_PARAM in the cases of lemonWriterSetChecksum(). */
 int lemon_sum_begin(struct lemon_internal *, int64_t pos);
 
 /* data: this rank's part. Add its complete sites to the current call's checksum, if any: the
@@ -264,8 +264,8 @@ int lemon_sum_begin(struct lemon_internal *, int64_t pos);
 void lemon_sum_until(struct lemon_internal *, const char *data, int64_t to);
 void lemon_sum_range(struct lemon_internal *, const char *data, int64_t from, int64_t to);
 
-/* Add all of `data`, this rank's part, to the checksum. If the part is long, a thread does so,
- * for which the join waits; otherwise the join does so itself. Local. */
+/* Add all of `data`, this rank's part, to the checksum. If the part is long, the first starts a
+ * thread, and the second waits for it; otherwise the second adds the data itself. Local. */
 struct lemon_sum_thread {
     struct lemon_internal *in;
     const char *data;
@@ -284,7 +284,7 @@ void lemon_sum_end(struct lemon_internal *, int code);
  * All ranks pass the same `on` and `pos`; code: an earlier error. Collective, agreed. */
 int lemon_sum_enable(struct lemon_internal *, int code, int on, int64_t pos);
 
-/* Gets the checksum of all ranks' sites. LEMON_ERR_PARAM: no lattice. Collective, agreed. */
+/* Gets all ranks' checksum. LEMON_ERR_PARAM if it includes no lattice. Collective, agreed. */
 int lemon_sum_get(struct lemon_internal *, LemonChecksum *);
 
 /* Restarts the checksum for a new record. Local. */
@@ -307,9 +307,9 @@ void lemon_verify_close(struct lemon_internal *);
 /* 0, 1, 2, ...: the order of the communicator's dimensions. */
 extern const int lemon_identity_mapping[LEMON_MAX_DIMS];
 
-/* Gets the communicator's grid and this rank's coordinates `at`. Returns the number of
- * dimensions; 0: there is not a grid, or one of more than LEMON_MAX_DIMS. MPI numbers ranks
- * in row-major order of the grid, so each rank can compute the parts of the others. Local. */
+/* Gets the communicator's grid and this rank's coordinates `at`; local. Returns the number of
+ * dimensions, or 0 without a grid or with more than LEMON_MAX_DIMS dimensions. MPI numbers
+ * ranks in row-major order of the grid, so each rank can compute the parts of the others. */
 int lemon_get_cartesian(MPI_Comm, int grid[LEMON_MAX_DIMS], int at[LEMON_MAX_DIMS]);
 
 /* Checks that the arguments of a lattice call are valid and equal on all ranks, and sets

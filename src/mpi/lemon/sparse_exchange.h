@@ -23,7 +23,7 @@ struct lemon_sparse {
     MPI_Request *requests;
 };
 
-/* Adds a receiver with the next `items` items. Returns 0, or -1 if out of memory. Local. */
+/* Adds a receiver for the next `items` items. Returns 0, or -1 if out of memory. Local. */
 int lemon_sparse_add(struct lemon_sparse *, int rank, int64_t items);
 
 /* Completes the pattern when this rank has added all its receivers. ok: false if this rank has

@@ -64,7 +64,7 @@ static int check_size(struct lemon_internal *in, int64_t n, int64_t offset)
 }
 
 /* OMPIO keeps the requests of all files in one list, which every waiting thread traverses
- * without a lock. Programs with several threads would crash, so their I/O blocks. */
+ * without a lock. A program with several threads would crash, so its I/O blocks. */
 static bool must_block(const struct lemon_internal *in)
 {
     return in->pending.is_blocking || in->is_multithreaded;

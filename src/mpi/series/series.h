@@ -20,7 +20,7 @@ struct lemon_writeback {
     bool started;
     atomic_bool stop, data_complete, is_synced; /* see lemon_writeback_data_complete() */
     int fd, wake_fd;                            /* wake_fd: an eventfd */
-    int error;                                  /* an errno of fdatasync(), or 0 */
+    int error;                                  /* errno of the first sync that failed, or 0 */
 };
 
 /* Starts the thread. If that fails, the data are written back later, by the final sync. */
@@ -70,7 +70,8 @@ struct lemon_dir_error lemon_series_dir_list(const struct lemon_series_dir *, in
 struct lemon_dir_error lemon_series_dir_publish(const struct lemon_series_dir *, int fd,
                                                 const char *part, int64_t number);
 
-/* Removes all checkpoints with numbers above `newest`, and all but `keep` of the others. */
+/* Removes the checkpoints above number `newest`, and all but the `keep` newest of the others.
+ */
 struct lemon_dir_error lemon_series_dir_prune(const struct lemon_series_dir *, int64_t newest,
                                               int64_t keep);
 

@@ -70,8 +70,7 @@ typedef struct {
     LemonRecordHeader *curr_header; /* of the open record, or NULL */
     MPI_Comm cartesian;             /* a duplicate of the caller's communicator */
     int my_rank;
-    MPI_Offset
-        off; /* in the file, of the open record's data; without one, of the next header */
+    MPI_Offset off; /* file offset of the open record's data or, if none, of the next header */
     MPI_Offset pos; /* the current position, in the record's data */
     int is_last;
     int is_awaiting_header;
@@ -111,14 +110,14 @@ void lemonDestroyReader(LemonReader *reader); /* waits for a pending call */
 
 /* Closes the open record, if any, and opens the next one. Returns LEMON_EOF after the last
  * record. If the next header is damaged or cannot be read, returns LEMON_ERR_HEADER_NEXT or
- * LEMON_ERR_READ, and LEMON_EOF if the next call fails too: programs call this until LEMON_EOF.
- * The next call tries again to read a header that could not be read, but not a damaged one. */
+ * LEMON_ERR_READ. The next call then tries again to read a header that could not be read. If
+ * that fails too, it returns LEMON_EOF, because programs repeat this call until LEMON_EOF. */
 int lemonReaderNextRecord(LemonReader *reader);
 int lemonReaderCloseRecord(LemonReader *reader); /* LEMON_ERR_CLOSE if none is open */
 
 /* Return header data of the open record or, if none is open, of the previous one; local. If
- * there is no such record, return LEMON_ERR_PARAM, except lemonReaderType(): it returns NULL
- * before the first lemonReaderNextRecord(), and then "". */
+ * neither exists, all return LEMON_ERR_PARAM except lemonReaderType(), which returns NULL
+ * before the first lemonReaderNextRecord() and "" after it. */
 int lemonReaderMBFlag(LemonReader *reader);
 int lemonReaderMEFlag(LemonReader *reader);
 int lemonEOM(LemonReader *reader);                /* 1 if the record ends its message, else 0 */
@@ -146,8 +145,8 @@ int lemonReaderReadDataNonBlocking(void *dest, MPI_Offset const *nbytes, LemonRe
  * latticeDims: the extents of the whole lattice, in the order of the communicator's dimensions.
  * mapping[i]: the dimension that is the i-th on disk, slowest first; without `mapping`, the
  * disk has the communicator's order. `data` is this rank's part in disk order: the calls do not
- * reorder it. Existing Lemon programs expect that, although the paper says that these calls
- * reorder; lemonReadLatticeParallelPermuted() does.
+ * reorder it. Existing Lemon programs expect that (the paper is ambiguous). Only the call
+ * lemonReadLatticeParallelPermuted() and its counterpart for writing reorder data.
  *
  * If n ranks divide a dimension of extent L, the ranks with coordinate c hold L / n of its
  * sites, plus one if c < L % n; see lemonLocalLattice(). The lattice starts at the current
@@ -232,7 +231,7 @@ int lemonWriterSetStripe(LemonWriter *writer, MPI_Offset bytes);
  * Sets hints, with MPI's names, for data that the ranks exchange among themselves:
  *
  *   striping_unit   1 .. 1 GiB   as lemon*SetStripe()
- *   cb_nodes        1 .. 2^31-1  limit of the number of ranks that do file I/O (default: none)
+ *   cb_nodes        1 .. 2^31-1  largest number of ranks that do file I/O (default: any number)
  *   cb_buffer_size  1 .. 1 GiB   bytes that such a rank moves at once, rounded down to whole
  *                                stripes, but at least one (default: 8 to 64 MiB; non-blocking
  *                                calls move all at once)
@@ -251,8 +250,7 @@ int lemonReaderSetInfo(LemonReader *reader, MPI_Info info);
 int lemonWriterSetInfo(LemonWriter *writer, MPI_Info info);
 
 /* From now on, if the data of a record have at least from_bytes bytes, they begin at a multiple
- * of `alignment` in the file. alignment: a multiple of 8, at most 1 GiB; 0 (default): any
- * place.
+ * of `alignment` in the file. alignment: 0 (off, the default) or a multiple of 8 up to 1 GiB.
  *
  * If necessary, lemonWriteRecordHeader() writes a filler before the header: a record of type
  * LEMON_FILLER_TYPE with zeros, at most `alignment` + 136 bytes in total, written by rank 0.
@@ -337,9 +335,8 @@ int lemonWriterSetVerify(LemonWriter *writer, int on, char const *path);
  * nothing. LEMON_ERR_PARAM, and no change, if any rank cannot open its path for writing. */
 int lemonWriterSetPath(LemonWriter *writer, char const *path);
 
-/* Sets this rank's message handler, for all readers and writers; local. The handler receives a
- * text, without a newline, on each error that this rank detects. NULL, the default, switches
- * messages off. */
+/* Sets this rank's message handler for all readers and writers, or removes it (NULL); local.
+ * For each error that this rank detects, the handler receives a text without a newline. */
 typedef void lemonMessageHandler(char const *text, void *context);
 void lemonSetMessageHandler(lemonMessageHandler *handler, void *context);
 

@@ -65,8 +65,7 @@ typedef struct {
 /* The domain: [origin, origin + length) in each dimension, in any unit, divided into cells[0] x
  * cells[1] x cells[2] equal cells. Good cells are the boxes of a process grid, or the fine
  * boxes from which a k-d decomposition is built. Few large cells are faster to read and write,
- * but a reader reads all cells that touch its box. step and time are stored, but Lemon ignores
- * them. */
+ * but a reader reads all cells that touch its box. step and time are only stored. */
 typedef struct {
     double origin[LEMON_CELLS_DIMS];
     double length[LEMON_CELLS_DIMS]; /* greater than 0 */
@@ -87,8 +86,9 @@ typedef struct {
  * LEMON_ERR_PARAM, and nothing is written, if a position is NaN or outside the domain; the
  * message contains the particle and the position.
  *
- * flags: 0 or LEMON_CELLS_CHECK. The latter requires the field "id"; LEMON_ERR_PARAM if two
- * particles, on any ranks, have the same id. The ranks exchange all ids, 8 bytes per particle.
+ * flags: 0 or LEMON_CELLS_CHECK, with which the field "id" is required, and the call returns
+ * LEMON_ERR_PARAM if two particles, on any ranks, have the same id. For this the ranks exchange
+ * all ids, 8 bytes per particle.
  *
  * The non-blocking call copies the data and returns while it writes them, with the third record
  * open; the caller may reuse its memory at once. lemonWriterCloseRecord() closes the record,
@@ -132,16 +132,16 @@ void lemonFreeCells(LemonCells *cells);
  * inside the domain and may be empty. If the boxes of all ranks cover the domain without
  * overlap, each particle goes to one rank. Converts numbers to this machine's byte order.
  * LEMON_ERR_CHECKSUM if a cell's checksum is wrong, LEMON_ERR_READ if a particle is outside of
- * its cell. flags: 0 or LEMON_CELLS_CHECK. The latter: LEMON_ERR_PARAM unless each particle
- * went to exactly one rank. */
+ * its cell. flags: 0 or LEMON_CELLS_CHECK, with which the call returns LEMON_ERR_PARAM unless
+ * each particle went to exactly one rank. */
 int lemonReadCells(LemonReader *reader, LemonCells const *cells, double const *lower,
                    double const *upper, void **particles, MPI_Offset *count, int flags);
 
 /* Decompose a domain into one box for each of `ranks` ranks, and return the box of `rank`;
- * local. Regular: grid[0] x grid[1] x grid[2] = ranks equal boxes, numbered like cells; grid
- * NULL: the grid of MPI_Dims_create(). Balanced: a k-d tree of boxes of whole cells, with about
- * the same number of particles in each box. If there are few cells, some boxes are empty: their
- * lower and upper are both the domain's upper corner. LEMON_ERR_PARAM: an invalid argument. */
+ * local. Regular: grid[0] x grid[1] x grid[2] equal boxes, one per rank, numbered like cells;
+ * grid NULL: the grid of MPI_Dims_create(). Balanced: a k-d tree of boxes of whole cells, with
+ * about the same number of particles in each box. If there are few cells, some boxes are empty:
+ * lower and upper are then the domain's upper corner. LEMON_ERR_PARAM: an invalid argument. */
 int lemonRegularBox(LemonDomain const *domain, int const *grid, int ranks, int rank,
                     double *lower, double *upper);
 int lemonBalancedBox(LemonCells const *cells, int ranks, int rank, double *lower,

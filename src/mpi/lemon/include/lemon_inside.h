@@ -20,7 +20,7 @@ int lemon_inside_log(MPI_Comm, int code, const char *format, ...)
 void lemon_inside_defer_sync(LemonWriter *);
 
 /* Waits for the non-blocking calls of all readers and writers of this process, because Open
- * MPI's sync fails during such a call. Then returns MPI_File_sync()'s code. Collective. */
+ * MPI's sync fails during such a call. Then returns the code of MPI_File_sync(). Collective. */
 int lemon_inside_sync(MPI_File);
 
 /* Returns false while a non-blocking call of the writer is still moving data; local. */
