@@ -28,7 +28,7 @@ int lemon_inside_agree_on(MPI_Comm comm, int code, const int64_t *values, int n)
     lowest[0] = code;
     for (int i = 0; i < n; i++) {
         lowest[1 + 2 * i] = values[i];
-        lowest[2 + 2 * i] = ~values[i]; /* lowest for the highest value; -value may overflow */
+        lowest[2 + 2 * i] = ~values[i]; /* reverses the order like -value, which may overflow */
     }
     MPI_Allreduce(MPI_IN_PLACE, lowest, 1 + 2 * n, MPI_INT64_T, MPI_MIN, comm);
     if (lowest[0] != LEMON_SUCCESS)

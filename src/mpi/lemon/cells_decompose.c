@@ -53,7 +53,7 @@ static void count_planes(const LemonCells *cells, const struct cell_box *box, in
                     cells->cell[(at[0] * n[1] + at[1]) * n[2] + at[2]].count;
 }
 
-/* Returns the dimension with several cells in which the box is longest; -1: a single cell. */
+/* Returns the longest of the dimensions in which the box has several cells, or -1 if none. */
 static int longest_dimension(const LemonCells *cells, const struct cell_box *box)
 {
     int best = -1;
@@ -69,7 +69,8 @@ static int longest_dimension(const LemonCells *cells, const struct cell_box *box
     return best;
 }
 
-/* Returns how many planes, 1 to n - 1, from the first on have lower_ranks / all particles. */
+/* Returns how many of the n planes, beginning with the first, have about lower_ranks / all of
+ * the particles: 1 to n - 1. */
 static int64_t choose_cut(const int64_t *planes, int64_t n, int lower_ranks, int all)
 {
     double total = 0, before = 0, best = 0;
@@ -88,7 +89,7 @@ static int64_t choose_cut(const int64_t *planes, int64_t n, int lower_ranks, int
     return at;
 }
 
-/* Reduces *box, the box of several ranks, to the box of `rank`. Returns -1 if out of memory. */
+/* Reduces the box of several ranks to that of `rank`. Returns 0, or -1 if out of memory. */
 static int find_rank_box(const LemonCells *cells, struct cell_box *box, int rank)
 {
     while (box->ranks > 1) {

@@ -95,7 +95,7 @@ static void answer_places(const struct cells_homes *h, const int64_t *answers, i
                    answers[i * ANSWER_WORDS + ANSWER_BEFORE];
 }
 
-/* Allocates all memory, also for the write of the index, so that the ranks agree only once. */
+/* Allocates all memory, also for the write of the index. So the ranks agree on it only once. */
 static bool allocate_homes(const struct lemon_internal *in, struct cells_homes *h,
                            const struct limecells *c)
 {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    DIRECT_RUN_MIN = 256 << 10, /* average bytes of a run for which each rank reads its own */
-    READ_PIECE = 64 << 20,      /* bytes of a read, during which the last piece is checked */
+    DIRECT_RUN_MIN = 256 << 10, /* with so many bytes on average, ranks read their own runs */
+    READ_PIECE = 64 << 20,      /* bytes of a read, during which the previous one is checked */
 };
 
 /* The internal part of a LemonCells. */
@@ -90,7 +90,7 @@ static int check_index(const struct index *f, char why[CELLS_WHY_MAX])
     return LEMON_ERR_READ;
 }
 
-/* Broadcasts rank 0's index. Sets *cells, or NULL after an error. Collective, agreed. */
+/* Broadcasts rank 0's index. Sets *cells, to NULL after an error. Collective, agreed. */
 static int broadcast_index(struct lemon_internal *in, struct index *f, LemonCells **cells)
 {
     uint64_t n;
@@ -201,7 +201,7 @@ void lemonFreeCells(LemonCells *cells)
 
 struct cells_box {
     double lower[LIMECELLS_DIMS], upper[LIMECELLS_DIMS];
-    uint64_t from[LIMECELLS_DIMS], to[LIMECELLS_DIMS]; /* its cells; `to` is exclusive */
+    uint64_t from[LIMECELLS_DIMS], to[LIMECELLS_DIMS]; /* of its cells; `to` is excluded */
 };
 
 /* A cell that touches the box and is not empty. Picks are sorted by position in the file. */
@@ -223,9 +223,9 @@ struct cells_filter {
     int64_t done;           /* bytes of the earlier cells */
     char *particles, *to;   /* to: end of the particles that are kept */
     uint64_t at[LIMECELLS_DIMS];
-    double low[LIMECELLS_DIMS], high[LIMECELLS_DIMS]; /* the cell's edges */
-    bool is_contained;                                /* the cell is completely in the box */
-    bool has_misplaced; /* the cell's data have a particle whose position is in another cell */
+    double low[LIMECELLS_DIMS], high[LIMECELLS_DIMS]; /* edges of the current cell */
+    bool is_contained;  /* the current cell is completely in the box */
+    bool has_misplaced; /* the current cell's data have a particle that is outside the cell */
     uint32_t crc;
     bool swap; /* reverse the byte order */
     bool computes_sum;

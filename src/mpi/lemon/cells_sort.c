@@ -22,7 +22,7 @@ static bool report_position(const struct cells_sorted *s, int64_t k, int d, doub
     return false;
 }
 
-/* Parameters of one dimension. With them, axis_cell() is a faster limefile_cells_locate(). */
+/* Parameters of one dimension for axis_cell(), a faster version of limefile_cells_locate(). */
 struct axis {
     double origin, end, scale;
     int64_t cells;
@@ -37,7 +37,8 @@ static void init_axes(const struct limecells *c, struct axis axis[LIMECELLS_DIMS
 
 static int64_t axis_cell(const struct limecells *c, const struct axis *axis, int d, double x)
 {
-    const double near = 0x1p-7; /* nearer to a face, limefile_cells_locate() decides */
+    const double near =
+        0x1p-7; /* nearer to a face than this, limefile_cells_locate() decides */
     if (!(x >= axis->origin && x < axis->end))
         return limefile_cells_locate(c, d, x);
     if (axis->cells == 1)
@@ -50,7 +51,8 @@ static int64_t axis_cell(const struct limecells *c, const struct axis *axis, int
                : limefile_cells_locate(c, d, x);
 }
 
-/* Sets each particle's key to its cell. Returns false and sets `why` if a particle has none. */
+/* Sets each particle's key to the particle's cell. If a particle is outside the domain, sets
+ * `why` and returns false. */
 static bool locate_particles(struct cells_sorted *s, char why[CELLS_WHY_MAX])
 {
     const struct limecells_field *position = limefile_cells_field(s->c, "position");

@@ -104,7 +104,8 @@ static int first_error(int code, int other)
     return code == LEMON_SUCCESS ? other : code;
 }
 
-/* Writes the data before the index, which needs checksums that are computed on the way. */
+/* Writes the data before the index, because the index contains checksums that are computed
+ * while the data are written. */
 static int write_cells_data(struct cells_write *w, struct lemon_collective *runs)
 {
     w->fault = first_error(w->fault, lemon_collective_write(w->in, runs, &w->stream));

@@ -34,7 +34,8 @@ static int64_t clip_runs(const struct lemon_collective *io, int64_t aggregator, 
     return n;
 }
 
-/* Returns the lowest aggregator above `after` with bytes of this rank's runs, or -1. */
+/* Returns the first aggregator with a number above `after` whose range contains bytes of this
+ * rank's runs, or -1 if there is not any. */
 static int64_t next_aggregator(const struct lemon_collective *io, int64_t after)
 {
     int64_t from, to, i;
@@ -47,7 +48,8 @@ static int64_t next_aggregator(const struct lemon_collective *io, int64_t after)
     if (i >= io->count)
         return -1;
     int64_t owner = lemon_runs_find_aggregator(&io->plan, io->run[i].offset);
-    return owner > after ? owner : after + 1; /* a run from before `to` continues there */
+    /* A run that begins before `to` continues in the range of aggregator after + 1. */
+    return owner > after ? owner : after + 1;
 }
 
 /* Adds the other aggregators of this rank's runs to the pattern. Returns the words of
@@ -166,8 +168,8 @@ void lemon_collective_close(struct lemon_collective *io)
 
 /* ---- a round ---- */
 
-/* The part of a stream in a window, a range of the file: n bytes, from byte `at` of the stream
- * on. window_at: their offset in the window, or -1 if they are not contiguous there. */
+/* The part of a stream that is in a window (a range of the file): bytes [at, at + n) of the
+ * stream. window_at: the part's offset in the window, or -1 if it is not contiguous there. */
 struct runs_part {
     int64_t at, n, window_at;
 };
@@ -187,7 +189,7 @@ static struct runs_part find_part(const struct lemon_run *run, int64_t count, in
 }
 
 /* window: bytes [from, to) of the file. bytes: only the runs' bytes of that range, without
- * gaps. Copies the latter into the window (into_window), or from the window to `bytes`. */
+ * gaps. Copies from `bytes` into the window (into_window), or from the window into `bytes`. */
 static void copy_runs(const struct lemon_run *run, int64_t count, int64_t from, int64_t to,
                       char *window, char *bytes, bool into_window)
 {
@@ -220,7 +222,7 @@ static struct runs_part own_part(const struct lemon_collective *io,
     return find_part(io->run, io->count, from, to);
 }
 
-/* Returns the runs in this aggregator's range of the rank io->pattern.from[source].rank. */
+/* Returns the runs that the rank io->pattern.from[source].rank has in this rank's range. */
 static const struct lemon_run *get_peer_runs(const struct lemon_collective *io, int64_t source,
                                              int64_t *count)
 {
@@ -253,7 +255,7 @@ static int post_receives(const struct lemon_internal *in, struct lemon_collectiv
     return n;
 }
 
-/* Sends this rank's bytes of a round: as many messages at once as the buffer can hold. */
+/* Sends this rank's bytes of a round, as many messages at once as the buffer can hold. */
 static void send_parts(const struct lemon_internal *in, struct lemon_collective *io,
                        int64_t round, const struct lemon_stream *stream, MPI_Request *requests)
 {
@@ -380,8 +382,8 @@ static void distribute_round(struct lemon_internal *in, struct lemon_collective 
     MPI_Waitall(n, io->requests, MPI_STATUSES_IGNORE);
 }
 
-/* Sets [*from, *to) to a round's range. Returns where its data begin in `windows`, so that
- * pages of memory match pages of the file. */
+/* Sets [*from, *to) to a round's range. Returns the address in `windows` for the round's data,
+ * at which pages of memory match pages of the file. */
 static char *round_window(const struct lemon_collective *io, char *windows, int64_t round,
                           int64_t *from, int64_t *to)
 {

@@ -3,9 +3,9 @@
  *
  * An aggregator, a rank that does file I/O (lattice_plan.h), has a window, a buffer with the
  * pieces of its round. The bytes that a rank holds of a piece are one range of the rank's
- * memory (box.h). So in each round a rank exchanges with an aggregator one message, whose
- * ranges are not copied on the rank's side. The aggregator copies them from or to a staging
- * buffer.
+ * memory (box.h). In each round, a rank and an aggregator exchange one message, which consists
+ * of such ranges. The rank uses the ranges in place. The aggregator copies them between its
+ * window and a staging buffer for messages.
  */
 #include "internal.h"
 
@@ -126,8 +126,8 @@ static int post_own_parts(const struct lemon_internal *in, struct lemon_exchange
 
 /* ---- an aggregator's side ---- */
 
-/* part: a rank's bytes of the round, contiguously; NULL: this rank's, in its own data. Copies
- * them into the window (write) or from the window (read). */
+/* part: the bytes of the round that belong to `rank`, without gaps; NULL: they are in this
+ * rank's data. Copies the bytes into the window (write) or out of the window (read). */
 static void copy_rank_part(const struct lemon_exchange *exchange, const struct lemon_round *own,
                            int64_t rank, char *part)
 {

@@ -74,7 +74,7 @@ __attribute__((always_inline)) static inline void copy_tile(char *to, const char
                    from + row * block + column * from_stride, (size_t)block);
 }
 
-/* Copies a plane of blocks, whose rows are contiguous in `to` and columns in `from`. */
+/* Copies a plane of blocks. Each row is contiguous in `to`, each column in `from`. */
 static void copy_plane(char *to, const char *from, int64_t rows, int64_t columns,
                        int64_t to_stride, int64_t from_stride, int64_t block)
 {

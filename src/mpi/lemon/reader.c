@@ -46,7 +46,7 @@ int lemonFinishReading(LemonReader *reader)
     return code;
 }
 
-/* Waits for a pending call, and returns its error. no_record_code: no record is open. */
+/* Waits for a pending call. Returns its error, or no_record_code if no record is open. */
 static int check_reader_open(LemonReader *reader, const char *call, int no_record_code)
 {
     int code = lemonFinishReading(reader);
@@ -214,7 +214,7 @@ char const *lemonReaderType(LemonReader *reader)
     const LemonRecordHeader *record = last_record(reader);
     if (record)
         return record->type;
-    return reader && reader->internal->record_requested ? "" : NULL; /* "": for strcmp() */
+    return reader && reader->internal->record_requested ? "" : NULL; /* strcmp() accepts "" */
 }
 
 MPI_Offset lemonReaderBytes(LemonReader *reader)

@@ -144,8 +144,9 @@ static bool splits_any(const struct lemon_record_sum *sum,
     return false;
 }
 
-/* Sets the index of the first site. The index of a lattice that is not in the checksum, but
- * only read back, may be wrong: both sums that are compared use it. */
+/* Sets the index of the lattice's first site. LEMON_ERR_PARAM if the lattice begins inside a
+ * site. A lattice that is not in the checksum, but only read back, may have a wrong index,
+ * because both sums that are compared use the same index. */
 static int set_first_site(const struct lemon_internal *in, struct lemon_lattice_sum *added)
 {
     int64_t site = added->site_bytes, distance = added->from - in->sum.origin;
@@ -196,7 +197,7 @@ void lemon_sum_until(struct lemon_internal *in, const char *data, int64_t to)
     sum->summed = to - to % sum->current.site_bytes;
 }
 
-/* Runs in a thread in which all signals are blocked. Calls no MPI, which may lack threads. */
+/* Runs in a thread with all signals blocked. Calls no MPI, so MPI needs no thread support. */
 static void *sum_own_part(void *argument)
 {
     struct lemon_sum_thread *worker = argument;

@@ -20,7 +20,7 @@ enum {
     CHUNK = 256 << 20,          /* bytes of one request: counts are int */
     WRITE_CHUNK = 8 << 20,      /* longer writes may stall */
     RUNS_MAX = 64,              /* with more runs, a non-blocking call uses aggregators */
-    TESTS_PER_SIZE_CHECK = 256, /* tests of a request per check of the file's size: 0.25 s */
+    TESTS_PER_SIZE_CHECK = 256, /* tests of a request per check of the file's size (0.25 s) */
     SHORT_CHECKS_MAX = 8, /* after so many checks that find the file too short, a read fails */
     QUIESCE_US = 100000,  /* time for a read in progress to end before its request is freed */
 };
@@ -89,7 +89,7 @@ static void remove_from_list(struct lemon_internal *in)
     *at = in->pending.next;
 }
 
-/* The next call with each reader or writer returns its error, which is kept in `pending`. */
+/* Keeps a reader's or writer's error in its `pending`, for the next call that uses it. */
 static void wait_for_all_pending(void)
 {
     while (pending_list)
@@ -263,7 +263,7 @@ struct polls {
 };
 
 #ifdef OPEN_MPI
-/* Returns true if the file was truncated during a read, which would never end: check_size(). */
+/* Returns true if a read will never end, because the file was truncated: see check_size(). */
 static bool is_truncated(const struct lemon_internal *in, int64_t end, struct polls *polls)
 {
     MPI_Offset size = 0;
@@ -302,7 +302,8 @@ static int64_t wait_request(const struct lemon_internal *in, MPI_Request *reques
     return MPI_Wait(request, MPI_STATUS_IGNORE) == MPI_SUCCESS ? moved : 0;
 }
 
-/* Returns whether the request is complete. Only wait_request() returns the bytes moved. */
+/* Returns whether the request is complete. Sets *moved to `expected`, because only
+ * wait_request() gets the real number. */
 static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 {
     int done = 0;
@@ -325,7 +326,7 @@ static int64_t wait_request(const struct lemon_internal *in, MPI_Request *reques
     return moved;
 }
 
-/* Returns whether the request is complete. Then MPI has freed it, and *moved is correct. */
+/* Returns whether the request is complete. If so, MPI has freed it, and *moved is correct. */
 static bool test_request(MPI_Request *request, int64_t expected, int64_t *moved)
 {
     MPI_Status status;

@@ -114,7 +114,7 @@ void lemon_writer_set_busy(LemonWriter *writer)
     writer->internal->undo.written = writer->internal->written;
 }
 
-/* Waits for a pending call, and returns its error. no_record_code: no record is open. */
+/* Waits for a pending call. Returns its error, or no_record_code if no record is open. */
 static int check_writer_open(LemonWriter *writer, const char *call, int no_record_code)
 {
     int code = lemonFinishWriting(writer);
@@ -250,7 +250,7 @@ int lemonWriterSetAlignment(LemonWriter *writer, MPI_Offset alignment, MPI_Offse
     return LEMON_SUCCESS;
 }
 
-/* Sets *n to *nbytes. Checks that all ranks pass the same, and that the record can hold it. */
+/* Sets *n to *nbytes. Checks that *n is the same on all ranks, and fits into the record. */
 static int check_write_data(LemonWriter *writer, const char *call, const void *source,
                             const MPI_Offset *nbytes, MPI_Offset *n)
 {
@@ -483,8 +483,8 @@ int lemon_writer_begin_record(LemonWriter *writer, LemonRecordHeader const *prop
 
 /* Called on rank 0. Writes the padding at `end`. If the record needs no padding, but a seek has
  * skipped its last bytes, extends the file to `end`, unless the file is long enough. Without
- * such a seek, does not ask for the file's size: with NFS, the size may lack what other hosts
- * have written since the last sync. */
+ * such a seek, does not use the file's size, because on NFS the size may not include what other
+ * hosts have written since the last sync. */
 static int pad_record(struct lemon_internal *in, MPI_Offset end, int padding)
 {
     static unsigned char zeros[LIMEFILE_ALIGN];

@@ -66,7 +66,7 @@ static void site_coordinates(const struct lemon_grid *grid, int64_t site, int64_
 
 /* Let d be the slowest dimension in which the first and the last site of the range differ. In
  * the dimensions slower than d, all sites of the range have the same coordinates. In d, their
- * coordinates are between those of the two sites. In faster dimensions, all are possible. */
+ * coordinates are between those of the two sites. In faster dimensions, any are possible. */
 void lemon_grid_walk_init(struct lemon_grid_walk *walk, const struct lemon_grid *grid,
                           int64_t from, int64_t to)
 {

@@ -66,7 +66,7 @@ static int64_t file_stripe(MPI_File file)
 {
     MPI_Info info = MPI_INFO_NULL;
     int64_t stripe = 0;
-    /* Open MPI would pass MPI_FILE_NULL to the error handler, which ends the program. */
+    /* With MPI_FILE_NULL, Open MPI would call MPI_COMM_WORLD's handler and end the program. */
     if (file == MPI_FILE_NULL)
         return 0;
     if (MPI_File_get_info(file, &info) != MPI_SUCCESS || info == MPI_INFO_NULL)

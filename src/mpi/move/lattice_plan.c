@@ -3,12 +3,12 @@
 
 /* Measurements: docs/performance.md; computations for many ranks: docs/study.md. */
 enum {
-    DIRECT_MIN = 256 * 1024,   /* bytes of the shortest run that a rank moves itself */
-    DIRECT_STRIPES = 4,        /* the same in stripes, if these are known and runs unaligned */
-    EXTENT_MIN = 4 << 20,      /* bytes of the shortest extent, and of a piece by default */
-    EXTENT_FRACTION = 64,      /* in a small lattice, an extent may be 1/64 of the lattice */
-    ROUND_MIN = 8 << 20,       /* bytes of the shortest round of an aggregator */
-    ROUND_MAX = 64 << 20,      /* bytes of the longest round that is due to a wide row */
+    DIRECT_MIN = 256 * 1024, /* bytes of the shortest run that a rank moves itself */
+    DIRECT_STRIPES = 4,   /* the same in stripes, for an unaligned run if the stripe is known */
+    EXTENT_MIN = 4 << 20, /* bytes of the shortest extent, and of a piece by default */
+    EXTENT_FRACTION = 64, /* in a small lattice, an extent may be 1/64 of the lattice */
+    ROUND_MIN = 8 << 20,  /* bytes of the shortest round of an aggregator */
+    ROUND_MAX = 64 << 20, /* bytes of the longest round that is due to a wide row */
     MESSAGE_BYTES = 512 << 10, /* bytes of a round per rank of the row, within these limits */
     ROUND_LIMIT = 512 << 20, /* bytes of the longest round: MPI counts a message with an int */
     AGGREGATORS_MAX = 1024,  /* more aggregators would not help; longer rounds do */
@@ -74,7 +74,7 @@ static int64_t row_extent_count(const struct lemon_grid *grid, int cut)
 }
 
 /* Returns the smallest number of pieces per extent, from `pieces` to 4 * pieces and at most
- * `most`, with which all aggregators of a row get equally many; else `pieces`. */
+ * `most`, with which all aggregators of a row get equally many; or else `pieces`. */
 static int64_t even_pieces(int64_t pieces, int64_t extents, int64_t aggregators, int64_t most)
 {
     for (int64_t more = pieces; more <= smaller(most, 4 * pieces); more++)

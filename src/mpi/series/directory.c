@@ -42,7 +42,7 @@ bool lemon_series_part_name(const char *base, int64_t number, uint64_t random,
                     DIGITS, number, RANDOM_DIGITS, random) < LEMON_SERIES_NAME_MAX;
 }
 
-/* Returns the number of the checkpoint with this file name; -1: it is not such a name. */
+/* Returns the number of the checkpoint named `name`, or -1 if `name` does not name one. */
 static int64_t parse_number_in_name(const char *base, const char *name)
 {
     size_t n = strlen(base);

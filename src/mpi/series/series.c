@@ -297,8 +297,8 @@ static int open_writer(struct lemon_series *s, const char *path)
     return code;
 }
 
-/* Checks that no checkpoint is being written, and that the number is greater than all others
- * and the same on all ranks. Collective, agreed. */
+/* Checks that no checkpoint is being written, and that `number` is greater than the newest
+ * checkpoint's and the same on all ranks. Collective, agreed. */
 static int check_begin(const struct lemon_series *s, int64_t number, LemonWriter **writer)
 {
     int64_t values[1] = {number};
@@ -382,8 +382,8 @@ static int close_last_record(struct lemon_series *s)
     return code;
 }
 
-/* Stops the thread, destroys the writer and closes the file. Returns LEMON_SUCCESS if `code` is
- * that and all data are on the disk. Collective. */
+/* Stops the thread, destroys the writer and closes the file. Returns LEMON_SUCCESS only if
+ * `code` is LEMON_SUCCESS and all data are on the disk. Collective. */
 static int close_checkpoint(struct lemon_series *s, int code)
 {
     int sync_error = lemon_writeback_stop(&s->writeback);

@@ -70,8 +70,8 @@ struct lemon_dir_error lemon_series_dir_list(const struct lemon_series_dir *, in
 struct lemon_dir_error lemon_series_dir_publish(const struct lemon_series_dir *, int fd,
                                                 const char *part, int64_t number);
 
-/* Removes the checkpoints above number `newest`, and all but the `keep` newest of the others.
- */
+/* Removes all checkpoints with numbers above `newest`. Of the others, keeps the `keep` newest,
+ * and removes the rest. */
 struct lemon_dir_error lemon_series_dir_prune(const struct lemon_series_dir *, int64_t newest,
                                               int64_t keep);
 
