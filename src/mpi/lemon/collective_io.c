@@ -35,7 +35,7 @@ static int64_t clip_runs(const struct lemon_collective *io, int64_t aggregator, 
 }
 
 /* Returns the first aggregator with a number above `after` whose range contains bytes of this
- * rank's runs, or -1 if there is not any. */
+ * rank's runs, or -1 if there is no such aggregator. */
 static int64_t next_aggregator(const struct lemon_collective *io, int64_t after)
 {
     int64_t from, to, i;

@@ -3,15 +3,15 @@
 
 /* Measurements: docs/performance.md; computations for many ranks: docs/study.md. */
 enum {
-    DIRECT_MIN = 256 * 1024, /* bytes of the shortest run that a rank moves itself */
-    DIRECT_STRIPES = 4,   /* the same in stripes, for an unaligned run if the stripe is known */
-    EXTENT_MIN = 4 << 20, /* bytes of the shortest extent, and of a piece by default */
-    EXTENT_FRACTION = 64, /* in a small lattice, an extent may be 1/64 of the lattice */
-    ROUND_MIN = 8 << 20,  /* bytes of the shortest round of an aggregator */
-    ROUND_MAX = 64 << 20, /* bytes of the longest round that is due to a wide row */
+    DIRECT_MIN = 256 * 1024,   /* bytes of the shortest run that a rank moves itself */
+    DIRECT_STRIPES = 4,        /* its minimum in stripes, if it is unaligned to known stripes */
+    EXTENT_MIN = 4 << 20,      /* bytes of the shortest extent, and of a piece by default */
+    EXTENT_FRACTION = 64,      /* in a small lattice, an extent may be 1/64 of the lattice */
+    ROUND_MIN = 8 << 20,       /* bytes of the shortest round of an aggregator */
+    ROUND_MAX = 64 << 20,      /* bytes of the longest round that is due to a wide row */
     MESSAGE_BYTES = 512 << 10, /* bytes of a round per rank of the row, within these limits */
-    ROUND_LIMIT = 512 << 20, /* bytes of the longest round: MPI counts a message with an int */
-    AGGREGATORS_MAX = 1024,  /* more aggregators would not help; longer rounds do */
+    ROUND_LIMIT = 512 << 20,   /* bytes of the longest round: an MPI count is an int */
+    AGGREGATORS_MAX = 1024,    /* more aggregators would not help; longer rounds do */
 };
 
 static int64_t larger(int64_t a, int64_t b)

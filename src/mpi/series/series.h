@@ -70,8 +70,8 @@ struct lemon_dir_error lemon_series_dir_list(const struct lemon_series_dir *, in
 struct lemon_dir_error lemon_series_dir_publish(const struct lemon_series_dir *, int fd,
                                                 const char *part, int64_t number);
 
-/* Removes all checkpoints with numbers above `newest`. Of the others, keeps the `keep` newest,
- * and removes the rest. */
+/* Keeps the `keep` newest checkpoints among those with numbers up to `newest`, and removes all
+ * other checkpoints. */
 struct lemon_dir_error lemon_series_dir_prune(const struct lemon_series_dir *, int64_t newest,
                                               int64_t keep);
 
