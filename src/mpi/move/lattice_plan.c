@@ -4,7 +4,7 @@
 /* Measurements: docs/performance.md; computations for many ranks: docs/study.md. */
 enum {
     DIRECT_MIN = 256 * 1024,   /* bytes of the shortest run that a rank moves itself */
-    DIRECT_STRIPES = 4,        /* its minimum in stripes, if it is unaligned to known stripes */
+    DIRECT_STRIPES = 4,        /* minimum stripes in an unaligned run, if the stripe is known */
     EXTENT_MIN = 4 << 20,      /* bytes of the shortest extent, and of a piece by default */
     EXTENT_FRACTION = 64,      /* in a small lattice, an extent may be 1/64 of the lattice */
     ROUND_MIN = 8 << 20,       /* bytes of the shortest round of an aggregator */
