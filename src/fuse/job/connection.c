@@ -16,13 +16,13 @@ enum {
     POLL_MS = 200,      /* how often the thread checks its deadlines */
     LINES_MAX = 64,     /* lines of the job's output that are logged between two replies */
     START_SECONDS = 60, /* limit for mpirun to start the job */
-    HELLO_SECONDS = 5,  /* limit for the first reply, because an unmount waits for it */
+    HELLO_SECONDS = 5,  /* limit for the first reply; an unmount may have to wait as long */
 };
 
-/* Seconds between tries, doubled after each one up to a maximum for launches or connects. */
+/* Seconds between two tries: they double each time, up to a maximum for ranks= or for job=. */
 static const double first_pause = 0.25, max_launch_pause = 30, max_connect_pause = 2;
-static const double healthy_seconds = 5; /* after a longer connection, pauses start again */
-/* Seconds in which an mpirun= that cannot start a job usually fails. */
+static const double healthy_seconds = 5; /* a longer connection resets the pause */
+/* An mpirun that cannot start a job usually fails within these seconds. */
 static const double launch_check_seconds = 0.1;
 
 static double min_double(double a, double b)
@@ -38,8 +38,8 @@ static bool launches_job(const struct limefs_job *job)
 static void set_failure(struct limefs_job *job, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* Logs why no job serves and stores it in job->failure, unless that has this text already. The
- * caller must not hold the lock. */
+/* Logs why no job serves, and stores the text in job->failure. Does nothing if job->failure has
+ * this text already. The caller must not hold the lock. */
 static void set_failure(struct limefs_job *job, const char *format, ...)
 {
     char text[LIMEJOB_TEXT_MAX];
@@ -58,8 +58,8 @@ static void set_failure(struct limefs_job *job, const char *format, ...)
 
 /* ---- while the job serves ---- */
 
-/* Gets the next line that the job's processes have printed. Waits for it at most wait_ms. A
- * line that is longer than the buffer comes in parts. Returns false if no line came. */
+/* Gets the next line that the job's processes print. Returns false if none came for wait_ms. A
+ * line that is longer than the buffer is returned in parts. */
 static bool read_line(struct limefs_job *job, int wait_ms, char line[LIMEFS_JOB_LINE_MAX + 1])
 {
     for (;;) {
@@ -119,14 +119,14 @@ static int handle_reply(struct limefs_job *job, struct limejob_packet *reply)
     if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
         return -EPROTO;
     job->in_flight--;
-    bool closes = reply->tag >> 32 == LIMEFS_TAG_CLOSE; /* if refused, do not retry at once */
+    bool closes = reply->tag >> 32 == LIMEFS_TAG_CLOSE; /* do not repeat it at once if busy */
     int err = dispatch_reply(job, reply);
     if (!err && !closes)
         limefs_job_send_closes(job);
     return err;
 }
 
-/* Handles replies until the job is lost. Returns the reason; NULL: the daemon stops. */
+/* Handles replies until the job is lost. Returns the reason, or NULL if the daemon stops. */
 static const char *handle_replies(struct limefs_job *job)
 {
     static const char *const no_answer = "it does not answer", *const ended = "it has ended",
@@ -136,10 +136,10 @@ static const char *handle_replies(struct limefs_job *job)
         int got = limejob_receive(&job->channel, &reply, POLL_MS);
         double now = limefs_clock_seconds();
         if (got > 0 && reply.fd >= 0)
-            close(reply.fd); /* no reply should carry one */
+            close(reply.fd); /* no valid reply carries a descriptor */
         limefs_lock(&job->lock);
         int err = got > 0 ? handle_reply(job, &reply) : got;
-        /* Mark the connection before a reader can use bytes of an invalid reply. */
+        /* Mark it before the unlock, so that no reader uses the bytes of an invalid reply. */
         if (err)
             limefs_job_mark_broken(job);
         if (got > 0) {
@@ -173,7 +173,7 @@ static bool pause_for(struct limefs_job *job, double duration)
     return go_on;
 }
 
-/* Waits until the job prints "ready". If it fails, its first other line is logged as reason. */
+/* Waits until the job prints "ready". If it ends before, logs its first line as the reason. */
 static bool wait_until_ready(struct limefs_job *job)
 {
     char line[LIMEFS_JOB_LINE_MAX + 1], reason[sizeof line] = "";
@@ -186,7 +186,7 @@ static bool wait_until_ready(struct limefs_job *job)
         }
         if (got && strcmp(line, "ready") == 0)
             return true;
-        if (got && !reason[0] && strncmp(line, "---", 3) != 0) /* mpirun frames its messages */
+        if (got && !reason[0] && strncmp(line, "---", 3) != 0) /* mpirun's frames begin so */
             strcpy(reason, line);
     }
     if (!job->stopping)
@@ -194,7 +194,7 @@ static bool wait_until_ready(struct limefs_job *job)
     return false;
 }
 
-/* Starts a job if the options say so. Sets *path to the socket of the job to connect to. */
+/* With ranks=, starts a job and waits until it is ready. Sets *path to the job's socket. */
 static bool start_or_find_job(struct limefs_job *job, const char **path)
 {
     *path = job->fs->options.job;
@@ -239,15 +239,15 @@ static bool connect_to_job(struct limefs_job *job, const char *path)
     return true;
 }
 
-/* Prevents late writes of the lost job from replacing newer bytes. Ranks on this host check the
- * fence, set here, before they write. Ranks on other hosts cannot see it: there, each request
- * expires, and threads that change its bytes wait until then (limefs_late_wait()). */
+/* Prevents late writes of the lost job from replacing newer bytes. Sets the fence, which ranks
+ * on this host check before they write. Ranks on other hosts cannot see the fence, but ignore
+ * expired requests; threads that change such bytes wait until then (limefs_late_wait()). */
 static void revoke_writes(struct limefs_job *job)
 {
     limejob_fence_set(job->window.data + limefs_job_fence_offset(job));
     for (unsigned i = 0; i < job->buffer_count && job->greeting.hosts > 1; i++) {
         const struct limefs_write_buffer *buffer = &job->buffers[i];
-        if (buffer->state == LIMEFS_BUFFER_SENT) /* clocks may differ by a second */
+        if (buffer->state == LIMEFS_BUFFER_SENT) /* the hosts' clocks may differ by a second */
             limefs_late_add(job, buffer->written->snap->id, buffer->from, buffer->to,
                             buffer->last_used + limefs_job_lease_seconds(job) + 1);
     }
@@ -263,8 +263,8 @@ static void mark_absent(struct limefs_job *job)
     limefs_unlock(&job->lock);
 }
 
-/* Closes the connection and the window once readers have released it. Writes locally what the
- * job has not written; first revokes the requests, so no rank on this host writes it later. */
+/* Waits until no reply uses the window. Revokes the write requests, and only then writes their
+ * bytes locally, so that no rank replaces newer bytes. Closes the connection and the window. */
 static void disconnect_job(struct limefs_job *job)
 {
     limefs_lock(&job->lock);

@@ -1,4 +1,4 @@
-/* job_changes.c - track this mount's changes of containers that a job reads or may write */
+/* job_changes.c - track this mount's changes, and late writes of a lost job, in containers */
 #include "job_internal.h"
 
 #include <string.h>
@@ -6,7 +6,7 @@
 void limefs_late_add(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to,
                      double until)
 {
-    /* When the table is full, entry 0 covers all bytes of all snapshots. */
+    /* If the table is full, entry 0 is changed to cover all bytes of all snapshots. */
     if (job->late_count == LIMEFS_LATE_WRITES_MAX) {
         job->late_writes[0].snap_id = 0;
         if (job->late_writes[0].until < until)
@@ -16,7 +16,7 @@ void limefs_late_add(struct limefs_job *job, uint64_t snap_id, uint64_t from, ui
     job->late_writes[job->late_count++] = (struct limefs_late_write){snap_id, from, to, until};
 }
 
-/* Returns the time until which late writes to the range are possible, or 0 if none is. Removes
+/* Returns the time until which late writes to the range are possible; 0: none are. Removes
  * expired entries. */
 static double get_deadline(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to)
 {
@@ -51,7 +51,7 @@ void limefs_late_wait(struct limefs_job *job, uint64_t snap_id, uint64_t from, u
 void limefs_job_change_begin(struct limefs_job *job, struct limefs_change *change)
 {
     if (limefs_prefetch_begin_change(&job->prefetch, change))
-        pthread_cond_broadcast(&job->changed); /* waiting readers read locally */
+        pthread_cond_broadcast(&job->changed); /* makes waiting readers read locally */
 }
 
 void limefs_job_change_end(struct limefs_job *job, struct limefs_snapshot *snap,

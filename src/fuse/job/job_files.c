@@ -1,5 +1,5 @@
-/* job_files.c - send requests to a job, and make it open and close containers. Static functions
- * are called with job->lock held, except prepare_open() and its parts. */
+/* job_files.c - send requests to a job, and make the job open and close containers. Static
+ * functions are called with job->lock held, except prepare_open() and those it calls. */
 #define _GNU_SOURCE
 #include "job_internal.h"
 #include "credentials.h"
@@ -16,12 +16,12 @@
 #include <unistd.h>
 
 enum {
-    UNUSED_FILE_SECONDS = 10, /* then the job closes an unused container */
+    UNUSED_FILE_SECONDS = 10, /* a file that was not used for this time is closed */
 };
 
-/* After this mount's last change the job opens a container for reading only after
- * quiet_seconds: if another change followed, the container would differ from the request, and
- * the job would refuse it. A refused request is repeated after retry_seconds. */
+/* After a change by this mount, a container is opened for reading only after quiet_seconds: if
+ * it changed after the open request was sent, the job would refuse the request. After
+ * retry_seconds, such a refused request may be sent again. */
 static const double quiet_seconds = 0.05, retry_seconds = 0.25;
 
 static bool is_being_synced(const struct limefs_job *job, uint64_t snap_id)
@@ -32,8 +32,8 @@ static bool is_being_synced(const struct limefs_job *job, uint64_t snap_id)
     return sync != NULL;
 }
 
-/* Records a sync error for each container of which other hosts may lose data. (What ranks on
- * this host wrote is in its page cache, so a later fsync() of the daemon includes it.) */
+/* Records a sync error for each container of which ranks on other hosts may have unsynced data.
+ * (Data of ranks on this host is in its page cache: the daemon's next fsync() includes it.) */
 static void report_unsynced_files(struct limefs_job *job)
 {
     for (const struct limefs_job_file *file = job->files;
@@ -47,7 +47,7 @@ void limefs_job_mark_broken(struct limefs_job *job)
     if (job->broken)
         return;
     job->broken = true;
-    /* Do it now: until the thread has disconnected, a sync could report success. */
+    /* Report them now: a sync before the thread has disconnected must not return success. */
     report_unsynced_files(job);
 }
 
@@ -67,12 +67,12 @@ uint64_t limefs_job_fence_offset(const struct limefs_job *job)
 
 /* ---- open and close containers ---- */
 
-/* Sends a request to close the file, now or when there is room (limefs_job_send_closes()). */
+/* Sends a request to close the file. If there is no room, limefs_job_send_closes() sends it. */
 static void send_close(struct limefs_job *job, struct limefs_job_file *file)
 {
     struct limejob_packet packet;
     file->state = LIMEFS_JOB_FILE_TO_CLOSE;
-    if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX) /* the job would refuse it */
+    if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX) /* the job would refuse the request */
         return;
     file->state = LIMEFS_JOB_FILE_CLOSING;
     limejob_request_init(&packet, LIMEJOB_CLOSE,
@@ -119,9 +119,9 @@ bool limefs_job_container_path(struct limefs *fs, const struct limefs_snapshot *
     return n > 0 && (size_t)n < cap;
 }
 
-/* Returns the descriptor to pass to the job: the snapshot's or, for writing, that of a new open
- * file, which the caller closes. (With a duplicate of the writer's descriptor, the job would
- * keep the writer's lock.) The writer has checked the user's permission to write. */
+/* Returns the descriptor to pass to the job: for reading, the snapshot's; for writing, that of
+ * a new open file, which the caller closes. (A duplicate of the writer's descriptor would keep
+ * the writer's lock.) The writer has checked that the user may write. */
 static int get_fd_for_job(const struct limefs_snapshot *snap, bool writes)
 {
     if (!writes)
@@ -132,8 +132,8 @@ static int get_fd_for_job(const struct limefs_snapshot *snap, bool writes)
     return fd;
 }
 
-/* Gets the identity that the job compares the container with: the current one, but if the
- * snapshot has no writer, with the size and mtime of the snapshot. */
+/* Gets the identity that the container must have when the job opens it: that of fd. But if the
+ * snapshot has no writer, the size and mtime are the snapshot's. */
 static int get_file_identity(const struct limefs_job *job, const struct limefs_snapshot *snap,
                              int fd, struct limefile_identity *identity)
 {
@@ -180,7 +180,7 @@ static void send_open(struct limefs_job *job, struct limefs_job_file *file,
     file->identity = request->identity;
     file->bytes = (uint64_t)file->identity.size;
     file->state = LIMEFS_JOB_FILE_OPENING;
-    file->last_used = limefs_clock_seconds(); /* the examination may have taken a while */
+    file->last_used = limefs_clock_seconds(); /* prepare_open() may have taken a while */
     limefs_job_send(job, &packet);
 }
 
@@ -190,8 +190,8 @@ static bool is_connected(const struct limefs_job *job, uint64_t connection)
 }
 
 /* Sends a request to open a container. Releases the lock while it examines the container, which
- * may take time; other threads see the file as opening in the meantime. Returns NULL if the job
- * was lost or the caller must call this again. */
+ * may take time; during this time, other threads find the file in state PREPARING. Returns NULL
+ * if the job was lost, or the container was replaced and the caller must try again. */
 static struct limefs_job_file *request_open(struct limefs_job *job,
                                             struct limefs_job_file *file,
                                             const struct limefs_snapshot *snap, bool writes)
@@ -206,14 +206,14 @@ static struct limefs_job_file *request_open(struct limefs_job *job,
     int err = prepare_open(job, snap, writes, &request);
     limefs_lock(&job->lock);
     bool connected = is_connected(job, connection);
-    bool moved = connected && file->replaced; /* request it again */
-    if (moved)
+    bool replaced = connected && file->replaced;
+    if (replaced)
         *file = (struct limefs_job_file){0};
     else if (connected && err)
         file->state = LIMEFS_JOB_FILE_REFUSED;
     else if (connected)
         send_open(job, file, &request);
-    if (moved || err)
+    if (replaced || err)
         pthread_cond_broadcast(&job->changed);
     if (request.fd >= 0 && writes) {
         limefs_unlock(&job->lock);
@@ -221,10 +221,10 @@ static struct limefs_job_file *request_open(struct limefs_job *job,
         limefs_lock(&job->lock);
         connected = connected && is_connected(job, connection);
     }
-    return connected && !moved ? file : NULL;
+    return connected && !replaced ? file : NULL;
 }
 
-/* Returns true if it is time to retry a refused request after which the container changed. */
+/* Returns true if a request was refused retry_seconds ago, for a container that has changed. */
 static bool may_retry_open(const struct limefs_job_file *file)
 {
     return file->state == LIMEFS_JOB_FILE_REFUSED && file->changed &&
@@ -252,13 +252,13 @@ struct limefs_job_file *limefs_job_file_open(struct limefs_job *job,
         }
     }
     if (job->in_flight >= LIMEJOB_IN_FLIGHT_MAX - LIMEFS_SLOTS_MAX)
-        return NULL; /* loads have priority */
+        return NULL; /* the rest is reserved for loads */
     if (!writes && !is_stable(job, snap))
         return NULL;
     if (free_file)
         return request_open(job, free_file, snap, writes);
     if (idle)
-        send_close(job, idle); /* the next call finds room */
+        send_close(job, idle); /* a later call can use its entry */
     return NULL;
 }
 
@@ -297,7 +297,7 @@ void limefs_job_container_replaced(struct limefs *fs, const struct limefs_snapsh
         if (file->state == LIMEFS_JOB_FILE_OPEN)
             send_close(job, file);
         else if (limefs_job_file_is_opening(file))
-            file->replaced = true; /* the job may have opened the old file: open it again */
+            file->replaced = true; /* the job may be opening the old file: open it again */
         else if (file->state == LIMEFS_JOB_FILE_REFUSED)
             *file = (struct limefs_job_file){0}; /* the refusal may concern the old file */
     }
@@ -306,7 +306,7 @@ void limefs_job_container_replaced(struct limefs *fs, const struct limefs_snapsh
 
 /* ---- replies ---- */
 
-/* Duplicates a snapshot's descriptor, without the lock. -1: the snapshot is not open. */
+/* Duplicates a snapshot's descriptor, without job->lock. -1: the snapshot is not open. */
 static int duplicate_fd(struct limefs *fs, uint64_t id)
 {
     limefs_lock(&fs->lock);
@@ -318,10 +318,11 @@ static int duplicate_fd(struct limefs *fs, uint64_t id)
     return fd;
 }
 
-/* Returns true if the container still has the identity in the open request. Then ranks on other
- * hosts, which opened it by name and compared this identity, have the same container: no
- * program can give another file this ctime. Releases the lock in the meantime; the file stays
- * in OPENING, because only the calling thread, which handles replies, changes that state. */
+/* Returns true if the container still has the identity in the open request. If it does, ranks
+ * on other hosts have opened the same file: they opened the container by name and compared this
+ * identity, and no program can give another file the same ctime. Releases the lock in between.
+ * The file's state stays OPENING, because only the calling thread, which handles replies, ends
+ * that state. */
 static bool is_same_container(struct limefs_job *job, const struct limefs_job_file *file)
 {
     struct stat st;
@@ -349,7 +350,8 @@ int limefs_job_on_open(struct limefs_job *job, unsigned index, struct limejob_pa
     file->number = err ? 0 : limejob_get_u32(reply);
     if (!err && !file->replaced)
         file->is_wrong_file = !is_same_container(job, file);
-    bool retry = err == -EAGAIN || file->replaced; /* request it again */
+    bool retry =
+        err == -EAGAIN || file->replaced; /* the next use of the file requests it again */
     file->state = !err    ? LIMEFS_JOB_FILE_OPEN
                   : retry ? LIMEFS_JOB_FILE_NONE
                           : LIMEFS_JOB_FILE_REFUSED;
@@ -361,7 +363,8 @@ int limefs_job_on_open(struct limefs_job *job, unsigned index, struct limejob_pa
     return reply->broken ? -EPROTO : 0;
 }
 
-/* Frees a closed file. If the job had opened a wrong one, marks it refused, to be retried. */
+/* Frees a closed file. If the job had opened a wrong file, marks it as REFUSED and changed, so
+ * that the open request is retried (may_retry_open()). */
 static void reset_file(struct limefs_job_file *file)
 {
     struct limefs_job_file closed = {0};

@@ -1,4 +1,4 @@
-/* job_read.c - serve reads through the job. Static functions: with job->lock held. */
+/* job_read.c - serve reads through the job. Static functions are called with job->lock held. */
 #include "job_internal.h"
 
 #include <errno.h>
@@ -6,7 +6,7 @@
 #include <syslog.h>
 
 enum {
-    PAUSE_SECONDS = 5, /* pause of loads from a container after a failed one */
+    PAUSE_SECONDS = 5, /* after a load has failed, no loads from the container for this time */
 };
 
 struct limefs_read_req limefs_read_req_for(const struct limefs_read_range *range)
@@ -19,20 +19,20 @@ struct limefs_read_req limefs_read_req_for(const struct limefs_read_range *range
                                     .now = limefs_clock_seconds()};
 }
 
-/* Returns true if no record was moved or resized since the range was determined. */
+/* Returns true if no record was moved or resized since range->layout was stored. */
 static bool has_same_layout(const struct limefs_read_range *range)
 {
     const struct limefs_written *written = range->snap->job;
     return !written || written->layout == range->layout;
 }
 
-/* Returns true if one more reader may wait: some threads must remain for other requests. */
+/* Returns true if one more reader may wait, so that some threads remain for other requests. */
 static bool may_block(const struct limefs_job *job)
 {
     return job->waiting_readers + 4 < job->fs->threads;
 }
 
-/* Waits until a reply has come or the connection's thread has dropped a job that sends none. */
+/* Waits for a reply of the job. If none comes, the connection's thread wakes this one. */
 static void wait_for_change(struct limefs_job *job)
 {
     job->waiting_readers++;
@@ -40,8 +40,8 @@ static void wait_for_change(struct limefs_job *job)
     job->waiting_readers--;
 }
 
-/* Waits until the request's slots are ready. Returns their number; or 0 if they never will be,
- * or if the request is not part of a stream and must not wait. */
+/* Waits until the request's slots are ready, and returns their number. Returns 0 if the bytes
+ * are not in slots (any more), or if the request would have to wait but must not. */
 static int wait_for_slots(struct limefs_job *job, const struct limefs_read_req *req,
                           bool is_stream, int *slots)
 {
@@ -80,8 +80,8 @@ static void send_load(struct limefs_job *job, int slot, struct limefs_job_file *
     limefs_job_send(job, &packet);
 }
 
-/* Makes the job load what the request's stream will read next, and open the container, for
- * which this may wait. Returns true if the request is part of a stream. */
+/* Makes the job open the container, for which this may wait, and load the bytes that the
+ * request's stream will read next. Returns true if the request is part of a stream. */
 static bool request_loads(struct limefs_job *job, const struct limefs_read_req *req,
                           const struct limefs_snapshot *snap)
 {
@@ -133,7 +133,7 @@ int limefs_job_read(struct limefs *fs, const struct limefs_read_range *range,
     return chunks->count;
 }
 
-/* Pauses loads from a file after a failure. Logs one line for all failures in that time. */
+/* Pauses loads from a file after a load has failed. Logs only the first failure of a pause. */
 static void pause_loads(struct limefs_job_file *file, const char *reason)
 {
     double now = limefs_clock_seconds();
@@ -156,7 +156,7 @@ int limefs_job_on_load(struct limefs_job *job, unsigned slot, struct limejob_pac
     struct limefs_job_file *file = limefs_job_find_read_file(job, extent->snap_id);
     if (file)
         file->loads--;
-    if (err) { /* the reader then reads locally, which reports an error of the storage */
+    if (err) { /* the reader will read locally, and thereby get any error of the storage */
         job->failed_loads++;
         if (err != -EAGAIN)
             pause_loads(file, text[0] ? text : strerror(-err));

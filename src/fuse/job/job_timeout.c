@@ -6,7 +6,7 @@
 /* Multiples of the time limit: for a SYNC, and for a request while the job answers others. */
 static const double sync_factor = 12, alone_factor = 4;
 
-/* Seconds for one request. A job that reads less than 50 MB/s with all ranks is of no use. */
+/* Returns a request's time limit in seconds. A job that reads less than 50 MB/s is no use. */
 static double get_time_limit(const struct limefs_job *job)
 {
     return job->fs->options.job_timeout + (double)job->prefetch.extent / 50e6;
@@ -17,12 +17,11 @@ double limefs_job_lease_seconds(const struct limefs_job *job)
     return alone_factor * get_time_limit(job);
 }
 
-/* The longest times, in seconds, that requests have waited for a reply: `before` of those sent
- * before the first unanswered SYNC, `behind` of that SYNC, for which a disk may need time, and
- * of later requests. */
+/* How long requests have waited for a reply, in seconds. */
 struct waits {
-    double now, sync; /* the current time; when that SYNC was sent */
-    double before, behind;
+    double now, sync; /* the current time; when the first unanswered SYNC was sent */
+    double before;    /* the longest wait of a request that was sent before this SYNC */
+    double behind;    /* the longest wait of this SYNC or of a request that was sent later */
 };
 
 static double first_sync_time(const struct limefs_job *job)
@@ -34,8 +33,8 @@ static double first_sync_time(const struct limefs_job *job)
     return first;
 }
 
-/* Notes the wait of a request. Ranks execute requests in order: if it was sent while the last
- * answered SYNC was under way, its own wait begins at the end of that SYNC. */
+/* Notes the wait of a request. Ranks execute requests in order, so the wait of a request that
+ * was sent during the SYNC that was answered last begins only at the end of that SYNC. */
 static void note_wait(const struct limefs_job *job, struct waits *waits, double sent_at)
 {
     double *longest = sent_at < waits->sync ? &waits->before : &waits->behind;

@@ -26,10 +26,10 @@ extern char **environ;
 
 enum {
     ARGUMENTS_MAX = 64, /* arguments on the command line */
-    KILL_SECONDS = 12,  /* then the daemon kills the supervisor */
+    KILL_SECONDS = 12,  /* a supervisor that has not ended after this time is killed */
 
-    EXIT_MS = 3000, /* time for the job to end on its own; then mpirun gets SIGTERM */
-    TERM_MS = 1500, /* time for mpirun to end its ranks; then all processes are killed */
+    EXIT_MS = 3000, /* time for the job to end by itself; after it, mpirun gets SIGTERM */
+    TERM_MS = 1500, /* time for mpirun to end its ranks; after it, all processes get SIGKILL */
 };
 
 /* ---- the job's directory: in memory, if /dev/shm exists ---- */
@@ -53,8 +53,8 @@ static void remove_dir(const char *path)
     nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 }
 
-/* Locks the file `lock` in a job's directory. The daemon holds this lock while it lives, as its
- * process id would not identify it in other PID namespaces. Returns a descriptor or -errno. */
+/* Locks the file `lock` in a job's directory. Returns a descriptor or -errno. The daemon holds
+ * the lock while it lives. (A process id would not identify it in other PID namespaces.) */
 static int lock_dir(const char *path, int flags)
 {
     char name[600];
@@ -80,8 +80,8 @@ static int create_dir(struct limefs_launch *launch)
     return 0;
 }
 
-/* Returns true if no daemon uses this user's directory: its lock is free, or it is a minute old
- * and has no lock. */
+/* Returns true if path is a directory of this user that no daemon uses: its file `lock` is not
+ * locked, or has not been created within a minute. */
 static bool is_stale_dir(const char *path)
 {
     struct stat st;
@@ -111,7 +111,7 @@ void limefs_launch_remove_stale(void)
         closedir(dir);
 }
 
-/* Gets the path of a program in this one's directory; else its bare name, to search PATH. */
+/* Gets the path of a program next to this executable; if it is not there, only its name. */
 static void find_program(const char *name, char *path, size_t cap)
 {
     ssize_t n = readlink("/proc/self/exe", path, cap - 1);
@@ -131,7 +131,7 @@ static bool is_executable(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* Returns whether execvp() finds a program of this name, which has `len` bytes. */
+/* Returns true if execvp() would find the program that the first len bytes of name call. */
 static bool is_installed(const char *name, int len)
 {
     char path[PATH_MAX];
@@ -171,7 +171,7 @@ int limefs_launch_check(const struct limefs_options *options)
 struct command {
     char *arguments[ARGUMENTS_MAX];
     int count;
-    char *mpirun; /* split into arguments */
+    char *mpirun; /* the value of mpirun=, split into arguments */
     char ranks[16], stripe[24], program[PATH_MAX];
 };
 
@@ -216,7 +216,7 @@ static int build_command(struct command *command, const struct limefs_launch *la
     return 0;
 }
 
-/* in: the supervisor's end of its lifeline; out: of the pipe for the job's output. */
+/* in: the read end of the supervisor's lifeline. out: the write end of the output pipe. */
 static int spawn_supervisor(struct limefs_launch *launch, struct command *command, int in,
                             int out)
 {
@@ -228,7 +228,7 @@ static int spawn_supervisor(struct limefs_launch *launch, struct command *comman
     posix_spawn_file_actions_adddup2(&actions, in, 0);
     posix_spawn_file_actions_adddup2(&actions, out, 1);
     posix_spawn_file_actions_adddup2(&actions, out, 2);
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3); /* /dev/fuse may be among them */
+    posix_spawn_file_actions_addclosefrom_np(&actions, 3); /* they may include /dev/fuse */
     sigemptyset(&none);
     sigfillset(&defaults);
     posix_spawnattr_setsigmask(&attributes, &none);
@@ -285,7 +285,7 @@ void limefs_launch_end(struct limefs_launch *launch)
     if (launch->output >= 0)
         close(launch->output);
     if (launch->dir[0])
-        remove_dir(launch->dir); /* in case the supervisor was killed */
+        remove_dir(launch->dir); /* a supervisor that was killed has not removed it */
     if (launch->lock >= 0)
         close(launch->lock);
     *launch = (struct limefs_launch){.lifeline = -1, .lock = -1, .output = -1};
@@ -293,10 +293,10 @@ void limefs_launch_end(struct limefs_launch *launch)
 
 /* ---- the supervisor, a separate process ---- */
 
-/* Sets variables for the job; except for the directory, the user's own settings win. The job
- * makes its files on this host in the directory that the supervisor removes. TMPDIR sets it on
- * this host only: Open MPI would copy a variable of its own to other hosts, where no process
- * removes the directory. Open MPI may run as root, and more ranks than there are processors. */
+/* Sets environment variables for the job. dir_variables replace the user's settings; the others
+ * do not. On this host, the job creates its files in dir, which the supervisor removes. Open
+ * MPI gets dir by TMPDIR, because it would copy a variable of its own to other hosts, where no
+ * process removes dir. The others allow it to run as root, and more ranks than processors. */
 static void set_job_environment(const char *dir)
 {
     static const char *const dir_variables[] = {"TMPDIR", "LIMEFS_IO_SHM"};
@@ -304,12 +304,12 @@ static void set_job_environment(const char *dir)
         {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
         {"OMPI_MCA_hwloc_base_binding_policy", "none"},
         {"OMPI_MCA_mpi_yield_when_idle", "1"},
-        /* Its daemons on other hosts notice within half a minute that this host is down. */
+        /* Open MPI's daemons on other hosts notice within 30 s that this host is down. */
         {"OMPI_MCA_oob_tcp_keepalive_time", "5"},
         {"OMPI_MCA_oob_tcp_keepalive_intvl", "5"},
         {"OMPI_MCA_oob_tcp_keepalive_probes", "4"},
-        /* The same for Open MPI 5, which starts its ranks with PRRTE. It maps by slots, because
-         * PRRTE would otherwise put all ranks on the first host. */
+        /* The same for Open MPI 5, which starts its ranks with PRRTE. Without mapping by slot,
+         * PRRTE would put all ranks on the first host. */
         {"PRTE_MCA_rmaps_default_mapping_policy", "slot:oversubscribe"},
         {"PRTE_MCA_hwloc_default_binding_policy", "none"},
         {"PRTE_MCA_oob_tcp_keepalive_time", "5"},
@@ -326,8 +326,8 @@ static void set_job_environment(const char *dir)
     }
 }
 
-/* Starts mpirun, and returns its process id or -errno. Its standard input is a second lifeline:
- * the job ends when this process, which alone has the other end, closes *lifeline or ends. */
+/* Starts mpirun, and returns its process id or -errno. Its standard input is a pipe. Only this
+ * process has the write end, *lifeline; when that is closed, the job ends. */
 static pid_t start_mpirun(char *argv[], int *lifeline)
 {
     int ends[2];
@@ -351,12 +351,13 @@ static pid_t start_mpirun(char *argv[], int *lifeline)
     return child;
 }
 
-/* Returns true when mpirun has ended; false on a signal to end, after timeout_ms (-1: never)
- * or, with to_daemon, when the daemon has closed its lifeline, descriptor 0. */
-static bool wait_for_mpirun(pid_t mpirun, int signals, int timeout_ms, bool to_daemon)
+/* Waits until mpirun has ended. Returns false if a signal to end comes first, or timeout_ms
+ * (-1: no limit) are over, or (watch_lifeline) the daemon's end closes the lifeline, descriptor
+ * 0. */
+static bool wait_for_mpirun(pid_t mpirun, int signals, int timeout_ms, bool watch_lifeline)
 {
     for (;;) {
-        struct pollfd fds[2] = {{signals, POLLIN, 0}, {to_daemon ? 0 : -1, POLLIN, 0}};
+        struct pollfd fds[2] = {{signals, POLLIN, 0}, {watch_lifeline ? 0 : -1, POLLIN, 0}};
         if (waitpid(mpirun, NULL, WNOHANG) == mpirun)
             return true;
         int n = poll(fds, 2, timeout_ms);
@@ -373,7 +374,7 @@ static bool wait_for_mpirun(pid_t mpirun, int signals, int timeout_ms, bool to_d
     }
 }
 
-/* Kills all processes that this one has adopted, until none remains. */
+/* Kills all children of this process, including those that it adopts, until none remains. */
 static void kill_orphans(void)
 {
     for (;;) {
@@ -392,7 +393,7 @@ int limefs_supervisor_main(int argc, char *argv[])
 {
     int lifeline = -1;
     sigset_t all;
-    if (argc < 4 || !strstr(argv[2], "/limefs-")) /* remove_dir() deletes it below */
+    if (argc < 4 || !strstr(argv[2], "/limefs-")) /* remove_dir() deletes argv[2] below */
         return 2;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, NULL);

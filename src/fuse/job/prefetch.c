@@ -7,11 +7,11 @@
 #define MIB (KIB * 1024)
 
 /* The reasons for these values are in docs/performance.md. */
-static const uint64_t max_gap = 16 * MIB;   /* largest distance between requests of a stream */
-static const size_t min_request = 64 * KIB; /* a smaller request can only continue a stream */
+static const uint64_t max_gap = 16 * MIB;   /* largest distance of a request from its stream */
+static const size_t min_request = 64 * KIB; /* a smaller one must begin where its stream ends */
 static const uint64_t first_load = 4 * MIB; /* bytes of the first load: few, to be ready soon */
-static const uint64_t align = 4 * KIB;      /* of loads, for direct I/O */
-static const double idle_limit = 2.0;       /* seconds after which a stream is idle */
+static const uint64_t align = 4 * KIB;      /* alignment of loads in bytes, for direct I/O */
+static const double idle_limit = 2.0;       /* seconds after which a stream or slot is idle */
 
 static uint64_t min_u64(uint64_t a, uint64_t b)
 {
@@ -81,7 +81,7 @@ static struct limefs_stream *create_stream(struct limefs_prefetch *plan,
     return oldest;
 }
 
-/* Finds or creates the request's stream and advances it. Returns NULL if it has no stream. */
+/* Finds or creates the request's stream and advances it. NULL: the request belongs to none. */
 static struct limefs_stream *advance_stream(struct limefs_prefetch *plan,
                                             const struct limefs_read_req *req)
 {
@@ -108,8 +108,9 @@ static unsigned count_active(const struct limefs_prefetch *plan, double now)
     return n ? n : 1;
 }
 
-/* Returns true if readers have requested nearly all of the slot; or if a stream that read some
- * of its bytes locally has passed it, and no other stream will reach it. */
+/* Returns true if no reader is expected to request the slot's bytes: they are out of date, or
+ * readers have requested nearly all of them, or a stream has passed the slot (it has read some
+ * of the bytes locally) and no other stream will reach it. */
 static bool was_read(const struct limefs_prefetch *plan, const struct limefs_extent *slot)
 {
     bool passed = false;
@@ -127,7 +128,7 @@ static bool was_read(const struct limefs_prefetch *plan, const struct limefs_ext
     return passed;
 }
 
-/* Counts a slot's unread bytes as wasted. The snapshot's streams then read less ahead. */
+/* Counts a slot's unread bytes as wasted, and makes the snapshot's streams read less ahead. */
 static void count_wasted_bytes(struct limefs_prefetch *plan, const struct limefs_extent *slot)
 {
     if (slot->used < slot->to - slot->from)
@@ -137,8 +138,8 @@ static void count_wasted_bytes(struct limefs_prefetch *plan, const struct limefs
             plan->stream[i].depth = 1;
 }
 
-/* Returns an empty slot; else the one that was read and is unused for the longest time; else
- * the one that is unused for the longest time, at least idle_limit; else -1. */
+/* Returns a slot for a new load, or -1. Prefers an empty slot; second, the slot that was read
+ * and is unused longest; third, any slot that is unused longest, if at least idle_limit. */
 static int allocate_slot(struct limefs_prefetch *plan, double now)
 {
     int best = -1;
@@ -175,7 +176,7 @@ static unsigned count_slots(const struct limefs_prefetch *plan,
     return n;
 }
 
-/* Returns true if the stream has its share of the slots: more would take those of others. */
+/* Returns true if the stream has its share of the slots, so that more are for other streams. */
 static bool has_full_share(const struct limefs_prefetch *plan,
                            const struct limefs_stream *stream)
 {
@@ -194,8 +195,8 @@ static int find_slot_at(const struct limefs_prefetch *plan, uint64_t snap_id, ui
     return -1;
 }
 
-/* Makes the stream's next load skip bytes that slots have from an earlier pass over the record.
- * Only for records of at most max_gap bytes, whose requests are all of one stream. */
+/* If the record has at most max_gap bytes, so that all its requests belong to one stream, makes
+ * the stream's next load skip bytes that slots have from an earlier pass over the record. */
 static void skip_loaded_slots(const struct limefs_prefetch *plan, struct limefs_stream *stream,
                               const struct limefs_read_req *req)
 {
@@ -219,7 +220,7 @@ static bool is_being_changed(const struct limefs_prefetch *plan, uint64_t snap_i
     return false;
 }
 
-/* Plans the next load of the stream. Returns false if none is due, or no slot is free. */
+/* Plans the next load of the stream. Returns false if none is due, or none is possible now. */
 static bool plan_load(struct limefs_prefetch *plan, struct limefs_stream *stream,
                       const struct limefs_read_req *req, int *planned_slot)
 {
@@ -248,7 +249,7 @@ static bool plan_load(struct limefs_prefetch *plan, struct limefs_stream *stream
     return true;
 }
 
-/* Makes the stream's next load begin at the request, and with a small one. */
+/* Makes the stream's next load a small one that begins at the request. */
 static void restart_loads(struct limefs_prefetch *plan, struct limefs_stream *stream,
                           const struct limefs_read_req *req)
 {
@@ -274,7 +275,7 @@ int limefs_prefetch_plan(struct limefs_prefetch *plan, const struct limefs_read_
     if (new_pass || stream->load_size == 0 ||
         (found == 0 && stream->planned < req->at + req->n))
         restart_loads(plan, stream, req);
-    /* Another stream has fetched these bytes: continue behind them. */
+    /* If another stream has loaded the request's bytes, continue behind them. */
     if (found && stream->planned <= req->at) {
         uint64_t to = plan->slot[slots[found - 1]].to;
         stream->planned = to < req->end ? to / align * align : to;
@@ -352,8 +353,8 @@ void limefs_prefetch_end_load(struct limefs_prefetch *plan, int slot, bool good,
     plan->slot[slot].state = good ? LIMEFS_EXTENT_READY : LIMEFS_EXTENT_EMPTY;
 }
 
-/* Drops slots with bytes of the range; returns true if there were any. The snapshot's streams
- * then restart their loads at the next request, whose loaded bytes may have been dropped. */
+/* Drops slots with bytes of the range; returns true if there were any. If so, each stream of
+ * the snapshot restarts its loads at its next request, whose slots may have been dropped. */
 static bool drop_range(struct limefs_prefetch *plan, uint64_t snap_id, uint64_t from,
                        uint64_t to)
 {

@@ -11,7 +11,7 @@ static json_int_t to_json(const atomic_uint_least64_t *count)
     return (json_int_t)atomic_load_explicit(count, memory_order_relaxed);
 }
 
-/* Adds the reason why no job serves. mpirun's text may contain bytes that JSON cannot hold. */
+/* Adds why no job serves. This text may be mpirun's, and have bytes that JSON cannot hold. */
 static void add_reason(json_t *stats, const struct limefs_job *job)
 {
     char reason[200];

@@ -15,7 +15,7 @@ enum {
     SYNCS_MAX = 8,                /* SYNC requests in flight; leaves room for others */
 };
 
-/* A write buffer that receives no bytes for this time may be used for another stream. */
+/* A buffer that has received no bytes for this time may be written out and used for others. */
 static const double idle_seconds = 1;
 
 static char *get_memory(const struct limefs_job *job, const struct limefs_write_buffer *buffer)
@@ -41,7 +41,7 @@ static int write_buffer(const struct limefs_job *job, const struct limefs_write_
 }
 
 /* Marks the buffer as empty: its bytes were written, or their write has failed. Sets `unsynced`
- * again, because a sync that did not include bytes in buffers may have cleared it. */
+ * again, because a sync may have cleared it while the bytes were still in the buffer. */
 static void release_buffer(struct limefs_job *job, struct limefs_write_buffer *buffer)
 {
     buffer->written->unsynced = true;
@@ -50,7 +50,7 @@ static void release_buffer(struct limefs_job *job, struct limefs_write_buffer *b
 }
 
 /* Writes the buffer from this thread, with the rights of the user whose bytes it has. Releases
- * the lock in the meantime. An error is left to the next flush or sync of the container. */
+ * the lock in the meantime. Stores an error for the container's next flush or sync. */
 static void flush_locally(struct limefs_job *job, struct limefs_write_buffer *buffer)
 {
     buffer->state = LIMEFS_BUFFER_LOCAL;
@@ -119,7 +119,7 @@ int limefs_job_on_store(struct limefs_job *job, unsigned index, struct limejob_p
     if (file && file->loads)
         file->loads--;
     if (err) {
-        buffer->state = LIMEFS_BUFFER_FAILED; /* the daemon will write it */
+        buffer->state = LIMEFS_BUFFER_FAILED; /* a thread of the daemon will write it */
         return 0;
     }
     job->stored_bytes += buffer->to - buffer->from;
@@ -127,7 +127,7 @@ int limefs_job_on_store(struct limefs_job *job, unsigned index, struct limejob_p
     return 0;
 }
 
-/* Waits for a change of any buffer. copy_to_buffer() wakes threads only if some wait here. */
+/* Waits for a change of any buffer. Counts the waiting threads for copy_to_buffer(). */
 static void wait_for_buffers(struct limefs_job *job)
 {
     job->buffer_waiters++;
@@ -164,7 +164,7 @@ static struct limefs_write_buffer *find_buffer(struct limefs_job *job,
     return NULL;
 }
 
-/* Waits until another thread or the job has written the buffer, or else writes it locally. */
+/* Waits while the job or another thread uses the buffer; if it still has bytes, writes them. */
 static void wait_until_written(struct limefs_job *job, struct limefs_write_buffer *buffer)
 {
     while (buffer->copies || buffer->state == LIMEFS_BUFFER_SENT ||
@@ -174,7 +174,7 @@ static void wait_until_written(struct limefs_job *job, struct limefs_write_buffe
         flush_locally(job, buffer);
 }
 
-/* Returns the partly filled buffer that is idle longest, at least idle_seconds, or NULL. */
+/* Returns the partly filled buffer that has been idle longest. NULL: none for idle_seconds. */
 static struct limefs_write_buffer *find_idle_buffer(struct limefs_job *job)
 {
     struct limefs_write_buffer *found = NULL;
@@ -187,8 +187,8 @@ static struct limefs_write_buffer *find_idle_buffer(struct limefs_job *job)
     return found;
 }
 
-/* Returns an empty buffer. If the job is writing any, waits for it. NULL: all buffers are being
- * filled, or the job was lost. */
+/* Returns an empty buffer. If there is none, waits as long as the job is writing any. Returns
+ * NULL if all buffers are being filled or written locally, or if the job was lost. */
 static struct limefs_write_buffer *get_empty_buffer(struct limefs_job *job)
 {
     while (is_serving(job)) {
@@ -216,8 +216,8 @@ static struct limefs_write_buffer *get_empty_buffer(struct limefs_job *job)
 /* ---- gather writes ---- */
 
 /* Adds a write to the stream, or restarts the stream if the write is far from it. Returns true
- * if the stream has enough bytes to go through the job; small writes do not count. Writes come
- * in any order, because some threads wait in this file while others overtake them. */
+ * if the stream has enough bytes to go through the job, not counting small writes. Writes may
+ * come in another order than the program's, because threads that wait here are overtaken. */
 static bool extend_stream(const struct limefs_job *job, struct limefs_write_stream *stream,
                           size_t n, uint64_t at)
 {
@@ -235,7 +235,7 @@ static bool extend_stream(const struct limefs_job *job, struct limefs_write_stre
     return stream->bytes >= job->fs->options.forward_from;
 }
 
-/* Copies bytes into their buffer; releases the lock in the meantime. Submits a full buffer. */
+/* Copies bytes into the buffer, for which it releases the lock. Submits a full buffer. */
 static void copy_to_buffer(struct limefs_job *job, struct limefs_write_buffer *buffer,
                            const char *buf, size_t n, uint64_t at)
 {
@@ -248,13 +248,13 @@ static void copy_to_buffer(struct limefs_job *job, struct limefs_write_buffer *b
     if (buffer->state == LIMEFS_BUFFER_FILLING && buffer->copies == 0 &&
         limefs_range_set_covers(&buffer->filled, buffer->from, buffer->to))
         submit_buffer(job, buffer);
-    /* get_empty_buffer(), whose threads are not counted, can only use this one if it failed. */
+    /* buffer_waiters excludes threads in get_empty_buffer(), which can use a FAILED buffer. */
     if (buffer->copies == 0 && (job->buffer_waiters || buffer->state == LIMEFS_BUFFER_FAILED))
         pthread_cond_broadcast(&job->changed);
 }
 
-/* Makes the job open the container for writing, and waits for it; if the job is just closing
- * the container, opens it again. Returns false if the job refuses, has no room or is lost. */
+/* Makes the job open the container for writing, and waits until it is open; first waits while
+ * the job is closing it. Returns false if the job refuses, has no room or is lost. */
 static bool wait_for_open(struct limefs_job *job, const struct limefs_snapshot *snap)
 {
     struct limefs_job_file *file = NULL;
@@ -264,8 +264,8 @@ static bool wait_for_open(struct limefs_job *job, const struct limefs_snapshot *
     return is_serving(job) && file && file->state == LIMEFS_JOB_FILE_OPEN;
 }
 
-/* Shrinks the range of a new buffer, which has the bytes of one write, so that it does not
- * overlap [from, to). Does nothing if these bytes overlap the write. */
+/* Shrinks the range of a new buffer so that it does not overlap [from, to). The buffer has the
+ * bytes of one write; if this write itself overlaps [from, to), does nothing. */
 static void exclude_range(struct limefs_write_buffer *buffer, uint64_t from, uint64_t to)
 {
     const struct limefs_byte_range *first = buffer->filled.range;
@@ -275,9 +275,9 @@ static void exclude_range(struct limefs_write_buffer *buffer, uint64_t from, uin
         buffer->to = from;
 }
 
-/* Shrinks the range of a new buffer so that it overlaps no other buffer, because the order of
- * their writes would be lost, and no bytes that were written directly: they will not be written
- * again, so the buffer would never become full. */
+/* Shrinks the range of a new buffer so that it overlaps neither another buffer nor a range that
+ * was written directly. With overlapping buffers, the order of the writes would be lost. Bytes
+ * that were written directly do not come again, so the buffer would never become full. */
 static void exclude_overlaps(struct limefs_job *job, struct limefs_write_buffer *buffer,
                              const struct limefs_write_stream *stream)
 {
@@ -298,8 +298,8 @@ static void note_direct_write(struct limefs_write_stream *stream, uint64_t from,
     limefs_range_set_add(&stream->direct, from, to);
 }
 
-/* Copies the bytes into the buffer for their range. Returns false if no buffer has it. First
- * waits for late writes of a lost job, and for overlapping buffers that cannot take these. */
+/* Copies the bytes into the buffer for their range; false: no buffer overlaps it. First waits
+ * for late writes of a lost job, and writes overlapping buffers that cannot take the bytes. */
 static bool add_to_buffer(struct limefs_job *job, struct limefs_written *written,
                           const char *buf, size_t n, uint64_t at)
 {
@@ -319,13 +319,13 @@ static bool add_to_buffer(struct limefs_job *job, struct limefs_written *written
     }
 }
 
-/* Assigns an empty buffer to the extent with these bytes, and copies them into it. */
+/* Assigns an empty buffer to the extent with these bytes, and copies the bytes into it. */
 static void start_buffer(struct limefs_job *job, struct limefs_write_buffer *buffer,
                          struct limefs_written *written,
                          const struct limefs_write_stream *stream, const char *buf, size_t n,
                          uint64_t at)
 {
-    /* While this thread waited, another one may have restarted the stream behind `at`. */
+    /* While this thread waited, another one may have restarted the stream after `at`. */
     uint64_t extent = job->prefetch.extent, first = at / extent * extent;
     *buffer = (struct limefs_write_buffer){
         .state = LIMEFS_BUFFER_FILLING,
@@ -344,9 +344,9 @@ static void start_buffer(struct limefs_job *job, struct limefs_write_buffer *buf
     copy_to_buffer(job, buffer, buf, n, at);
 }
 
-/* Gathers n bytes within one extent. stream NULL: only in a buffer that exists. Returns false
- * if the caller must write them itself. It must do so before it waits for anything else: then
- * other threads may gather bytes of the same range, or the job may be lost. */
+/* Gathers n bytes of one extent; starts a buffer for them only if stream is not NULL. Returns
+ * false if the caller must write them itself. The caller must do so before it waits for
+ * anything else, because after a wait, another thread may have gathered bytes of the range. */
 static bool gather_part(struct limefs_job *job, struct limefs_written *written,
                         const struct limefs_write_stream *stream, const char *buf, size_t n,
                         uint64_t at)
@@ -444,8 +444,8 @@ static void send_sync(struct limefs_job *job, const struct limefs_job_file *file
     limefs_job_send(job, &packet);
 }
 
-/* Makes all ranks sync. Waits for room for the request, and for the reply. Returns true and
- * *code, the reply's, or false if the connection of that number was lost. */
+/* Makes all ranks sync. Waits for room for the request, and for the reply. Returns true, with
+ * the reply's code in *code, or false if `connection` was lost first. */
 static bool request_sync(struct limefs_job *job, struct limefs_job_file *file,
                          uint64_t connection, int *code)
 {
@@ -476,7 +476,7 @@ static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool
     uint64_t connection = job->connections;
     bool others = job->greeting.hosts > 1, done;
     int code = 0;
-    file->syncs++; /* the file stays open in the meantime */
+    file->syncs++; /* keeps the file open in the meantime */
     file->loads++;
     while ((done = request_sync(job, file, connection, &code)) && code == -EAGAIN &&
            is_connected_as(job, connection)) {
@@ -488,7 +488,7 @@ static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool
         file->syncs--;
         file->loads--;
     }
-    /* The job may have gone before the retry, or be shutting down: then it synced nothing. */
+    /* A job that was lost before the retry, or is shutting down, has synced nothing. */
     done = done && code != -EAGAIN && code != -ESHUTDOWN;
     /* The caller's fsync() covers what ranks of this host have written. */
     *unsynced = *unsynced || (!done && others);
@@ -526,7 +526,7 @@ int limefs_job_on_sync(struct limefs_job *job, unsigned number, struct limejob_p
     int code = limejob_get_code(reply, NULL, 0);
     for (struct limefs_job_sync *sync = job->syncs; sync; sync = sync->next)
         if (sync->tag == number) {
-            /* sync_ranks() retries after another reply. If none will come, the sync failed. */
+            /* sync_ranks() retries after another reply. If none is due, the sync has failed. */
             sync->code = code == -EAGAIN && !limefs_job_is_busy(job, code) ? -EIO : code;
             sync->done = true;
             job->synced_from = sync->sent_at;

@@ -3,9 +3,9 @@
  *
  * The supervisor is a child of the daemon and the parent of mpirun. It adopts all processes
  * that mpirun leaves behind on this host. When mpirun ends, or the daemon ends in any way, the
- * supervisor kills them and removes the job's directory. It notices the daemon's end because
- * only the daemon holds the other end of its lifeline, a pipe. The job has a lifeline to the
- * supervisor.
+ * supervisor kills the job's processes and removes its directory. It reads a pipe, its
+ * lifeline, whose write end only the daemon holds: when the daemon ends, the kernel closes the
+ * write end. In the same way, the job notices the end of the supervisor by a second lifeline.
  */
 #ifndef LIMEFS_LAUNCH_H
 #define LIMEFS_LAUNCH_H
@@ -16,27 +16,27 @@
 
 struct limefs_launch {
     pid_t supervisor; /* process id; 0: none */
-    int lifeline;     /* a pipe; the supervisor ends when it is closed */
-    int lock;         /* the locked file `lock` in dir: shows that this process lives */
+    int lifeline;     /* write end of a pipe; the supervisor ends when the daemon closes it */
+    int lock;         /* the file `lock` in dir; it is locked as long as the daemon lives */
     int output;       /* a pipe with the job's output, in lines: "ready", or a message */
-    char dir[64];     /* directory of all files of the job */
+    char dir[64];     /* directory for all files of the job on this host */
     char socket[96];  /* path of the socket at which the job listens */
 };
 
-/* Checks that the programs that start a job are installed, if one is requested. Returns 0, or
- * -ENOENT after a message that names the missing one. */
+/* If the options request a job, checks that mpirun and limefs-io are installed. Returns 0, or
+ * logs which of them is missing and returns -ENOENT. */
 int limefs_launch_check(const struct limefs_options *);
 
-/* Starts a supervisor with a job. Returns 0 or -errno; after an error nothing remains. */
+/* Starts a supervisor, which starts a job. Returns 0, or -errno: no process and file remain. */
 int limefs_launch_start(struct limefs_launch *, const struct limefs_options *);
 
-/* Ends the job, and waits until all of it has gone. */
+/* Ends the job, and waits until its supervisor has ended. Kills a supervisor that hangs. */
 void limefs_launch_end(struct limefs_launch *);
 
 /* The supervisor's main(): limefs --supervisor DIR PROGRAM ARGUMENT... */
 int limefs_supervisor_main(int argc, char *argv[]);
 
-/* Removes this user's job directories whose daemon and supervisor were both killed. */
+/* Removes this user's job directories whose daemon no longer runs. */
 void limefs_launch_remove_stale(void);
 
 #endif

@@ -17,12 +17,12 @@ struct limefs_range_set {
     } range[LIMEFS_RANGE_SET_MAX];
 };
 
-/* Adds a range, joined with those it touches. Returns false, without a change, if none fits. */
+/* Adds a range, and joins it with all that it touches. Returns false if the set is full. */
 bool limefs_range_set_add(struct limefs_range_set *, uint64_t from, uint64_t to);
 
 bool limefs_range_set_covers(const struct limefs_range_set *, uint64_t from, uint64_t to);
 
-/* Reduces [*from, *to) to its first part that is not in the set. False: it has no such part. */
+/* Reduces [*from, *to) to its first part outside the set. Returns false if there is none. */
 bool limefs_range_set_find_gap(const struct limefs_range_set *, uint64_t *from, uint64_t *to);
 
 #endif

@@ -2,11 +2,11 @@
  * write_buffers.h - write to containers through the job: gather a program's writes in large
  * buffers, in the second half of the window, from which the job writes them.
  *
- * A stream of writes fills write buffers. Each holds a range of the container that ends at or
- * before the next multiple of an extent. The daemon sends a full buffer to the job, whose ranks
- * write it together, and fills the next buffers in the meantime. If the job is lost or fails,
- * the daemon writes the bytes from the buffer itself. So a buffer is reused only after its
- * bytes are in the container, or an error was noted for the next flush or sync.
+ * A stream of writes fills write buffers. A buffer holds a range of the container that crosses
+ * no multiple of the extent. The daemon sends a full buffer to the job, whose ranks write it
+ * together, and fills the next buffers in the meantime. If the job is lost or fails, the daemon
+ * itself writes the buffer's bytes to the container. A buffer is reused only after its bytes
+ * are in the container, or after the daemon has stored an error for the next flush or sync.
  */
 #ifndef LIMEFS_WRITE_BUFFERS_H
 #define LIMEFS_WRITE_BUFFERS_H
@@ -20,43 +20,43 @@
 struct limefs_written {
     struct limefs_snapshot *snap;
     int fd;               /* the container, for local writes; guarded by the writer's lock */
-    atomic_bool unsynced; /* data was written, locally or by ranks, and not synced */
-    atomic_int syncing;   /* syncs under way, which may have cleared `unsynced` */
+    atomic_bool unsynced; /* data was written (locally or by ranks) but not yet synced */
+    atomic_int syncing;   /* number of syncs under way; they may have cleared `unsynced` */
 
     /* Guarded by the job's lock: */
-    int write_error; /* -errno of a gathered write, not yet reported; or 0 */
-    double changed;  /* time of this mount's last change of the container */
+    int write_error; /* -errno of a gathered write, if no call has returned it yet; or 0 */
+    double changed;  /* time of this mount's latest change of the container */
     uint64_t layout; /* number of changes that may have moved or resized a record; it rises
                         only while the writer's lock is held exclusively */
 };
 
 /* A stream of nearly sequential writes to [begin, next) of the container. No write buffer may
- * include bytes before `begin` or in `direct`: the stream does not send them (again), so the
- * buffer would never become full. */
+ * include bytes before `begin` or in `direct`: the program does not write the former, and has
+ * already written the latter, so the buffer would never become full. */
 struct limefs_write_stream {
     uint64_t begin, next, bytes;    /* bytes: number written so far, in large writes */
     struct limefs_range_set direct; /* ranges that were written without a buffer */
 };
 
-/* Adds n bytes for offset `at` of the container. Returns 1 if they were gathered or written; 0
- * without a job: the caller writes them; -errno. The caller holds the writer's lock, shared. */
+/* Gathers or writes n bytes for offset `at` of the container. Returns 1, -errno, or 0 if there
+ * is no job: the caller must write the bytes. The caller holds the writer's lock shared. */
 int limefs_write_buffers_add(struct limefs *, struct limefs_written *,
                              struct limefs_write_stream *, const char *buf, size_t n,
                              uint64_t at);
 
 /* Waits until all gathered bytes of [from, to) are written to the container, but not synced.
- * The caller holds the writer's lock in any mode. Returns 0, or -errno once after any gathered
- * write to the container has failed. */
+ * The caller holds the writer's lock in any mode. Returns -errno if a gathered write to the
+ * container has failed since the latest call that returned an error; else 0. */
 int limefs_write_buffers_flush(struct limefs *, struct limefs_written *, uint64_t from,
                                uint64_t to);
 
-/* Flushes everything and makes the ranks sync. The caller must then call fsync(), which covers
- * what the daemon and ranks on this host wrote. Returns 0 or -errno, -EIO if other hosts may
- * have lost data. */
+/* Flushes all gathered bytes and makes the ranks sync. The caller must then call fsync(), for
+ * data that the daemon and ranks on this host wrote. Returns 0 or -errno; -EIO also means that
+ * data which ranks on other hosts wrote may be lost. */
 int limefs_write_buffers_sync(struct limefs *, struct limefs_written *);
 
-/* Notes that another file has replaced the container, so that the job opens that one before it
- * writes again. All data was synced before; the caller holds the writer's lock exclusively. */
+/* Notes that a new file has replaced the container, so that the job opens the new file before
+ * its next write. The caller has synced all data, and holds the writer's lock exclusively. */
 void limefs_job_container_replaced(struct limefs *, const struct limefs_snapshot *);
 
 #endif
