@@ -16,8 +16,7 @@ void limefs_late_add(struct limefs_job *job, uint64_t snap_id, uint64_t from, ui
     job->late_writes[job->late_count++] = (struct limefs_late_write){snap_id, from, to, until};
 }
 
-/* Returns the time until which late writes to the range are possible; 0: none are. Removes
- * expired entries. */
+/* Removes expired entries. Returns until when late writes to the range are possible, or 0. */
 static double get_deadline(struct limefs_job *job, uint64_t snap_id, uint64_t from, uint64_t to)
 {
     double now = limefs_clock_seconds(), until = 0;

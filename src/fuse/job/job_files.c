@@ -90,8 +90,7 @@ void limefs_job_send_closes(struct limefs_job *job)
             send_close(job, file);
 }
 
-/* Returns true if this mount has not changed the container for quiet_seconds, and all hosts see
- * its current state. */
+/* Returns true if all hosts see the container's state, unchanged by this mount for a while. */
 static bool is_stable(const struct limefs_job *job, const struct limefs_snapshot *snap)
 {
     const struct limefs_written *written = snap->job;
@@ -318,11 +317,10 @@ static int duplicate_fd(struct limefs *fs, uint64_t id)
     return fd;
 }
 
-/* Returns true if the container still has the identity in the open request. If it does, ranks
- * on other hosts have opened the same file: they opened the container by name and compared this
- * identity, and no program can give another file the same ctime. Releases the lock in between.
- * The file's state stays OPENING, because only the calling thread, which handles replies, ends
- * that state. */
+/* Returns true if the container still has the identity in the open request. If so, ranks on
+ * other hosts have opened the same file: they compared the identity, and no program can give
+ * another file the same ctime. Releases the lock in between; the state stays OPENING, because
+ * only the calling thread, which handles replies, ends it. */
 static bool is_same_container(struct limefs_job *job, const struct limefs_job_file *file)
 {
     struct stat st;

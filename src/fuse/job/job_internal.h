@@ -179,7 +179,7 @@ uint64_t limefs_job_fence_offset(const struct limefs_job *);
 bool limefs_job_is_busy(const struct limefs_job *, int code);
 
 /* Returns the file with which the job reads or (`writes`) writes the snapshot's container, in
- * any state. If there is none, sends an open request; this releases the lock in the meantime.
+ * any state. If it does not exist, sends an open request, for which this releases the lock.
  * Returns NULL if the caller must try again later: there is no room for a file or a request,
  * the job was lost, or this mount has just changed a container that is to be read. */
 struct limefs_job_file *limefs_job_file_open(struct limefs_job *,

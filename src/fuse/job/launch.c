@@ -351,9 +351,8 @@ static pid_t start_mpirun(char *argv[], int *lifeline)
     return child;
 }
 
-/* Waits until mpirun has ended. Returns false if a signal to end comes first, or timeout_ms
- * (-1: no limit) are over, or (watch_lifeline) the daemon's end closes the lifeline, descriptor
- * 0. */
+/* Waits until mpirun has ended. Returns false if first a signal to end comes, timeout_ms (-1:
+ * no limit) have passed, or (watch_lifeline) descriptor 0 shows that the daemon has ended. */
 static bool wait_for_mpirun(pid_t mpirun, int signals, int timeout_ms, bool watch_lifeline)
 {
     for (;;) {

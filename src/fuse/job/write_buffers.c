@@ -187,7 +187,7 @@ static struct limefs_write_buffer *find_idle_buffer(struct limefs_job *job)
     return found;
 }
 
-/* Returns an empty buffer. If there is none, waits as long as the job is writing any. Returns
+/* Returns an empty buffer. If all are in use, waits as long as the job is writing any. Returns
  * NULL if all buffers are being filled or written locally, or if the job was lost. */
 static struct limefs_write_buffer *get_empty_buffer(struct limefs_job *job)
 {
@@ -468,9 +468,8 @@ static bool request_sync(struct limefs_job *job, struct limefs_job_file *file,
     return sync.done;
 }
 
-/* Makes all ranks sync, and repeats the request while the job is busy, each time after another
- * reply. Returns 0 or a rank's -errno. Sets *unsynced if the job was lost or ended before ranks
- * on other hosts had synced. */
+/* Makes all ranks sync. While the job is busy, repeats the request after each other reply.
+ * Returns 0 or a rank's -errno. Sets *unsynced if ranks on other hosts may not have synced. */
 static int sync_ranks(struct limefs_job *job, struct limefs_job_file *file, bool *unsynced)
 {
     uint64_t connection = job->connections;

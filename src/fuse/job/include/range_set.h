@@ -22,7 +22,7 @@ bool limefs_range_set_add(struct limefs_range_set *, uint64_t from, uint64_t to)
 
 bool limefs_range_set_covers(const struct limefs_range_set *, uint64_t from, uint64_t to);
 
-/* Reduces [*from, *to) to its first part outside the set. Returns false if there is none. */
+/* Reduces [*from, *to) to its first part outside the set; false: no part is outside. */
 bool limefs_range_set_find_gap(const struct limefs_range_set *, uint64_t *from, uint64_t *to);
 
 #endif

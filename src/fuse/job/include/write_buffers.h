@@ -38,8 +38,8 @@ struct limefs_write_stream {
     struct limefs_range_set direct; /* ranges that were written without a buffer */
 };
 
-/* Gathers or writes n bytes for offset `at` of the container. Returns 1, -errno, or 0 if there
- * is no job: the caller must write the bytes. The caller holds the writer's lock shared. */
+/* Gathers or writes n bytes for offset `at` of the container. Returns 1, -errno, or 0 without a
+ * job: the caller must write the bytes. The caller holds the writer's lock shared. */
 int limefs_write_buffers_add(struct limefs *, struct limefs_written *,
                              struct limefs_write_stream *, const char *buf, size_t n,
                              uint64_t at);
