@@ -22,8 +22,8 @@ struct limefs_append {
     struct limefs_lock lock; /* guards the rest; held over I/O, before fs->lock */
     size_t count;
     struct shift *shifts; /* ordered by `from` */
-    uint64_t arrived_end; /* kernel's offset before which all its data has arrived */
-    struct limefile_identity last_identity; /* after this mount's last change, or the open */
+    uint64_t arrived_end; /* before this offset, all data that the kernel has was received */
+    struct limefile_identity last_identity; /* after the open, or this mount's latest change */
 };
 
 /* Locks the node's state until unlock_append(). NULL: the file was never opened to append. */
@@ -71,7 +71,7 @@ bool limefs_append_allows_open(struct limefs *fs, const struct limefs_node *node
     return is_allowed;
 }
 
-/* Gets or creates the node's state. NULL: no memory; the file is written to like any other. */
+/* Gets or creates the node's state. NULL: no memory; the file is treated like any other. */
 static struct limefs_append *get_append(struct limefs_node *node)
 {
     if (node->plain.append)
@@ -128,7 +128,7 @@ void limefs_append_free(struct limefs_node *node)
     free(node->plain.append);
 }
 
-/* Returns the end that the kernel knows, before a change. *only_appends: all writers append. */
+/* Called before a change. Returns the end that the kernel knows, and if all writers append. */
 static uint64_t begin_change(struct limefs *fs, struct limefs_node *node, bool *only_appends)
 {
     limefs_lock(&fs->lock);
@@ -139,8 +139,7 @@ static uint64_t begin_change(struct limefs *fs, struct limefs_node *node, bool *
     return end;
 }
 
-/* Notes the end that the kernel now knows. Called after a failed write, too: the kernel has
- * counted its bytes. */
+/* Notes the end that the kernel now knows. This counts even the bytes of a failed write. */
 static void note_growth(struct limefs *fs, struct limefs_node *node, uint64_t end)
 {
     limefs_lock(&fs->lock);
@@ -152,7 +151,8 @@ static void note_growth(struct limefs *fs, struct limefs_node *node, uint64_t en
 
 /* ---- translated offsets ---- */
 
-/* Returns the real offset of a byte, and limits *n to the bytes that follow it there. */
+/* Returns the real offset of the byte at the kernel's offset `at`. Limits *n to the number of
+ * bytes from `at` on that are in one piece in the file. */
 static uint64_t real_offset(const struct limefs_append *append, uint64_t at, size_t *n)
 {
     size_t i = append ? append->count : 0;
@@ -165,7 +165,7 @@ static uint64_t real_offset(const struct limefs_append *append, uint64_t at, siz
     return i > 0 ? at + (uint64_t)append->shifts[i - 1].distance : at;
 }
 
-/* Notes that the bytes from the kernel's offset `at` on are at `to` in the file. */
+/* Notes that bytes from the kernel's offset `at` on are in the file from `to` on. */
 static int add_shift(struct limefs *fs, struct limefs_node *node, uint64_t at, uint64_t to)
 {
     size_t n = 1;
@@ -238,8 +238,8 @@ static bool is_unchanged_by_others(const struct limefs_append *append, int fd)
     return limefile_identity_same_data(&append->last_identity, &stamp);
 }
 
-/* Appends bytes that the kernel has at `offset`, and notes where they are: the descriptor's own
- * position, which nothing else uses, is then at their end. */
+/* Appends bytes that the kernel has at `offset`, and notes their offset in the file. The write
+ * moves the descriptor's own position, which nothing else uses, to the end of these bytes. */
 static int append_bytes(struct limefs *fs, struct limefs_node *node, int fd, const char *buf,
                         size_t n, uint64_t offset)
 {
@@ -258,7 +258,7 @@ static int append_bytes(struct limefs *fs, struct limefs_node *node, int fd, con
     return err;
 }
 
-/* Appends zeros for bytes [from, to): the kernel may send later bytes before these. */
+/* Appends zeros for bytes [from, to), because the kernel may send later bytes before these. */
 static int append_zeros(struct limefs *fs, struct limefs_node *node, int fd, uint64_t from,
                         uint64_t to)
 {
@@ -278,9 +278,9 @@ static size_t bytes_before(uint64_t end, size_t n, uint64_t offset)
     return offset >= end ? 0 : end - offset < n ? (size_t)(end - offset) : n;
 }
 
-/* Writes bytes, of which those from `end` on are appended. The kernel sends whole pages, also
- * with old bytes of the file. If other programs have changed the file, this skips the old
- * bytes, as writing them would undo these changes. */
+/* Writes bytes, and appends those from offset `end` on. The kernel sends whole pages, which may
+ * begin with old bytes of the file (before arrived_end). If other programs have changed the
+ * file, skips the old bytes, because writing them would undo these changes. */
 static int write_appended(struct limefs *fs, struct limefs_node *node, int fd, const char *buf,
                           size_t n, uint64_t offset, uint64_t end)
 {
@@ -306,7 +306,7 @@ ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
     uint64_t end = append ? begin_change(fs, node, &only_appends) : 0;
     int err = only_appends ? write_appended(fs, node, fd, buf, n, offset, end)
                            : write_shifted(append, fd, buf, n, offset);
-    /* After an error the kernel also drops earlier data, so none of that will arrive. */
+    /* After an error, the kernel drops earlier data, too, so this will never arrive. */
     if (append && (err || offset <= append->arrived_end) && append->arrived_end < offset + n)
         append->arrived_end = offset + n;
     note_growth(fs, node, offset + n);
@@ -314,7 +314,7 @@ ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
     return err ? err : (ssize_t)n;
 }
 
-/* Drops the shifts of the bytes that are cut off. */
+/* Truncates the file, and drops the shifts of bytes that this cuts off. */
 static int truncate_file(struct limefs_append *append, int fd, uint64_t bytes)
 {
     size_t n = 1;
@@ -324,7 +324,7 @@ static int truncate_file(struct limefs_append *append, int fd, uint64_t bytes)
     return ftruncate(fd, end) == 0 ? 0 : -errno;
 }
 
-/* arrived_end does not rise to a new end: the kernel may still send data before that. */
+/* If the file grows, arrived_end stays: the kernel may still send data before the new end. */
 int limefs_append_truncate(struct limefs *fs, struct limefs_node *node, int fd, uint64_t bytes)
 {
     bool only_appends;

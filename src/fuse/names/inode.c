@@ -1,4 +1,4 @@
-/* inode.c - slots and nodes, found by id, name or file. Static functions: under fs->lock. */
+/* inode.c - find nodes by id, name or file. Static functions are called with fs->lock held. */
 #include "append.h"
 #include "inode.h"
 #include "kernel_mtime.h"
@@ -11,8 +11,8 @@
 
 enum {
     NAMES_MAX = 64,          /* names that are stored of one file; more replace older ones */
-    LOOKUPS_TO_PREFETCH = 4, /* lookups and opens after which a listing also looks names up */
-    PREFETCH_LISTS = 8, /* listings that do so, until LOOKUPS_TO_PREFETCH more are needed */
+    LOOKUPS_TO_PREFETCH = 4, /* lookups and opens after which listings also look names up */
+    PREFETCH_LISTS = 8,      /* number of listings that do this */
 };
 
 /* ---- slots ---- */
@@ -32,13 +32,13 @@ static int grow_slots(struct limefs *fs)
         return -ENOMEM;
     for (uint32_t i = fs->inodes.slot_count; i < count; i++)
         slots[i] = (struct limefs_slot){.next_free = i + 1 < count ? i + 1 : 0};
-    fs->inodes.slot_free = fs->inodes.slot_count; /* only called when no slot is free */
+    fs->inodes.slot_free = fs->inodes.slot_count; /* so far, no slot was free */
     fs->inodes.slots = slots;
     fs->inodes.slot_count = count;
     return 0;
 }
 
-/* The root takes slot 0 first and never frees it, so 0 can mean "none free". */
+/* The root takes slot 0 first and never frees it, so slot_free can be 0 if no slot is free. */
 int limefs_slot_allocate(struct limefs *fs, enum limefs_slot_use use, void *object,
                          uint32_t *slot)
 {
@@ -122,7 +122,7 @@ struct limefs_node *limefs_node_find_child(struct limefs *fs, struct limefs_node
     return node;
 }
 
-/* Doubles the buckets. Without memory it keeps the old ones, which are only slower. */
+/* Doubles the number of buckets. Without memory, keeps the old buckets, which are slower. */
 static void grow_name_table(struct limefs *fs)
 {
     size_t old_count = fs->inodes.name_buckets;
@@ -201,7 +201,7 @@ static void grow_file_table(struct limefs *fs)
     free(old);
 }
 
-/* Without memory the node is found by its name alone. */
+/* Without memory, the node can be found by its name only. */
 static void insert_by_file(struct limefs *fs, struct limefs_node *node)
 {
     if (fs->inodes.file_count >= fs->inodes.file_buckets)
@@ -239,7 +239,7 @@ static void free_name(struct limefs *fs, struct limefs_node_name **at)
         limefs_node_put(fs, parent);
 }
 
-/* Adds a name to node->names, with a reference to the parent. Returns it; NULL: no memory. */
+/* Adds a name, with a reference to parent, to node->names. Returns it; NULL: no memory. */
 static const char *store_name(struct limefs *fs, struct limefs_node *node,
                               struct limefs_node *parent, const char *name)
 {
@@ -265,7 +265,7 @@ static const char *store_name(struct limefs *fs, struct limefs_node *node,
     return stored->name;
 }
 
-/* Drops the reference of a name that the node no longer has, and frees it for a plain file. */
+/* Drops the parent of a name that the node no longer has. Frees the name of a plain file. */
 static void retire_name(struct limefs *fs, struct limefs_node *node, struct limefs_node *parent,
                         const char *name)
 {
@@ -355,10 +355,10 @@ void limefs_node_forget(struct limefs *fs, struct limefs_node *node, uint64_t n)
     limefs_unlock(&fs->lock);
 }
 
-/* Returns true if the node can stand for the file that `stamp` identifies. A container keeps
- * its node even if another container replaces it; any other file that is replaced gets a new
- * node. In a read-write mount the kernel ignores our sizes and times, because it caches writes,
- * so a plain file that another program has changed needs a new node. Caller holds fs->lock. */
+/* Returns true if the node can stand for the file that `stamp` identifies. A container that
+ * replaces another one takes over its node; any other file that replaces one gets a new node.
+ * In a read-write mount, the kernel caches writes and ignores the daemon's sizes and times, so
+ * a plain file that another program has changed needs a new node. */
 static bool node_matches(const struct limefs *fs, const struct limefs_node *node,
                          enum limefs_node_kind kind, const struct limefile_identity *stamp)
 {
@@ -377,8 +377,8 @@ static bool node_matches(const struct limefs *fs, const struct limefs_node *node
              limefs_kernel_mtime_is_current(node, stamp)));
 }
 
-/* The same for a name that is looked up. A symbolic link that was only just made may have been
- * replaced by another with the same inode number and times, but hardly if it has two names. */
+/* The same for a name that is looked up. A symbolic link that is not is_certain may have been
+ * replaced by another one with the same inode number and times (hardly if it has two names). */
 static bool fits_lookup(const struct limefs *fs, const struct limefs_node *node,
                         const struct limefs_tree_entry *found,
                         const struct limefile_identity *stamp)
@@ -435,8 +435,7 @@ bool limefs_node_use_name(struct limefs *fs, struct limefs_node *node, unsigned 
     return name != NULL;
 }
 
-/* Finds the node of a file that is known by another name: one file is one node, so that the
- * kernel has its pages once. */
+/* Finds the node of a file by another name: with one node, the kernel caches its pages once. */
 static struct limefs_node *reuse_by_file(struct limefs *fs, struct limefs_node *parent,
                                          const char *name,
                                          const struct limefs_tree_entry *found,
@@ -613,7 +612,7 @@ void limefs_node_count_lookup(struct limefs *fs, struct limefs_node *directory)
     limefs_unlock(&fs->lock);
 }
 
-/* Other requests may move the node and free its old parent, so this takes fs->lock. */
+/* Locks fs->lock before it reads node->parent: others may move the node and free its parent. */
 void limefs_node_count_open(struct limefs *fs, const struct limefs_node *node)
 {
     limefs_lock(&fs->lock);

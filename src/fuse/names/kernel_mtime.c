@@ -5,8 +5,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define GRACE_SECONDS 0.25 /* in which the kernel looks a name up and opens it, twice */
-#define NOW_SECONDS   1    /* an mtime at most this old is the kernel's current time */
+#define GRACE_SECONDS 0.25 /* enough for two tries of the kernel to look up and open a file */
+#define NOW_SECONDS   1    /* an mtime that is at most this old counts as the current time */
 
 static bool is_before(const struct timespec *a, const struct timespec *b)
 {
@@ -60,25 +60,25 @@ void limefs_kernel_mtime_note_write(struct limefs_node *node)
     node->plain.known.has_new_data = true;
 }
 
-/* Sets the file's mtime, which the daemon's write has changed, back to the last one that the
- * kernel has sent: the kernel sends no new one after a second write within one clock tick.
- * node->io_lock keeps other threads from setting another one in the meantime. */
+/* If the daemon's writes have changed the file's mtime, sets it back to the one that the kernel
+ * has sent last: after a second write within one clock tick, the kernel sends no new mtime.
+ * node->io_lock keeps other threads from setting the mtime in the meantime. */
 static void restore_mtime(struct limefs *fs, struct limefs_node *node, int fd)
 {
     limefs_lock(&node->io_lock);
     limefs_lock(&fs->lock);
     const struct timespec times[2] = {{0, UTIME_OMIT}, node->plain.known.kernel_mtime};
-    bool is_behind = node->plain.known.has_new_data && (times[1].tv_sec || times[1].tv_nsec);
+    bool restore = node->plain.known.has_new_data && (times[1].tv_sec || times[1].tv_nsec);
     limefs_unlock(&fs->lock);
-    if (is_behind) {
-        limefs_daemon_creds_enter(); /* a user that may write may not set times */
+    if (restore) {
+        limefs_daemon_creds_enter(); /* write permission is not enough to set times */
         futimens(fd, times);
         limefs_daemon_creds_leave();
     }
     limefs_unlock(&node->io_lock);
 }
 
-/* A thread that changes the file in the meantime notes its change itself. */
+/* If `changes` grows during the call, another thread changes the file and stores its times. */
 void limefs_kernel_mtime_update(struct limefs *fs, struct limefs_node *node, int fd)
 {
     struct stat st;
@@ -115,10 +115,10 @@ bool limefs_kernel_mtime_is_outdated(struct limefs *fs, const struct limefs_node
     return is_outdated;
 }
 
-/* *stamp says nothing about other programs while this mount changes the file, or if it was read
- * before this mount's last change. A new node counts as current for GRACE_SECONDS: otherwise an
- * open could fail, as the file may change after each lookup by the kernel. A fifo is always
- * current, because the kernel itself connects its ends in the mount. */
+/* Also returns true if *stamp cannot show what other programs did: while this mount changes the
+ * file, or if it was read before this mount's latest change. A new node counts as current for
+ * GRACE_SECONDS, because the file may change after each lookup by the kernel, so that an open
+ * would fail. A FIFO is always current, because the kernel itself connects its ends. */
 bool limefs_kernel_mtime_is_current(const struct limefs_node *node,
                                     const struct limefile_identity *stamp)
 {

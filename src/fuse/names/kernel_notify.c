@@ -6,15 +6,15 @@
 #include <fuse_lowlevel.h>
 #include <unistd.h>
 
-/* One notification at a time: dropping pages may wait for a read, for which another thread must
- * be free. The caller holds fs->lock. */
+/* Dropping pages may wait for a READ request, which another thread must serve. So only one
+ * thread notifies at a time, and only if the daemon has others. The caller holds fs->lock. */
 static bool may_notify(const struct limefs *fs, const struct limefs_node *node)
 {
     return fs->session && fs->threads > 1 && !fs->is_notifying && !node->plain.writers &&
            node->plain.bytes != LIMEFS_BYTES_MOVED;
 }
 
-/* Returns true if the kernel must be notified of a new size; *old: the size that it knows. */
+/* Returns true if the kernel must be notified of a new size. *old: the size that it knows. */
 static bool begin_growth(struct limefs *fs, struct limefs_node *node, off_t size, off_t *old)
 {
     limefs_lock(&fs->lock);
@@ -28,7 +28,7 @@ static bool begin_growth(struct limefs *fs, struct limefs_node *node, off_t size
     return may;
 }
 
-/* Storing the last byte extends the file; the kernel reads the other bytes on demand. */
+/* Storing the last byte makes the kernel extend the file. It reads other bytes on demand. */
 static int notify_size(struct fuse_session *se, uint64_t ino, int fd, off_t old, off_t size)
 {
     char last;

@@ -18,7 +18,7 @@
 
 enum {
     MTIMES_INITIAL = 8,
-    MTIMES_MAX = 1 << 16, /* a power of two; further ones replace the oldest */
+    MTIMES_MAX = 1 << 16, /* a power of two; further mtimes replace the oldest */
 };
 
 void limefs_snapshot_add_watch(struct limefs *fs, const struct limefs_snapshot_watch *watch)
@@ -86,8 +86,8 @@ static void lru_move_to_front(struct limefs *fs, struct limefs_snapshot *snap)
     lru_insert(fs, snap);
 }
 
-/* Evicts a snapshot. close() can block on slow storage, so unlock_and_close() does it. Returns
- * false, and leaves the snapshot open, if too many files wait to be closed. */
+/* Evicts a snapshot. Leaves the close() to unlock_and_close(), because it can block on slow
+ * storage. If too many files wait to be closed, returns false and leaves the snapshot open. */
 static bool evict_snapshot(struct limefs *fs, struct limefs_snapshot *snap)
 {
     if (fs->snapshots.closing_count == LIMEFS_CLOSING_MAX)
@@ -106,8 +106,8 @@ static bool evict_snapshot(struct limefs *fs, struct limefs_snapshot *snap)
     return true;
 }
 
-/* Releases fs->lock and then closes the files of the snapshots that were evicted under it. Use
- * it instead of limefs_unlock() after anything that may evict. */
+/* Releases fs->lock, and then closes the files of snapshots that were evicted under this lock.
+ * Called instead of limefs_unlock() after anything that may evict. */
 static void unlock_and_close(struct limefs *fs)
 {
     struct limefs_container_file closing[LIMEFS_CLOSING_MAX];
@@ -134,9 +134,9 @@ static void free_snapshot(struct limefs *fs, struct limefs_snapshot *snap)
     free(snap);
 }
 
-/* Frees a snapshot without pins and lookups; returns true if it did. Keeps one that is open and
- * its node's newest, as it may be used again. Evicts any other: an open file that is never used
- * again would keep the blocks of a deleted container on the disk. */
+/* Frees a snapshot that has neither pins nor lookups, and returns true. Keeps an open snapshot
+ * that is its node's newest, because it may be used again. Evicts any other one first, because
+ * its open file would keep the blocks of a deleted container on the disk. */
 static bool free_if_unused(struct limefs *fs, struct limefs_snapshot *snap)
 {
     if (snap->pins)
@@ -162,15 +162,15 @@ static void drop_newest(struct limefs *fs, struct limefs_node *node)
         free_if_unused(fs, snap);
 }
 
-/* The same if the name no longer exists. Keeps a snapshot that is being written to: the name
- * may be back soon, and another snapshot could not lock the container a second time. */
+/* The same if the name no longer exists. But keeps a snapshot that is being written to: the
+ * name may soon exist again, and a new snapshot could not lock the container a second time. */
 static void drop_removed(struct limefs *fs, struct limefs_node *node)
 {
     if (node->container.snap && node->container.snap->state != LIMEFS_SNAPSHOT_WRITTEN)
         drop_newest(fs, node);
 }
 
-/* A snapshot that alone exceeds the memory stays open: each request would have to reopen it. */
+/* The newest snapshot may exceed the memory, because each request would have to reopen it. */
 static bool exceeds_limits(const struct limefs *fs, const struct limefs_snapshot *snap)
 {
     return fs->snapshots.open_count > fs->options.max_open ||
@@ -254,7 +254,7 @@ void limefs_snapshots_release(struct limefs *fs)
     }
 }
 
-/* Logs a fault of the container, once for each of its states. */
+/* Logs a fault of the container, unless it was logged since the container's latest change. */
 static void log_fault(struct limefs *fs, struct limefs_node *node,
                       const struct limefs_snapshot *snap)
 {
@@ -278,7 +278,7 @@ bool limefs_snapshot_error_is_logged(int err)
            err == -ENOMEM;
 }
 
-/* Logs why a file cannot be opened, once for each of its states. */
+/* Logs why a file cannot be opened, unless this was logged since the file's latest change. */
 static void log_open_error(struct limefs *fs, struct limefs_node *node, const struct stat *st,
                            int err)
 {
@@ -307,8 +307,8 @@ static void attach_file(struct limefs_snapshot *snap,
     snap->adapter = opened->adapter;
 }
 
-/* Returns true if the name in a tree now leads to a file that is not a container, which the
- * kernel must look up. An empty file does not count: it may be a container again soon. */
+/* Returns true if the name, in a tree, now leads to a file that is not a container, so that the
+ * kernel must look it up. An empty file does not count: it may soon be a container again. */
 static bool has_become_plain(const struct limefs_node *node,
                              const struct limefs_container_file *opened, const struct stat *st)
 {
@@ -330,7 +330,7 @@ static int open_container_file(struct limefs *fs, struct limefs_node *node, int 
     return err;
 }
 
-/* Stores the times of the file, and whether they will show each later change. */
+/* Stores the identity of the file, and whether its times will show each later change. */
 static void set_state(struct limefs_snapshot *snap, bool being_written,
                       const struct timespec *seen)
 {
@@ -340,7 +340,7 @@ static void set_state(struct limefs_snapshot *snap, bool being_written,
     snap->state = is_valid         ? LIMEFS_SNAPSHOT_VALID
                   : mtime_is_valid ? LIMEFS_SNAPSHOT_RECENT
                                    : LIMEFS_SNAPSHOT_SUSPECT;
-    if (limefs_index_read_error(snap->index)) /* it must be read again */
+    if (limefs_index_read_error(snap->index)) /* makes a later check read the file again */
         snap->state = LIMEFS_SNAPSHOT_SUSPECT;
     if (is_valid)
         snap->confirmed = snap->stamp;
@@ -400,8 +400,8 @@ static uint64_t get_file_seq(struct limefs *fs, const struct limefs_node *node)
     return seq;
 }
 
-/* The attributes of what a container's name leads to, and the time before the name was
- * resolved: if the name is removed later, the file's ctime becomes `seen` or later. */
+/* The file that a container's name leads to. seen: the time before the name was resolved. If
+ * the name is removed after that, the file gets a ctime that is not before `seen`. */
 struct named_file {
     struct stat st;
     struct timespec seen;
@@ -419,7 +419,7 @@ enum limefs_snapshot_validity limefs_snapshot_validity(enum limefs_snapshot_stat
     switch (limefile_validity(seen, clock, being_written, now)) {
     case LIMEFILE_CHANGED:
         return LIMEFS_SNAPSHOT_OUTDATED;
-    case LIMEFILE_SUSPECT: /* still valid: a later check decides */
+    case LIMEFILE_SUSPECT: /* no difference so far; a later check decides */
         return LIMEFS_SNAPSHOT_CURRENT;
     default:
         return state == LIMEFS_SNAPSHOT_VALID    ? LIMEFS_SNAPSHOT_CURRENT
@@ -467,7 +467,7 @@ static struct limefs_snapshot *pin_if_current(struct limefs *fs, struct limefs_n
     if (snap)
         snap->pins++;
     limefs_unlock(&fs->lock);
-    if (written) /* the fstat() after a rewrite may have failed */
+    if (written) /* snap->st may be old, because an fstat() after a rewrite has failed */
         limefs_snapshot_refresh_stat(fs, snap);
     if (!snap || is_snapshot_current(fs, snap, found))
         return snap;
@@ -499,8 +499,8 @@ static int reopen_evicted(struct limefs *fs, struct limefs_snapshot *snap, int f
     return 0;
 }
 
-/* Returns the newest snapshot, pinned, if it is open and certainly shows the container, so that
- * its name need not be resolved; else NULL. */
+/* Returns the newest snapshot, pinned, if it is open and certainly shows the container, without
+ * resolving the container's name; else NULL. */
 static struct limefs_snapshot *pin_if_unchanged(struct limefs *fs,
                                                 struct limefs_node *container)
 {
@@ -519,7 +519,7 @@ static struct limefs_snapshot *pin_if_unchanged(struct limefs *fs,
     return NULL;
 }
 
-/* Opens what the container's name leads to. Returns an O_PATH descriptor or -errno. */
+/* Opens the file that the container's name leads to. Returns an O_PATH descriptor or -errno. */
 static int open_named_file(struct limefs *fs, struct limefs_node *container,
                            struct named_file *found)
 {
@@ -532,9 +532,9 @@ static int open_named_file(struct limefs *fs, struct limefs_node *container,
     return err;
 }
 
-/* If a snapshot is out of date, the kernel looks the name up once more, and then gives up. So
- * the next snapshot must last: this waits after a recent change until the times would show
- * another one. Returns true if it waited: the name may lead to another file by now. */
+/* Called before a new snapshot replaces an outdated one. The kernel repeats a lookup only once,
+ * so the new one must not be outdated soon: after a recent change, waits until the times would
+ * show another one. Returns true if it waited, so that the name may lead to another file. */
 static bool wait_past_clock_tick(struct limefs *fs, const struct limefs_node *container,
                                  const struct named_file *found)
 {
@@ -551,7 +551,7 @@ static bool wait_past_clock_tick(struct limefs *fs, const struct limefs_node *co
     return i > 0;
 }
 
-/* Gets a pinned snapshot of what the name leads to now: the newest one, or a new one. */
+/* Gets a pinned snapshot of the file that the name leads to: the newest one, or a new one. */
 static int pin_by_name(struct limefs *fs, struct limefs_node *container,
                        struct limefs_snapshot **out)
 {
@@ -559,9 +559,9 @@ static int pin_by_name(struct limefs *fs, struct limefs_node *container,
     limefs_lock(&container->io_lock);
     struct limefs_snapshot *snap = NULL;
     bool again;
-    int err, file = -1, waits = 2; /* a program may replace the file all the time */
+    int err, file = -1, waits = 2; /* a program may replace the file again and again */
     limefs_daemon_creds_enter();   /* once for all calls: switching takes the most time here */
-    do { /* again if this mount, or another program, replaced the file in the meantime */
+    do { /* repeat it if this mount, or another program, may have replaced the file */
         uint64_t seq = get_file_seq(fs, container);
         if (file >= 0)
             close(file);
@@ -725,7 +725,7 @@ int limefs_snapshot_replace_file(struct limefs *fs, struct limefs_snapshot *snap
 
 /* ---- mtimes that the kernel has received ---- */
 
-/* Returns whether the mtime is among the last n. */
+/* Returns true if the mtime is among the latest n. */
 static bool has_mtime(const struct limefs_reported_mtimes *mtimes, const struct timespec *time,
                       size_t n)
 {
@@ -735,7 +735,7 @@ static bool has_mtime(const struct limefs_reported_mtimes *mtimes, const struct 
     return false;
 }
 
-/* Makes room for one more. The array's size is a power of two. False: out of memory. */
+/* Makes room for one more mtime. The array's size is a power of two. False: out of memory. */
 static bool reserve_mtime(struct limefs_reported_mtimes *mtimes)
 {
     size_t count = mtimes->count;
@@ -749,7 +749,7 @@ static bool reserve_mtime(struct limefs_reported_mtimes *mtimes)
     return more;
 }
 
-/* Records of a snapshot mostly have one or two mtimes, so only the last two are compared. */
+/* Most snapshots have records with one or two mtimes, so only the latest two are compared. */
 void limefs_snapshot_note_mtime(struct limefs *fs, struct limefs_snapshot *snap,
                                 const struct timespec *time)
 {

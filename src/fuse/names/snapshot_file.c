@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    CHECK_TRIES = 3, /* checks, if this mount itself changes the container in the meantime */
+    CHECK_TRIES = 3, /* of a check during which this mount itself may change the container */
 };
 
 /* ---- open and index ---- */
@@ -20,7 +20,7 @@ enum {
 int limefs_index_read_error(const struct limefile_index *index)
 {
     const struct limefile_finding *fault = limefile_index_fault(index);
-    return fault && fault->code > -4096 ? fault->code : 0; /* others: format errors */
+    return fault && fault->code > -4096 ? fault->code : 0; /* lower codes: format errors */
 }
 
 static bool has_identity(int fd, const struct limefile_identity *expected)
@@ -46,9 +46,9 @@ struct limefile_source *limefs_snapshot_source(const struct limefs_snapshot *sna
     return snap->adapter ? limefile_gauge_adapter_source(snap->adapter) : &fd->source;
 }
 
-/* Indexes a container, or an adapter of a file in another format; the index of any other file
- * states that it is not a container. A configuration that no adapter can show is an error: an
- * empty directory would be misleading. */
+/* Indexes a container, or the adapter of a file in another format. The index of any other file
+ * states that it is not a container. A configuration that no adapter can show is an error,
+ * because an empty directory would be misleading. */
 static int index_opened_file(struct limefs_container_file *opened)
 {
     struct limefile_fd file;
@@ -71,7 +71,7 @@ int limefs_snapshot_open_file(int file, const struct limefile_identity *expected
         return -errno;
     struct limefile_identity stamp = limefile_identify(st);
     if (!S_ISREG(st->st_mode))
-        return LIMEFILE_E_NOT_FILE; /* opening it may have side effects */
+        return LIMEFILE_E_NOT_FILE; /* to open a device or FIFO may have side effects */
     if (expected && !limefile_identity_equal(&stamp, expected))
         return -ESTALE;
     limefs_daemon_creds_enter();
@@ -141,8 +141,8 @@ static bool has_header(const struct limefs_snapshot *snap, const struct limefile
            memcmp(header.type, record->type, record->type_len) == 0;
 }
 
-/* Returns true if the header is unchanged and all data are in the file. The type is read from
- * the index, as record->type may be a stale pointer. */
+/* Returns true if the header is unchanged and all data is in the file. Takes the type from the
+ * index, because record->type may be a stale pointer. */
 static bool record_is_in_place(struct limefs *fs, struct limefs_snapshot *snap,
                                const struct limefile_record *record, off_t size)
 {
@@ -158,7 +158,7 @@ static bool record_is_in_place(struct limefs *fs, struct limefs_snapshot *snap,
     return is_same;
 }
 
-/* Compares all but the flags: appending a record changes those of the record before it. */
+/* Compares all but the flags, which an append changes in the record before the new one. */
 static bool has_same_header(const struct limefile_record *a, const struct limefile_record *b)
 {
     return a->header_offset == b->header_offset && a->data_offset == b->data_offset &&
@@ -196,12 +196,12 @@ static bool file_matches_index(struct limefs *fs, struct limefs_snapshot *snap)
 }
 
 struct file_check {
-    struct timespec time; /* before the check */
+    struct timespec time; /* the time before the check */
     struct stat st;
     struct limefile_identity stamp;
-    bool is_known;    /* see limefs_snapshot_is_known() */
-    bool same_data;   /* inode, size and mtime are the snapshot's; programs can set an mtime */
-    bool is_reliable; /* each later change sets another ctime */
+    bool is_known;      /* see limefs_snapshot_is_known() */
+    bool same_data;     /* inode, size and mtime are those of the snapshot */
+    bool is_reliable;   /* each later change sets another ctime */
     off_t indexed_size; /* size of the file in the snapshot */
 };
 
@@ -222,15 +222,15 @@ static int check_file(struct limefs *fs, const struct limefs_snapshot *snap,
     return 0;
 }
 
-/* Sets is_reliable. Call it before reading the bytes that the check proves to be current. */
+/* Sets is_reliable. Called before the bytes are read that the check proves to be current. */
 static void check_for_writers(const struct limefs_snapshot *snap, struct file_check *check)
 {
     check->is_reliable = limefs_identity_is_reliable(
         &check->stamp, &check->time, limefile_is_being_written(snap->fd, &check->stamp.ctime));
 }
 
-/* Compares the headers with the index. Called if only the ctime has changed, or if another
- * change could leave it the same: a program that changes a container can set the mtime back. */
+/* Compares the headers with the index. Called if inode, size and mtime are unchanged. These
+ * prove nothing: a program that changes a container can set the mtime back. */
 static bool confirm_headers(struct limefs *fs, struct limefs_snapshot *snap,
                             const struct file_check *check)
 {
@@ -275,8 +275,8 @@ bool limefs_snapshot_is_unchanged(struct limefs *fs, const struct limefs_snapsho
     return unchanged;
 }
 
-/* Returns true if it is the same record. Appended records leave the others in place; any other
- * change may have moved the data. If the times prove nothing, it reads the record's header. */
+/* Returns true if the record is still the same. Compares all headers if the check is reliable;
+ * else, or if the file has grown (which may mean that records were appended), the record's. */
 static bool record_is_unchanged(struct limefs *fs, struct limefs_snapshot *snap,
                                 const struct limefile_record *record,
                                 const struct file_check *check)
@@ -301,7 +301,7 @@ int limefs_snapshot_check_record(struct limefs *fs, struct limefs_snapshot *snap
         if (!check.is_known || (checked && !snap->writer))
             check_for_writers(snap, &check);
         if (check.is_known || record_is_unchanged(fs, snap, record, &check)) {
-            /* A new *checked makes the caller read again: what it has read may be older. */
+            /* What the caller has read may be older: a new *checked makes it read again. */
             if (checked && (!check.same_data || (check.is_reliable && !snap->writer)))
                 *checked = check.stamp;
             return 0;

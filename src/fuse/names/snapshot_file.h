@@ -4,15 +4,16 @@
 
 #include "snapshot.h"
 
-/* Opens and indexes the file behind a descriptor, with the daemon's own rights, as all readers
- * will share it. limefs_snapshot_close_file() closes *out. expected: the file's required
- * identity, or NULL; *st: its attributes. 0, -errno (-ESTALE: another file), LIMEFILE_E_... */
+/* Opens the file behind the descriptor `file` again, with the daemon's own rights because all
+ * readers will share it, and indexes it. limefs_snapshot_close_file() closes *out. Sets *st to
+ * its attributes. expected: the identity that it must have, or NULL. Returns 0, LIMEFILE_E_...,
+ * or -errno (-ESTALE: it does not have this identity). */
 int limefs_snapshot_open_file(int file, const struct limefile_identity *expected,
                               struct limefs_container_file *out, struct stat *st);
 void limefs_snapshot_close_file(const struct limefs_container_file *);
 
-/* Stores the result of a check of the file. st: its attributes, or NULL if they could not be
- * read; another thread may have stored newer ones. The caller holds fs->lock. */
+/* Stores the result of a check of the file. st: its attributes, unless another thread has
+ * stored newer ones; NULL: they could not be read. The caller holds fs->lock. */
 void limefs_snapshot_note_check(struct limefs_snapshot *, const struct stat *st);
 
 #endif

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Puts a name before the path at `at`, which is built from its end. NULL: no room. */
+/* Puts a name before the path at `at`. Returns the new path's begin, or NULL without room. */
 static char *prepend(char *at, const char *begin, const char *name)
 {
     size_t len = strlen(name);
@@ -46,7 +46,7 @@ const char *limefs_tree_display_path(struct limefs *fs, const struct limefs_node
         return fs->source;
     limefs_lock(&fs->lock);
     const char *path = build_path(node, buf, cap);
-    if (!path && cap > 0) { /* too long: the name alone */
+    if (!path && cap > 0) { /* the path is too long; use the name alone */
         snprintf(buf, cap, "%s", node->name);
         path = buf;
     }
@@ -54,7 +54,7 @@ const char *limefs_tree_display_path(struct limefs *fs, const struct limefs_node
     return path;
 }
 
-/* The place of a node's file, copied under fs->lock, as other threads may move the node. */
+/* The place of a node's file; a copy, because other threads may move the node. */
 struct location {
     char path[PATH_MAX], name[NAME_MAX + 1]; /* path of its directory, and name in it */
     struct limefile_identity dir;
@@ -76,7 +76,7 @@ static int get_location(struct limefs *fs, const struct limefs_node *node, struc
     return fits ? 0 : -ENAMETOOLONG;
 }
 
-/* Returns fd, or closes it and returns -errno if it is of another file (-ESTALE). */
+/* Returns fd if it is of the expected file; else closes it and returns -errno or -ESTALE. */
 static int check_identity(int fd, const struct limefile_identity *expected)
 {
     struct stat st;
@@ -92,7 +92,7 @@ static int check_identity(int fd, const struct limefile_identity *expected)
     return err;
 }
 
-/* Opens a path with the daemon's own rights. `dir` and the result are O_PATH. */
+/* Opens a path with the daemon's own rights. dir and the result are O_PATH descriptors. */
 static int open_as_daemon(int dir, const char *path, int flags)
 {
     int fd;
@@ -106,7 +106,7 @@ static int open_as_daemon(int dir, const char *path, int flags)
     return fd;
 }
 
-/* Opens the node's own path, if it leads to the file that the kernel knows. */
+/* Opens the path of the node's current name. -ESTALE: it leads to another file. */
 static int open_node_path(struct limefs *fs, const struct limefs_node *node, int flags)
 {
     char buf[PATH_MAX];
@@ -174,7 +174,7 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 
 static_assert((int)LIMEFS_TREE_DETECT_BYTES == (int)LIMEFILE_HEADER_BYTES, "bytes of a header");
 
-/* Returns 1 if the file has another format and can be shown as a container, 0, or -errno. */
+/* Returns 1 if the file is in another format and can be shown as a container; 0 or -errno. */
 static int has_adapter(int fd, const unsigned char *raw, size_t n)
 {
     struct stat st;
@@ -185,17 +185,16 @@ static int has_adapter(int fd, const unsigned char *raw, size_t n)
                : limefile_gauge_adapter_supports(fd);
 }
 
-/* Returns true if an open may succeed later: a process has a lease on the file and is asked to
- * give it back, or descriptors or memory are used up. */
+/* True if an open may succeed later, when a lease ends, or descriptors or memory are free. */
 static bool may_open_later(int err)
 {
     return err == -EAGAIN || err == -EMFILE || err == -ENFILE || err == -ENOMEM;
 }
 
-/* Returns 1 if the file begins with a valid header or, with `formats`, has an adapter; 0 if
- * not, or if it cannot be read; -errno if a later try may succeed. Sets found->is_certain.
- * seen: the time before found->st was read. The result must not depend on the caller, so the
- * daemon reads with its own rights; the caller learns nothing else of what is read. */
+/* Returns 1 if the file begins with a valid header or, if `formats`, has an adapter; 0 if not,
+ * or if it cannot be read; -errno if a later try may succeed. Sets found->is_certain. seen: the
+ * time before found->st was read. The result must not depend on the caller's rights, so the
+ * daemon reads with its own. The caller learns nothing else about the contents. */
 static int detect_container(bool formats, int file, const struct timespec *seen,
                             struct limefs_tree_entry *found)
 {
@@ -220,7 +219,7 @@ static int detect_container(bool formats, int file, const struct timespec *seen,
     return match > 0;
 }
 
-/* Sets found->kind by the attributes or a node. Returns false if the file must be read. */
+/* Sets found->kind by the attributes or a node. Returns false if it depends on the contents. */
 static bool kind_is_known(struct limefs *fs, struct limefs_node *parent, const char *name,
                           struct limefs_tree_entry *found)
 {
@@ -230,8 +229,8 @@ static bool kind_is_known(struct limefs *fs, struct limefs_node *parent, const c
            st->st_size < LIMEFS_TREE_DETECT_BYTES;
 }
 
-/* Reads attributes and contents by one descriptor, because the name may lead to another file by
- * now; and the attributes first, because a process may be writing to the file. */
+/* Reads attributes and contents by one descriptor, because the name may lead to another file a
+ * moment later. Reads the attributes first, because a process may be writing to the file. */
 int limefs_tree_detect(bool formats, int dir, const char *name, struct limefs_tree_entry *found)
 {
     struct timespec seen;

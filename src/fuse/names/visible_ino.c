@@ -7,8 +7,8 @@ static uint64_t mix_bits(uint64_t x)
     return mix64(x * MIX64_STEP);
 }
 
-/* For a file of another file system, hashes its device and inode number, and leaves the two
- * highest bits to records and exports. */
+/* Returns the inode number; for a file of another file system than the source's, a hash of both
+ * numbers that leaves the two highest bits to records and exports. */
 static uint64_t file_number(const struct limefs *fs, uint64_t dev, uint64_t ino)
 {
     return dev == fs->source_dev ? ino : mix_bits(mix_bits(dev) + ino) >> 2;
@@ -33,7 +33,7 @@ ino_t limefs_visible_record_ino(const struct limefs *fs, const struct stat *cont
                              : (x + ordinal) | UINT64_C(1) << 63;
 }
 
-/* The highest bit marks records, the next one exports; carries do not reach them. */
+/* The highest bit marks records, the next one exports. Carries do not reach these bits. */
 ino_t limefs_visible_export_ino(const struct limefs *fs, const struct stat *container,
                                 uint64_t ordinal, unsigned export, uint64_t entry)
 {

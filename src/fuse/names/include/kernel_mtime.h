@@ -2,9 +2,9 @@
  * kernel_mtime.h - track which mtime of a plain file the kernel knows
  *
  * A kernel that caches writes ignores the times that the file system reports for a file that it
- * knows. So if other programs have changed a file, limefs_node_lookup_child() makes a new node
- * for it: its mtime then differs from the one that was noted when the node was made, or after
- * this mount's last change.
+ * knows. So if another program has changed a file, limefs_node_lookup_child() makes a new node.
+ * The daemon recognizes such a change by the mtime: it differs from the one that was noted when
+ * the node was made, or after this mount's latest change.
  */
 #ifndef LIMEFS_KERNEL_MTIME_H
 #define LIMEFS_KERNEL_MTIME_H
@@ -24,13 +24,14 @@ void limefs_kernel_mtime_change_end(struct limefs *, struct limefs_node *, int f
 void limefs_kernel_mtime_note_set(struct limefs *, struct limefs_node *,
                                   const struct timespec *mtime);
 
-/* Notes a write through the mount; the caller holds fs->lock. When the kernel has sent all data
- * of a program, and before a close, limefs_kernel_mtime_update() notes the file's new times. */
+/* limefs_kernel_mtime_note_write() notes a write through the mount; the caller holds fs->lock.
+ * limefs_kernel_mtime_update() notes the file's times after writes; it is called when the
+ * kernel has sent all data of a program, and before a close. */
 void limefs_kernel_mtime_note_write(struct limefs_node *);
 void limefs_kernel_mtime_update(struct limefs *, struct limefs_node *, int fd);
 
-/* Returns true if the mtime that the kernel sets is only the one that it got from the daemon,
- * and other programs have changed the file, open as fd, since: it must not be set. */
+/* Returns true if the kernel sets the mtime that it once got from the daemon, but since then
+ * another program has changed the file, open as fd: the caller must not set this mtime. */
 bool limefs_kernel_mtime_is_outdated(struct limefs *, const struct limefs_node *, int fd,
                                      const struct timespec *mtime);
 

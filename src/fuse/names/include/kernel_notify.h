@@ -2,16 +2,16 @@
  * kernel_notify.h - report to the kernel that a plain file has grown below the mount (tail -f).
  *
  * A kernel that caches writes ignores the length that the file system reports. So the daemon
- * makes it drop the file's last page, and then stores the file's new last byte in its cache.
+ * makes the kernel drop the file's last cached page, and stores the new last byte in its cache.
  */
 #ifndef LIMEFS_KERNEL_NOTIFY_H
 #define LIMEFS_KERNEL_NOTIFY_H
 
 #include "inode.h"
 
-/* Notifies the kernel if the node's file, open as fd, is longer now; ignores errors. In a
- * read-write mount, later opens of the file then get a new node (node_matches() in inode.c).
- * The caller must not hold fs->lock. */
+/* If the node's file, open as fd, is longer than the kernel knows, notifies the kernel; ignores
+ * errors. The next open of the file in a read-write mount gets a new node (node_matches() in
+ * inode.c). The caller must not hold fs->lock. */
 void limefs_notify_growth(struct limefs *, struct limefs_node *, int fd, const struct stat *);
 
 /* Makes the kernel drop its cached bytes of an open file if other programs have changed the

@@ -5,22 +5,22 @@
  * every function here that resolves a name does so below one descriptor of the source, never
  * through a symbolic link, and returns a descriptor; the daemon then acts on that descriptor.
  *
- * The daemon opens the file of a node with its own rights, because the kernel has already
- * looked it up for the caller, and checks that it is the file that the kernel knows. It acts on
- * the file, and resolves names that the kernel has not looked up yet, with the caller's rights
- * (credentials.h).
+ * The daemon opens a node's file with its own rights, because the kernel has already looked the
+ * file up for the caller. It checks that this is the file that the kernel knows. The daemon
+ * uses the caller's rights (credentials.h) to act on the file, and to resolve names that the
+ * kernel has not looked up yet.
  */
 #ifndef LIMEFS_TREE_H
 #define LIMEFS_TREE_H
 
 #include "inode.h"
 
-/* Opens what has the node's name now, in the directory that the kernel knows. Returns an O_PATH
- * descriptor or -errno, -ESTALE if it is another directory. */
+/* Opens the file that has the node's name now, even if the kernel knows another one. Returns an
+ * O_PATH descriptor or -errno; -ESTALE if the name's directory was replaced. */
 int limefs_tree_open_name(struct limefs *, const struct limefs_node *);
 
-/* Opens the file that the kernel knows by this node. Returns an O_PATH descriptor or -errno,
- * -ESTALE if the name leads to something else by now. */
+/* Opens the file that the kernel knows by this node. Returns an O_PATH descriptor or -errno;
+ * -ESTALE if no known name of the file leads to it any more. */
 int limefs_tree_open_node(struct limefs *, struct limefs_node *);
 
 /* The same for a directory of the tree in which names are looked up, made or removed. */
@@ -29,7 +29,7 @@ int limefs_tree_open_dir(struct limefs *, const struct limefs_node *);
 /* The same for the directory that holds the node's file. */
 int limefs_tree_open_parent(struct limefs *, const struct limefs_node *);
 
-/* Gets the attributes of what the node's name leads to now. */
+/* Gets the attributes of the file that has the node's name now. */
 int limefs_tree_stat(struct limefs *, const struct limefs_node *, struct stat *);
 
 /* Gets attributes and kind of the entry `name` of a directory, with the caller's rights. Reads
@@ -41,8 +41,8 @@ enum {
     LIMEFS_TREE_DETECT_BYTES = 144, /* bytes to read; a shorter file is not a container */
 };
 
-/* The same for the entry `name` of the open directory `dir`, but always reads the file, and
- * neither uses nor changes a node. `formats`: as in struct limefs_options. */
+/* Like limefs_tree_lookup(), for an entry of the open directory `dir`, but always reads the
+ * file and neither uses nor changes a node. formats: as in struct limefs_options. */
 int limefs_tree_detect(bool formats, int dir, const char *name, struct limefs_tree_entry *);
 
 /* Returns the path below the source, for messages: "stream2/conf.0100". */
