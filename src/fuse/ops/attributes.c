@@ -31,11 +31,11 @@ static void select_times(int which, const struct stat *st, struct timespec times
     times[1] = select_time(which, FUSE_SET_ATTR_MTIME, FUSE_SET_ATTR_MTIME_NOW, &st->st_mtim);
 }
 
-/* Limits times that the thread's user may not set. A kernel with a write-back cache sets an
- * mtime (1) that it keeps itself, when it closes a file open for writing, or (2) if a program
- * that may write to the file, but does not own it, sets it to now. (1) returns true: the caller
- * sets the mtime with the daemon's rights, but no given atime, which only the owner may set.
- * (2) returns false and sets both times to now. */
+/* Limits the times of a request that its user may not set. A kernel with a write-back cache
+ * sends such a request in two cases. (1) The kernel itself sets, by a file open for writing, an
+ * mtime that it has kept. Returns true: the caller must use the daemon's rights. Omits a given
+ * atime, which only the owner may set. (2) A program that may write to the file, but does not
+ * own it, sets its times to now. Returns false, and changes both times to now. */
 static bool limit_write_times(const struct limefs_file *file, struct timespec times[2])
 {
     bool is_open = file && (file->is_writable || file->target);
@@ -46,7 +46,7 @@ static bool limit_write_times(const struct limefs_file *file, struct timespec ti
     return is_open;
 }
 
-/* Returns true if limit_write_times() applies after this error. */
+/* Returns true if, after this error, the request may be one for limit_write_times(). */
 static bool may_follow_write(int err, int which)
 {
     return (err == -EPERM || err == -EACCES) && which & FUSE_SET_ATTR_CTIME;
@@ -70,8 +70,8 @@ static int set_times(const struct limefs_file *file, int fd, int which, const st
     return err;
 }
 
-/* True if the request may just report a new ctime, after a change of attributes or names: the
- * kernel adds the mtime that it got from the daemon. (Most programs set mtime and atime.) */
+/* True if the kernel may only be reporting a new ctime, after a change of attributes or names;
+ * it adds the mtime that it got from the daemon. (Programs usually set mtime and atime.) */
 static bool may_only_set_ctime(int which)
 {
     return (which & TIMES) == FUSE_SET_ATTR_MTIME && which & FUSE_SET_ATTR_CTIME;
@@ -110,7 +110,7 @@ static int set_mode_and_owner(int fd, int which, const struct stat *st)
     return 0;
 }
 
-/* Truncates through a file open for writing, or else reopens fd with the caller's rights. */
+/* Truncates by fd if file is writable, or reopens fd for this with the thread's rights. */
 static int set_node_size(struct limefs *fs, struct limefs_node *node,
                          const struct limefs_file *file, int fd, off_t size)
 {
@@ -132,7 +132,7 @@ static bool changes_mode_or_owner(const struct stat *now, int which, const struc
            (which & FUSE_SET_ATTR_GID && st->st_gid != now->st_gid);
 }
 
-/* True for the mtime that the kernel keeps: only it sets times through an open file. */
+/* True for the mtime that the kernel keeps: only the kernel sets times through an open file. */
 static bool is_kernel_mtime(const struct limefs_file *file, int which)
 {
     return file && file->target && (which & TIMES) == FUSE_SET_ATTR_MTIME;
@@ -164,7 +164,7 @@ static int set_record_attrs(struct limefs *fs, struct limefs_snapshot *snap, uin
 {
     struct stat now = limefs_snapshot_stat(fs, snap);
     char path[PATH_MAX];
-    /* Mode and owner of a new record are ignored, as is the mode with which it was created. */
+    /* For a new record, ignore mode and owner, and also the mode with which it was created. */
     if (changes_mode_or_owner(&now, which, st) && !limefs_record_is_new(snap, ordinal)) {
         limefs_log(LOG_ERR, "%s: record %llu: mode and owner are the container's; change those",
                    limefs_tree_display_path(fs, snap->node, path, sizeof path),
@@ -182,8 +182,8 @@ static int set_record_attrs(struct limefs *fs, struct limefs_snapshot *snap, uin
     return err;
 }
 
-/* Returns true if the node's name belongs to another file than fd, such as the copy with which
- * this mount replaces a container when it rewrites it. False if the name cannot be examined. */
+/* Returns true if the node's name leads to another file than fd. This can be a copy by which
+ * this mount has replaced a container. Returns false if the name cannot be examined. */
 static bool was_replaced(struct limefs *fs, struct limefs_node *node, int fd)
 {
     struct stat before, named;

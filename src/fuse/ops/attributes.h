@@ -8,7 +8,7 @@
 #include "file.h"
 #include "reply.h"
 
-/* Sets the attributes of *st that `which` selects (FUSE_SET_ATTR_*). The file may be NULL.
+/* Sets the attributes that `which` selects (FUSE_SET_ATTR_*) to those of *st. file may be NULL.
  * Returns 0, -errno, or LIMEFILE_E_NO_RECORD for a record that was removed. */
 int limefs_attributes_set(struct limefs *, uint64_t id, struct limefs_file *, int which,
                           const struct stat *st);

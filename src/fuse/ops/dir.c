@@ -16,24 +16,24 @@ enum { ENTRIES_BYTES = 32768 }; /* of a source directory that are read at once *
 struct limefs_dir {
     struct limefs_handle handle; /* first: fs->dirs points to it */
     struct limefs_node *node;
-    struct limefs_export *export; /* the export that the directory is in, in use; or NULL */
+    struct limefs_export *export; /* that contains the directory (acquired), or NULL */
     uint64_t ordinal;             /* of the directory in the export */
 
     struct limefs_lock lock;       /* guards the fields below */
-    struct limefs_snapshot *snap;  /* of a container: pinned; else NULL */
-    struct limefs_fields *exports; /* fields whose exports are listed; NULL: not yet */
-    uint64_t records;              /* number that precede the exports, once `exports` is set */
-    uint64_t lookups;              /* limefs_snapshot_count_name_lookups() at the last reply */
-    uint64_t plus_left;            /* records still to be listed with their attributes */
-    unsigned lookups_left;         /* names still to be looked up while they are listed */
-    int fd;                        /* of a directory of the source tree; else -1 */
-    uint64_t dev;                  /* of that directory */
-    off_t offset;                  /* of the entry at `next` */
-    size_t next, filled;           /* bytes of `entries` that are listed, and that are read */
+    struct limefs_snapshot *snap;  /* pinned: the container's; NULL: not a container */
+    struct limefs_fields *exports; /* fields whose exports are listed; NULL: not reached yet */
+    uint64_t records;      /* if `exports` is set: number of records before the exports */
+    uint64_t lookups;      /* limefs_snapshot_count_name_lookups() at the latest reply */
+    uint64_t plus_left;    /* number of further records to list with attributes */
+    unsigned lookups_left; /* number of names that the listing may still look up */
+    int fd;                /* of a directory of the source tree; else -1 */
+    uint64_t dev;          /* device of that directory */
+    off_t offset;          /* of the entry at `next` */
+    size_t next, filled;   /* in `entries`: the next one to list; end of those read */
     _Alignas(struct dirent64) char entries[ENTRIES_BYTES];
 };
 
-/* A reply that is being filled; `full` once an entry did not fit. */
+/* A reply that is being filled. full: an entry did not fit. */
 struct limefs_listing {
     fuse_req_t req;
     char *buf;
@@ -43,17 +43,16 @@ struct limefs_listing {
 };
 
 /* A listing shows that a file is a container only if the daemon looks the name up, for which it
- * reads the first bytes of the file. It does so if programs have looked up names of this
- * directory after earlier listings, or of any other listed directory within recent_seconds. */
+ * reads the first bytes of the file. The daemon does this if programs have looked up names of
+ * this directory after earlier listings, or names of any listed directory in recent_seconds. */
 enum {
-    LOOKUPS_MAX = 16384, /* in a listing; results for more would expire before use */
+    LOOKUPS_MAX = 16384, /* in one listing; the results of more would expire before use */
     PREFETCHED_FILES = 32,
 };
 
-/* A lookup that takes disk_lookup_seconds has read the file from the disk. The listing then
- * starts to read the first bytes of the next PREFETCHED_FILES files, all at once. After a
- * lookup that takes slow_lookup_seconds, a listing makes no more lookups: the storage may have
- * to fetch each file from tape. */
+/* A lookup that takes disk_lookup_seconds has read the file from the disk. If so, the listing
+ * starts to read the first bytes of the next PREFETCHED_FILES files. After a lookup that takes
+ * slow_lookup_seconds, it makes no more: the storage may have to fetch files from tape. */
 static const double recent_seconds = 2, disk_lookup_seconds = 50e-6, slow_lookup_seconds = 0.1;
 
 static int enter_export_dir(struct limefs *fs, struct limefs_dir *dir)
@@ -83,7 +82,7 @@ static int open_tree_dir(struct limefs *fs, struct limefs_dir *dir)
     if (dir->fd < 0)
         return dir->fd;
     limefs_lock(&fs->lock);
-    dir->dev = dir->node->stamp.dev; /* limefs_tree_open_dir() has checked it */
+    dir->dev = dir->node->stamp.dev; /* limefs_tree_open_dir() has checked the stamp */
     limefs_unlock(&fs->lock);
     return 0;
 }
@@ -166,7 +165,7 @@ static void add_name(struct limefs_listing *list, const char *name, ino_t ino, m
 
 /* ---- an export: "." and ".." are entries 0 and 1, file n is entry n + 2 ---- */
 
-/* Adds "." or "..". For the top directory of an export both show the same inode number. */
+/* Adds "." or "..". In the top directory of an export, both have the same inode number. */
 static void list_export_dot(struct limefs *fs, const struct limefs_dir *dir,
                             struct limefs_listing *list, uint64_t offset)
 {
@@ -208,7 +207,7 @@ static void list_export(struct limefs *fs, struct limefs_dir *dir, struct limefs
         }
         limefile_export_entry(files, offset - 2, &entry);
         if (entry.parent > dir->ordinal)
-            break; /* entries are sorted by parent, and there may be 2^30 slices */
+            break; /* skip the rest, perhaps 2^30 slices: entries are sorted by parent */
         if (entry.parent == dir->ordinal)
             list_child(fs, dir, list, offset - 2, &entry);
     }
@@ -236,11 +235,11 @@ bool limefs_dir_is_source(const struct limefs_dir *dir)
     return dir->fd >= 0;
 }
 
-/* Called when a listing starts. Returns true if the daemon should look its names up. */
+/* Called when a listing starts. Returns true if the listing should look names up. */
 static bool wants_lookups(struct limefs *fs, struct limefs_node *directory)
 {
     if (fs->options.entry_timeout <= 0 || fs->options.attr_timeout <= 0)
-        return false; /* the kernel would look them up again */
+        return false; /* the kernel would look the names up again */
     limefs_lock(&fs->lock);
     bool use_lookups =
         directory->dir.prefetch_lists > 0 ||
@@ -264,8 +263,7 @@ static const struct dirent64 *entry_at(const struct limefs_dir *dir, size_t posi
     return (const struct dirent64 *)(dir->entries + position);
 }
 
-/* Reads entries if all have been listed. Returns 1, 0 at the end of the directory, or -errno.
- */
+/* Reads more entries if all were listed. Returns 1, 0 at the directory's end, or -errno. */
 static int read_entries(struct limefs_dir *dir)
 {
     if (dir->next < dir->filled)
@@ -276,7 +274,7 @@ static int read_entries(struct limefs_dir *dir)
     return n < 0 ? -errno : n > 0;
 }
 
-/* Starts to read the first bytes of the next regular files, with the caller's rights. */
+/* Starts to read the first bytes of the next regular files, with the thread's rights. */
 static void prefetch_files(const struct limefs_dir *dir)
 {
     size_t at = dir->next;
@@ -297,8 +295,8 @@ static ino_t mount_ino(const struct limefs *fs, const struct limefs_dir *dir, ui
     return limefs_visible_ino(fs, dir->dev, ino);
 }
 
-/* If the next entry may be a container, looks its name up with the caller's rights and adds it.
- * Returns false if the caller must add it, as it also must for files that this mount writes. */
+/* If the next entry may be a container, looks its name up with the thread's rights and adds it.
+ * Returns false if it has not added the entry, as for a file that this mount writes to. */
 static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
                              struct limefs_listing *list)
 {
@@ -325,7 +323,7 @@ static bool list_with_lookup(struct limefs *fs, struct limefs_dir *dir,
         dir->lookups_left = 0;
     else if (seconds > disk_lookup_seconds)
         prefetch_files(dir);
-    bool is_new_kind = is_known && found.kind != old_kind; /* the kernel has the old kind */
+    bool is_new_kind = is_known && found.kind != old_kind; /* the kernel knows the old kind */
     if (found.kind != LIMEFS_CONTAINER && !is_new_kind) {
         add_name(list, at->d_name, mount_ino(fs, dir, at->d_ino), found.st.st_mode & S_IFMT,
                  at->d_off);
@@ -365,9 +363,9 @@ static int list_source_dir(struct limefs *fs, struct limefs_dir *dir,
 /* ---- a container: "." and ".." are entries 0 and 1, record n is entry n + 1 ---- */
 
 enum {
-    PLUS_ALWAYS = 50000,   /* first records, which are always listed with attributes */
-    PLUS_PER_LOOKUP = 256, /* further ones with attributes, for each lookup of a record */
-    PLUS_SKIP_EVERY = 128, /* each 128th has none: its lookup shows that more are needed */
+    PLUS_ALWAYS = 50000,   /* so many first records are always listed with attributes */
+    PLUS_PER_LOOKUP = 256, /* so many further ones, for each lookup of a record by name */
+    PLUS_SKIP_EVERY = 128, /* but not each 128th: a lookup of it shows that more are needed */
 };
 
 /* Returns true if a record is listed with its attributes. The kernel's READDIRPLUS_AUTO decides
@@ -417,7 +415,7 @@ static ino_t container_dot_ino(struct limefs *fs, const struct limefs_dir *dir,
     return limefs_visible_ino(fs, parent.dev, parent.ino);
 }
 
-/* Allows more records with attributes for each one looked up since the last reply. */
+/* Allows more records with attributes for each lookup of a record since the latest reply. */
 static void add_plus_budget(struct limefs *fs, struct limefs_dir *dir)
 {
     uint64_t lookups = limefs_snapshot_count_name_lookups(fs, dir->snap, 0);
@@ -425,8 +423,8 @@ static void add_plus_budget(struct limefs *fs, struct limefs_dir *dir)
     dir->lookups = lookups;
 }
 
-/* Once the listing has reached the exports, its number of records is fixed: each offset must
- * keep its meaning for as long as the listing is read. */
+/* Once the listing has reached the exports, its number of records is fixed, because an offset
+ * must mean the same entry until the listing ends. */
 static void list_container(struct limefs *fs, struct limefs_dir *dir,
                            struct limefs_listing *list, uint64_t offset)
 {
@@ -461,7 +459,7 @@ void limefs_dir_renew(struct limefs *fs, struct limefs_dir *dir)
 {
     struct limefs_snapshot *snap;
     if (limefs_snapshot_get_current(fs, dir->node, &snap) != 0)
-        return; /* removed, or not readable for the caller: keep the old listing */
+        return; /* the container was removed or is not readable: keep the old snapshot */
     limefs_lock(&dir->lock);
     struct limefs_snapshot *old_snap = dir->snap;
     dir->snap = snap;

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    CREATE_TRIES = 8, /* while other processes create and remove the same name */
+    CREATE_TRIES = 8, /* tries while other processes create and remove the same name */
     NEW_FILE = O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 };
 
@@ -57,7 +57,7 @@ static int create_record(struct limefs *fs, struct limefs_node *container, const
     return err;
 }
 
-/* Returns -EROFS if that is the name of an export, which cannot be changed, else err. */
+/* Returns -EROFS if name is that of an export, because exports cannot be changed; else err. */
 static int reject_export(struct limefs *fs, struct limefs_node *container, const char *name,
                          int err)
 {
@@ -77,8 +77,8 @@ static int remove_record(struct limefs *fs, struct limefs_node *container, const
 
 /* ---- files of the source tree ---- */
 
-/* Opens the file that was just created as fd, and fills the entry from fd: another process may
- * have renamed it already. Takes ownership of fd. */
+/* Opens the file that was just created as fd. Fills the entry from fd, because another process
+ * may have renamed the file already. Takes ownership of fd. */
 static int open_new(struct limefs *fs, struct limefs_node *directory, const char *name, int fd,
                     int flags, struct limefs_file **file, struct fuse_entry_param *entry)
 {
@@ -96,8 +96,8 @@ static int open_new(struct limefs *fs, struct limefs_node *directory, const char
     return err;
 }
 
-/* Opens a file that another process created after the kernel's lookup. If it is a directory or
- * a link, -ESTALE makes the kernel look it up again. */
+/* Opens a file that another process created after the kernel's lookup. Returns -ESTALE, which
+ * makes the kernel look the name up again, if the file is not regular. */
 static int open_existing(struct limefs *fs, struct limefs_node *directory, const char *name,
                          int flags, struct limefs_file **file, struct fuse_entry_param *entry)
 {
@@ -112,7 +112,7 @@ static int open_existing(struct limefs *fs, struct limefs_node *directory, const
     return err;
 }
 
-/* Opens the new file for reading, too: the kernel reads pages that a program writes in part. */
+/* Creates a file. Opens it to read, too, as the kernel reads pages that are written in part. */
 static int create_plain_file(struct limefs *fs, struct limefs_node *directory, const char *name,
                              mode_t mode)
 {
@@ -187,7 +187,7 @@ int limefs_link(struct limefs *fs, uint64_t id, uint64_t parent, const char *nam
     struct stat st;
     if (!err && linkat(AT_FDCWD, path, dirfd, name, AT_SYMLINK_FOLLOW) != 0)
         err = -errno;
-    if (!err && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) /* only its ctime has changed */
+    if (!err && fstat(fd, &st) == 0 && S_ISLNK(st.st_mode)) /* only the link's ctime differs */
         limefs_node_note_attributes(fs, file, &st);
     if (fd >= 0)
         close(fd);
@@ -198,8 +198,8 @@ int limefs_link(struct limefs *fs, uint64_t id, uint64_t parent, const char *nam
 
 /* ---- containers ---- */
 
-/* Syncs a new file and its directory. The directory is opened with the daemon's rights: the
- * caller may create files in it without permission to read it. */
+/* Syncs a new file and its directory. Opens the directory with the daemon's rights, because the
+ * user may have permission to create files in it, but not to read it. */
 static int sync_created(int dirfd, int fd)
 {
     limefs_daemon_creds_enter();
@@ -301,7 +301,7 @@ static int check_empty(struct limefs *fs, struct limefs_node *directory, int dir
     return -ENOTEMPTY;
 }
 
-/* Removes an empty container; passes rmdir(2) of other directories through. */
+/* Removes an empty container or, as rmdir(2) does, another directory of the source tree. */
 int limefs_remove_directory(struct limefs *fs, uint64_t parent, const char *name)
 {
     enum limefs_node_kind kind;
@@ -357,7 +357,7 @@ static void update_node_name(struct limefs *fs, struct limefs_node *directory, i
         limefs_node_note_link(fs, directory, name, &st);
 }
 
-/* True for a container that is not empty: as with a directory, no rename may replace it. */
+/* True for a container that is not empty: like other directories, it must not be replaced. */
 static bool is_nonempty_container(struct limefs *fs, struct limefs_node *directory,
                                   const char *name, const struct stat *st)
 {
@@ -393,7 +393,7 @@ int limefs_rename(struct limefs *fs, uint64_t parent, const char *name, uint64_t
         if (kind == LIMEFS_CONTAINER && reject_export(fs, from, name, 0) == -EROFS)
             return -EROFS;
         if (kind != new_kind)
-            return -EXDEV; /* mv(1) then copies */
+            return -EXDEV; /* after this error, mv(1) copies */
         log_failure(fs, from, "rename", name,
                     "a record has no free name; set its type with setfattr -n user.lime.type");
         return -EPERM;

@@ -57,17 +57,17 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     if (fs->options.rw) /* DONT_MASK: the file system below applies umask or default ACL */
         want |= FUSE_CAP_WRITEBACK_CACHE | FUSE_CAP_ATOMIC_O_TRUNC | FUSE_CAP_DONT_MASK;
 #ifdef FUSE_CAP_HANDLE_KILLPRIV_V2
-    if (fs->options.rw) /* session.c sets it for a libfuse that does not have it */
+    if (fs->options.rw) /* session.c sets the flag for a libfuse that does not define it */
         want |= FUSE_CAP_HANDLE_KILLPRIV_V2;
 #endif
     conn->want |= want & conn->capable;
-    /* Replies are sent from a buffer, so splicing costs time and saves none. */
+    /* Replies are sent from a buffer, so splice(2) would cost time and save none. */
     conn->want &=
         ~(unsigned)(FUSE_CAP_SPLICE_READ | FUSE_CAP_SPLICE_WRITE | FUSE_CAP_SPLICE_MOVE);
-    /* dir.c decides for each entry whether the reply has its attributes, by what programs did
-     * after earlier replies and listings, too. The kernel must not decide it. */
+    /* The kernel must not decide if a listing has attributes: dir.c decides it for each entry,
+     * and considers what programs did after earlier replies and listings. */
     conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
-    conn->max_read = fs->options.max_read; /* libfuse requires it here as well as at mount */
+    conn->max_read = fs->options.max_read; /* libfuse requires this in addition to the option */
     conn->max_background = 64;
     conn->congestion_threshold = 48;
 }
@@ -96,7 +96,7 @@ static void op_getattr(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi
     struct stat st;
     const struct limefs_file *file = get_file(fi);
     int err;
-    if (file && file->fd >= 0) { /* the path may lead to another file by now */
+    if (file && file->fd >= 0) { /* the path may lead to another file now */
         err = fstat(file->fd, &st) == 0 ? 0 : -errno;
         if (!err && get_fs(req)->options.rw)
             limefs_notify_change(get_fs(req), file->node, &st);
@@ -175,7 +175,7 @@ static void op_lseek(fuse_req_t req, fuse_ino_t ino, off_t offset, int whence,
                      struct fuse_file_info *fi)
 {
     (void)ino;
-    if (get_fs(req)->options.rw) { /* ENOSYS: a kernel that caches writes reports no holes */
+    if (get_fs(req)->options.rw) { /* ENOSYS makes a kernel that caches writes seek by itself */
         fuse_reply_err(req, ENOSYS);
         return;
     }
@@ -261,7 +261,7 @@ static void op_listxattr(fuse_req_t req, fuse_ino_t ino, size_t size)
 
 /* ---- operations that change something ---- */
 
-/* Returns true, or replies EROFS if the mount is read-only or the node id is an export's. */
+/* If the mount is read-only, or ino belongs to an export, replies EROFS and returns false. */
 static bool check_writable(fuse_req_t req, fuse_ino_t ino)
 {
     bool writable =
@@ -277,8 +277,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     (void)ino;
     struct limefs *fs = get_fs(req);
     ssize_t written = limefs_file_write(fs, get_file(fi), buf, size, (uint64_t)offset);
-    /* If the kernel caches the file, it sends an fsync request itself. If the sync fails, so
-     * does the write: the program must not take its bytes for safe. */
+    /* If the kernel caches the file, it sends an FSYNC request after a write with O_DSYNC. If
+     * the sync fails, the write must fail, too: its bytes are not safe. */
     bool is_sync = fi->flags & O_DSYNC && get_file(fi)->uncached;
     int err = written > 0 && is_sync ? limefs_file_sync(fs, get_file(fi), false) : 0;
     if (err)
@@ -324,7 +324,7 @@ static void op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int whic
     if (!err)
         err = limefs_attr_get(fs, ino, &now);
     if (err == LIMEFILE_E_NO_RECORD && !(which & FUSE_SET_ATTR_SIZE)) {
-        /* The kernel sets times of a record that was removed; an error would fail close(2). */
+        /* The kernel may set times of a removed record; after an error, close(2) would fail. */
         now =
             (struct stat){.st_ino = ino, .st_mode = S_IFREG | S_IRUSR | S_IWUSR, .st_nlink = 0};
         err = 0;
@@ -448,8 +448,8 @@ static bool enter_caller_creds(fuse_req_t req, bool changes)
     return err == 0;
 }
 
-/* Takes the rights of the user that opened the file: the request may come from the kernel
- * itself or from any process that has the descriptor. */
+/* Takes the rights of the user that opened the file, because the request may come from the
+ * kernel itself, or from any process that has the descriptor. */
 static bool enter_opener_creds(fuse_req_t req, const struct fuse_file_info *fi)
 {
     const struct limefs_file *file = get_file(fi);
@@ -514,7 +514,8 @@ static void as_caller_op_getxattr(fuse_req_t req, fuse_ino_t ino, const char *na
         limefs_caller_creds_leave();
 }
 
-/* Makes a new listing show the container's current state. False: an error was replied. */
+/* Called when a program starts to list a directory. If this is a container that has changed,
+ * makes the listing show its current state. Returns false after an error reply. */
 static bool refresh_listing(fuse_req_t req, struct limefs_dir *dir)
 {
     if (!limefs_dir_is_stale(get_fs(req), dir))
@@ -561,14 +562,14 @@ static void as_caller_op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_i
 static void as_opener_op_release(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
 {
     const struct limefs_file *file = get_file(fi);
-    if (file->is_writable || file->target) /* only then are bytes written on close */
+    if (file->is_writable || file->target) /* closing other files writes no bytes */
         limefs_transfer_creds_enter(get_fs(req), file->uid, file->gid);
     op_release(req, ino, fi);
     limefs_caller_creds_leave();
 }
 
-/* A kernel with a write-back cache sets times itself, through a file open for writing: such a
- * request runs with the opener's rights. */
+/* A kernel with a write-back cache sets times itself, through a file open for writing. Such a
+ * request runs with the opener's rights, any other with the caller's. */
 static void as_either_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st, int which,
                                  struct fuse_file_info *fi)
 {
@@ -580,7 +581,7 @@ static void as_either_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st
     limefs_caller_creds_leave();
 }
 
-/* Each op_* here runs with the daemon's rights, on what the kernel has looked up before. */
+/* Each op_* below runs with the daemon's rights, on an inode that the kernel has looked up. */
 const struct fuse_lowlevel_ops limefs_ops = {
     .init = op_init,
     .lookup = as_caller_op_lookup,

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* No interrupt arrives after this call. It must precede the reply, which frees the request. */
+/* Prevents further interrupts. Called before the reply, because the reply frees the request. */
 static void clear_interrupt(struct limefs_work *work)
 {
     fuse_req_interrupt_func(work->req, NULL, NULL);
@@ -23,7 +23,7 @@ static void clear_interrupt(struct limefs_work *work)
 static void reply_open(struct limefs *fs, fuse_req_t req, struct limefs_file *file,
                        struct fuse_file_info *info, int err)
 {
-    if (limefs_verify_is_bad(&file->reader)) /* the kernel may have cached bytes of it */
+    if (limefs_verify_is_bad(&file->reader)) /* the kernel may have cached the bad bytes */
         info->keep_cache = 0;
     if (err) {
         limefs_file_close(fs, file);
@@ -47,17 +47,17 @@ static bool must_verify(const struct limefs *fs, const struct limefs_file *file)
             limefs_verify_before_read(&file->reader));
 }
 
-/* Returns 0, or -errno if the file cannot be opened. With verify=stream it can be opened even
- * if the record is bad: a reader gets EIO at the end of the record. */
+/* Returns 0, or -errno if the file must not be opened. With verify=stream, a file with a bad
+ * record may be opened: a reader gets EIO at the end of the record. */
 static int verify_opened_file(struct limefs *fs, const struct limefs_file *file,
                               const atomic_bool *stop)
 {
     uint64_t ordinal = file->record.ordinal;
     enum limefile_verdict verdict = LIMEFILE_UNVERIFIED;
     int err = limefs_verify_lookup(fs, file->snap, ordinal, &verdict);
-    if (err == -ENODATA) /* it has no checksum */
+    if (err == -ENODATA) /* the record has no checksum */
         return 0;
-    if (!err && verdict == LIMEFILE_UNVERIFIED) /* not done in the meantime */
+    if (!err && verdict == LIMEFILE_UNVERIFIED) /* no thread has verified it in the meantime */
         err = limefs_verify_record(fs, file->snap, ordinal, stop, &verdict);
     if (fs->options.verify == LIMEFS_VERIFY_STREAM)
         return err == -EINTR ? err : 0;
@@ -74,7 +74,7 @@ static void run_open(struct limefs *fs, struct limefs_work *work)
     reply_open(fs, work->req, file, &work->info, err);
 }
 
-/* Decides without reading a record. Returns 0, -errno, or -EAGAIN if the queue must decide. */
+/* Returns 0 or -errno for the open, or -EAGAIN if this requires reading the record (queue). */
 static int try_open(struct limefs *fs, const struct limefs_file *file)
 {
     enum limefile_verdict verdict = LIMEFILE_GOOD;
@@ -133,8 +133,8 @@ static void run_cksum(struct limefs *fs, struct limefs_work *work)
     reply_value(fs, work, err, value);
 }
 
-/* Returns 1 if the queue now owns the request and its pinned snapshot, 0 if it has replied, or
- * -errno if the caller must reply. */
+/* Returns 1 if the queue now owns the request and its pinned snapshot, 0 if this function has
+ * replied, or -errno if the caller must reply. */
 static int reply_or_queue(struct limefs *fs, struct limefs_work *work, size_t size)
 {
     enum limefile_verdict verdict;
@@ -146,7 +146,7 @@ static int reply_or_queue(struct limefs *fs, struct limefs_work *work, size_t si
         err = limefs_verify_describe(fs, work->snap, work->ordinal, &verdict, reason);
     if (err)
         return err;
-    if (size == 0) /* the kernel requests the maximum length */
+    if (size == 0) /* the kernel requests the length only: reply the maximum */
         fuse_reply_xattr(work->req, strlen(longest));
     else if (size < strlen(longest))
         err = -ERANGE;

@@ -14,7 +14,7 @@ int limefs_errno(int code)
 {
     if (code >= 0)
         return 0;
-    if (code == -EINTR) /* programs retry after EINTR, but this error is permanent */
+    if (code == -EINTR) /* after EINTR programs would retry, but this error is permanent */
         return EIO;
     if (code > -4096)
         return -code;
@@ -83,7 +83,7 @@ static double listing_seconds(struct limefs *fs, struct limefs_snapshot *snap)
     return seconds;
 }
 
-/* Makes entries stay valid while a very long list is read: otherwise ls looks each up twice. */
+/* Makes entries stay valid while a long list is read, so that ls looks each up only once. */
 static double extend_timeout(double listing, double timeout)
 {
     return timeout > 0 && timeout < listing ? listing : timeout;
@@ -102,10 +102,10 @@ void limefs_entry_record(struct limefs *fs, struct limefs_snapshot *snap,
     entry->attr_timeout = extend_timeout(listing, entry->attr_timeout);
     entry->entry_timeout = extend_timeout(listing, entry->entry_timeout);
     if (fs->options.rw && entry->entry_timeout <= fs->options.entry_timeout)
-        entry->entry_timeout = 0; /* a type is a record's name until another one has the type */
+        entry->entry_timeout = 0; /* a record's type is its name until another has this type */
 }
 
-/* In a writable mount, the name leads to another file once the record changes. */
+/* In a writable mount, the entry expires at once: the file's id changes with the record. */
 void limefs_entry_export(const struct limefs *fs, const struct limefs_export_entry *export,
                          struct fuse_entry_param *entry)
 {
@@ -211,7 +211,7 @@ static int get_record_attr(struct limefs *fs, struct limefs_snapshot *snap, uint
     err = limefile_index_get(index, ordinal, &record);
     if (!err)
         err = limefs_snapshot_check_record(fs, snap, &record, NULL);
-    if (!err) { /* a new mtime, as after an append, makes the kernel drop its cached pages */
+    if (!err) { /* if the mtime is new, as after an append, the kernel drops its cached pages */
         *out = limefs_snapshot_stat_now(fs, snap);
         fill_record_stat(fs, snap, &record, out);
     }
@@ -220,14 +220,14 @@ static int get_record_attr(struct limefs *fs, struct limefs_snapshot *snap, uint
     return err;
 }
 
-/* An open file is found even if its name was removed or leads to another file. */
+/* Gets the attributes of an open file even if its name was removed or leads to another file. */
 static int stat_node(struct limefs *fs, struct limefs_node *node, struct stat *st)
 {
     int fd = node->kind == LIMEFS_PLAIN ? limefs_file_dup(fs, node) : -ENOENT;
     if (fd < 0) {
         int err = limefs_tree_stat(fs, node, st);
         if (!err && !limefs_node_is_current(fs, node, st))
-            err = -ESTALE; /* makes the kernel look it up again */
+            err = -ESTALE; /* makes the kernel look the name up again */
         return err;
     }
     int err = fstat(fd, st) == 0 ? 0 : -errno;

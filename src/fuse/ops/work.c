@@ -10,7 +10,7 @@ struct limefs_work_queue {
     struct limefs_lock lock;
     pthread_cond_t work_added;
     bool stopping;
-    struct limefs_work *first, **last; /* the thread may be handling the first */
+    struct limefs_work *first, **last; /* the thread handles the first, and then removes it */
 };
 
 static void stop_on_interrupt(fuse_req_t req, void *data)

@@ -50,8 +50,8 @@ static int format_number(char *value, uint64_t n)
     return snprintf(value, VALUE_MAX, "%" PRIu64, n);
 }
 
-/* Reads the record's header from the container, for programs that examine it. A record that is
- * being written may be in another file. */
+/* Reads the record's header from the container, for programs that examine it. Does not do so
+ * after a write to the container, because a record that is being written is elsewhere. */
 static int read_record_header(const struct limefs_snapshot *snap,
                               const struct limefile_record *record, char *value)
 {
@@ -63,8 +63,8 @@ static int read_record_header(const struct limefs_snapshot *snap,
     return got == LIMEFILE_HEADER_BYTES ? (int)got : got < 0 ? (int)got : -ESTALE;
 }
 
-/* Returns the value's length or -ENODATA. A file in another format that is shown as a container
- * does not have the data at that offset. */
+/* Returns the value's length or -ENODATA. If a file in another format is shown as a container,
+ * its records have no "offset", because their data is elsewhere in the file. */
 static int format_record(const struct limefs_snapshot *snap,
                          const struct limefile_record *record, const char *key, char *value)
 {
@@ -96,7 +96,7 @@ static int format_container(const struct limefile_index *index, const char *key,
         return format_number(value, limefile_index_messages(index));
     if (strcmp(key, "fault") == 0 && fault)
         return limefile_finding_text(fault, value, VALUE_MAX);
-    if (strcmp(key, "fault_code") == 0 && fault) /* for programs; not listed */
+    if (strcmp(key, "fault_code") == 0 && fault) /* for programs; listxattr() omits it */
         return snprintf(value, VALUE_MAX,
                         "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64,
                         limefile_error_word(fault->code), fault->offset, fault->ordinal,
@@ -104,7 +104,7 @@ static int format_container(const struct limefile_index *index, const char *key,
     return -ENODATA;
 }
 
-/* Pins the snapshot of the node id of a container, record or export. Returns 0 or -errno. */
+/* Pins the snapshot of the container, record or export with that node id. 0 or -errno. */
 static int pin_snapshot(struct limefs *fs, uint64_t id, struct limefs_snapshot **snap)
 {
     struct limefs_inode inode = limefs_inode_find_current(fs, id);
@@ -114,9 +114,9 @@ static int pin_snapshot(struct limefs *fs, uint64_t id, struct limefs_snapshot *
     return *snap ? limefs_snapshot_pin(fs, *snap) : -ESTALE;
 }
 
-/* Gets the container's ACL, with which the kernel checks permissions: the mode's group bits,
- * which are the ACL's mask, would allow more. The permissions are limited to those in
- * `allowed`; for a directory, read permission implies search permission. */
+/* Gets the container's ACL, by which the kernel checks permissions. (The mode would allow more,
+ * because its group bits are the ACL's mask.) Limits the permissions to those in `allowed`; in
+ * the ACL of a directory, adds search permission to each read permission. */
 static ssize_t read_acl(const struct limefs_snapshot *snap, bool is_directory, int allowed,
                         char *buf, size_t cap)
 {
@@ -158,7 +158,7 @@ static ssize_t get_export_xattr(struct limefs *fs, struct limefs_export *export,
     return len;
 }
 
-/* Formats an attribute that a record has only if it holds the data of a field. */
+/* Formats an attribute that a record has only if its data is a lattice field. */
 static int format_verdict(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                           const char *key, char *value)
 {
@@ -221,8 +221,8 @@ static ssize_t copy_value(const char *value, size_t len, char *buf, size_t cap)
     return (ssize_t)len;
 }
 
-/* Makes a path to the node's file that no rename can redirect. Returns the descriptor that the
- * path leads to, which the caller closes, or -errno. */
+/* Opens the node's file, and makes a path to it that no rename can redirect. Returns the
+ * descriptor, which the caller closes after using the path, or -errno. */
 static int open_node_path(struct limefs *fs, struct limefs_node *node,
                           char path[LIMEFILE_FD_PATH_MAX])
 {
@@ -284,16 +284,16 @@ static ssize_t get_backing_file(struct limefs *fs, uint64_t id, char *buf, size_
 
 /* ---- user.limefs.range: where a record's bytes are, for programs that read them there ---- */
 
-/* True if programs may read the container themselves: not if the mount writes or must see the
- * bytes to verify them, nor if the container is a file in another format. */
+/* Returns true if programs may read the container themselves: it is not in another format, and
+ * the mount neither may write to it nor must see all bytes to verify them. */
 static bool can_read_directly(const struct limefs *fs, const struct limefs_snapshot *snap)
 {
     return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !snap->adapter;
 }
 
-/* Limits `range`, which is the whole record, to the part that file `number` of an export
- * contains unchanged. Sets range->prefix to the number of bytes before it in that file. Returns
- * false if it is not in one piece. */
+/* Limits *range, which is the whole record, to the part that file `number` of an export
+ * contains unchanged. Sets range->prefix to the number of bytes before this part in the
+ * export's file. Returns false if the part is not in one piece. */
 static bool find_stored_part(const struct limefile_export *files, uint64_t number,
                              struct limefile_range *range)
 {
@@ -311,9 +311,9 @@ static bool find_stored_part(const struct limefile_export *files, uint64_t numbe
     return true;
 }
 
-/* Formats the value for a record of a pinned snapshot, or for a file of its export if `files`
- * is set. -ENODATA if the container changed so recently that its times might not show the next
- * change: programs compare them. */
+/* Formats the value for a record of a pinned snapshot or, if `files` is set, for file `number`
+ * of an export of the record. Returns -ENODATA if the container changed so recently that its
+ * times might not show the next change, because programs compare these times. */
 static int encode_range(struct limefs *fs, struct limefs_snapshot *snap, uint64_t ordinal,
                         const struct limefile_export *files, uint64_t number,
                         char text[LIMEFILE_RANGE_TEXT_MAX])
@@ -371,7 +371,7 @@ static int get_export_range(struct limefs *fs, struct limefs_export *export, uin
     return len;
 }
 
-/* Only for records and files of exports. It is not listed, so that no program copies it. */
+/* For records and files of exports. listxattr() omits it, so that no program copies it. */
 static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
@@ -387,7 +387,7 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
 {
     char value[VALUE_MAX];
     struct limefs_inode inode = limefs_inode_find_current(fs, id);
-    /* The mount serves one user, so an ACL decides nothing; this error makes ls(1) stop. */
+    /* If the mount serves one user, ACLs decide nothing. The error makes ls(1) read no more. */
     if (!fs->options.serves_others && limefs_xattr_is_acl(name))
         return -EOPNOTSUPP;
     if (inode.node == fs->inodes.root && strcmp(name, LIMEFS_STATS_XATTR) == 0) {
@@ -405,11 +405,11 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
         return get_export_xattr(fs, inode.export, inode.ordinal, name, buf, cap);
     if (strcmp(name, ACL_ACCESS) == 0)
         return get_acl(fs, id, inode.node != NULL, buf, cap);
+    /* A default ACL: after EOPNOTSUPP, cp(1) would fail and ls(1) would read no more ACLs. */
     if (limefs_xattr_is_acl(name))
-        return -ENODATA; /* a default ACL: with EOPNOTSUPP cp(1) would fail, and ls(1) would
-                          * read no other file's ACL */
+        return -ENODATA;
     if (strncmp(name, "user.", 5) != 0)
-        return -EOPNOTSUPP; /* after this ls(1) reads no other file's security label */
+        return -EOPNOTSUPP; /* after this error, ls(1) reads no other file's security label */
     if (strncmp(name, PREFIX, strlen(PREFIX)) != 0)
         return -ENODATA;
     const char *key = name + strlen(PREFIX);
@@ -462,7 +462,7 @@ static int set_record_xattr(struct limefs *fs, struct limefs_snapshot *snap, uin
         return -EPERM;
     }
     if (flags & XATTR_CREATE)
-        return -EEXIST; /* every record has them */
+        return -EEXIST; /* every record has these attributes */
     int err = limefs_snapshot_pin(fs, snap);
     if (err)
         return err;

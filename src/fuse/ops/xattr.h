@@ -20,8 +20,8 @@
 ssize_t limefs_xattr_get(struct limefs *, uint64_t id, const char *name, char *buf, size_t cap);
 ssize_t limefs_xattr_list(struct limefs *, uint64_t id, char *buf, size_t cap);
 
-/* True for the name of an access control list. Reading it requires no rights: the kernel reads
- * it often, to check the permissions of any user. */
+/* True for the name of an access control list. Reading the list requires no rights, because the
+ * kernel reads it often, to check the permissions of any user. */
 bool limefs_xattr_is_acl(const char *name);
 
 /* Like setxattr(2), or removexattr(2) if value is NULL. Returns 0 or a negative code. */

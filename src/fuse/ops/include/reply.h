@@ -17,8 +17,8 @@ int limefs_errno(int code);
 void limefs_attr_node(const struct limefs *, const struct limefs_node *, const struct stat *st,
                       struct stat *out);
 
-/* Fill *entry for a reply, with one lookup of its node id. If the kernel does not receive it,
- * the caller must drop the lookup by limefs_forget(). */
+/* Fill an entry for a reply, and count one lookup of its node id. If the kernel does not
+ * receive the reply, the caller must drop the lookup by limefs_forget(). */
 int limefs_entry_lookup(struct limefs *, uint64_t parent, const char *name,
                         struct fuse_entry_param *);
 /* For a new file with these attributes, even if its name leads to another file by now. */
@@ -29,7 +29,7 @@ int limefs_entry_node(struct limefs *, struct limefs_node *directory, const char
                       const struct limefs_tree_entry *, struct fuse_entry_param *);
 void limefs_entry_record(struct limefs *, struct limefs_snapshot *,
                          const struct limefile_record *, struct fuse_entry_param *);
-/* For a file of an export, with the lookup that a function of exports.h took for it. */
+/* For a file of an export, of which a function of exports.h has already counted the lookup. */
 void limefs_entry_export(const struct limefs *, const struct limefs_export_entry *,
                          struct fuse_entry_param *);
 void limefs_forget(struct limefs *, uint64_t id, uint64_t n);

@@ -24,7 +24,7 @@ struct limefs_work {
     struct fuse_file_info info;
 };
 
-/* Start the thread before the first request, and stop it after the last one. 0 or -errno. */
+/* Start the thread, before the first request, and stop it, after the last one. 0 or -errno. */
 int limefs_work_start(struct limefs *);
 void limefs_work_stop(struct limefs *);
 
