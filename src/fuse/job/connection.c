@@ -16,7 +16,7 @@ enum {
     POLL_MS = 200,      /* how often the thread checks its deadlines */
     LINES_MAX = 64,     /* lines of the job's output that are logged between two replies */
     START_SECONDS = 60, /* limit for mpirun to start the job */
-    HELLO_SECONDS = 5,  /* limit for the first reply; an unmount may have to wait as long */
+    HELLO_SECONDS = 5,  /* limit for the first reply; an unmount may have to wait for it */
 };
 
 /* Seconds between two tries: they double each time, up to a maximum for ranks= or for job=. */
@@ -119,7 +119,7 @@ static int handle_reply(struct limefs_job *job, struct limejob_packet *reply)
     if (!(reply->flags & LIMEJOB_REPLY) || job->in_flight == 0)
         return -EPROTO;
     job->in_flight--;
-    bool closes = reply->tag >> 32 == LIMEFS_TAG_CLOSE; /* do not repeat it at once if busy */
+    bool closes = reply->tag >> 32 == LIMEFS_TAG_CLOSE; /* do not retry a close at once */
     int err = dispatch_reply(job, reply);
     if (!err && !closes)
         limefs_job_send_closes(job);
@@ -139,7 +139,7 @@ static const char *handle_replies(struct limefs_job *job)
             close(reply.fd); /* no valid reply carries a descriptor */
         limefs_lock(&job->lock);
         int err = got > 0 ? handle_reply(job, &reply) : got;
-        /* Mark it before the unlock, so that no reader uses the bytes of an invalid reply. */
+        /* Mark it before the unlock, so that no reader uses bytes of an invalid reply. */
         if (err)
             limefs_job_mark_broken(job);
         if (got > 0) {
@@ -173,7 +173,7 @@ static bool pause_for(struct limefs_job *job, double duration)
     return go_on;
 }
 
-/* Waits until the job prints "ready". If it ends before, logs its first line as the reason. */
+/* Waits until the job prints "ready". If the job ends first, logs its first line as reason. */
 static bool wait_until_ready(struct limefs_job *job)
 {
     char line[LIMEFS_JOB_LINE_MAX + 1], reason[sizeof line] = "";
@@ -186,7 +186,7 @@ static bool wait_until_ready(struct limefs_job *job)
         }
         if (got && strcmp(line, "ready") == 0)
             return true;
-        if (got && !reason[0] && strncmp(line, "---", 3) != 0) /* mpirun's frames begin so */
+        if (got && !reason[0] && strncmp(line, "---", 3) != 0) /* not mpirun's frame */
             strcpy(reason, line);
     }
     if (!job->stopping)

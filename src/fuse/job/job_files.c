@@ -33,7 +33,7 @@ static bool is_being_synced(const struct limefs_job *job, uint64_t snap_id)
 }
 
 /* Records a sync error for each container of which ranks on other hosts may have unsynced data.
- * (Data of ranks on this host is in its page cache: the daemon's next fsync() includes it.) */
+ * (Data of ranks on this host is in this host's page cache, so a later fsync() includes it.) */
 static void report_unsynced_files(struct limefs_job *job)
 {
     for (const struct limefs_job_file *file = job->files;
@@ -90,7 +90,7 @@ void limefs_job_send_closes(struct limefs_job *job)
             send_close(job, file);
 }
 
-/* Returns true if all hosts see the container's state, unchanged by this mount for a while. */
+/* Returns true if this mount has not just changed the container, and all hosts see it alike. */
 static bool is_stable(const struct limefs_job *job, const struct limefs_snapshot *snap)
 {
     const struct limefs_written *written = snap->job;
@@ -119,8 +119,8 @@ bool limefs_job_container_path(struct limefs *fs, const struct limefs_snapshot *
 }
 
 /* Returns the descriptor to pass to the job: for reading, the snapshot's; for writing, that of
- * a new open file, which the caller closes. (A duplicate of the writer's descriptor would keep
- * the writer's lock.) The writer has checked that the user may write. */
+ * a new open file, which the caller closes. (With a duplicate of the writer's descriptor, the
+ * job would keep the writer's file lock.) The writer has checked that the user may write. */
 static int get_fd_for_job(const struct limefs_snapshot *snap, bool writes)
 {
     if (!writes)
@@ -223,7 +223,7 @@ static struct limefs_job_file *request_open(struct limefs_job *job,
     return connected && !replaced ? file : NULL;
 }
 
-/* Returns true if a request was refused retry_seconds ago, for a container that has changed. */
+/* True if the refused request is retry_seconds old, and the container has changed since it. */
 static bool may_retry_open(const struct limefs_job_file *file)
 {
     return file->state == LIMEFS_JOB_FILE_REFUSED && file->changed &&
@@ -348,8 +348,7 @@ int limefs_job_on_open(struct limefs_job *job, unsigned index, struct limejob_pa
     file->number = err ? 0 : limejob_get_u32(reply);
     if (!err && !file->replaced)
         file->is_wrong_file = !is_same_container(job, file);
-    bool retry =
-        err == -EAGAIN || file->replaced; /* the next use of the file requests it again */
+    bool retry = err == -EAGAIN || file->replaced; /* a later read or write requests it again */
     file->state = !err    ? LIMEFS_JOB_FILE_OPEN
                   : retry ? LIMEFS_JOB_FILE_NONE
                           : LIMEFS_JOB_FILE_REFUSED;

@@ -34,13 +34,13 @@ enum limefs_job_file_state {
 struct limefs_job_file {
     enum limefs_job_file_state state;
     uint64_t snap_id;
-    bool writes; /* open for writing; if the job also reads the container, it has two files */
-    uint32_t number;                   /* the job's number for the open file */
-    uint64_t bytes;                    /* length of the container in the open request */
+    bool writes;     /* open for writing; a container that is also read has a second file */
+    uint32_t number; /* the job's number for the open file */
+    uint64_t bytes;  /* length of the container in the open request */
     struct limefile_identity identity; /* identity of the container in the open request */
     bool is_wrong_file;                /* the container had changed when the reply came */
     bool changed; /* this mount has changed the container since the open request */
-    uint64_t changed_from, changed_to; /* range of the changes: its loads may be out of date */
+    uint64_t changed_from, changed_to; /* range of the changes; loads of it may get old bytes */
     bool replaced;                     /* another file took its name during the open request */
     unsigned loads;                    /* number of loads, writes and syncs under way */
     bool unsynced;                     /* ranks have written data that is not on the disk yet */
@@ -104,7 +104,7 @@ struct limefs_job_sync {
     double sent_at;
 };
 
-/* The upper half of a request's tag, which its reply has, too: the kind. The lower half is: */
+/* The upper half of a request's tag: its kind. (The reply has the same tag.) The lower half: */
 enum limefs_tag {
     LIMEFS_TAG_OPEN = 1, /* index of the file */
     LIMEFS_TAG_LOAD,     /* number of the slot */
@@ -141,7 +141,7 @@ struct limefs_job {
     unsigned in_flight;                 /* number of requests without a reply */
     unsigned waiting_readers;
     double last_cleanup; /* when limefs_job_close_unused_files() last examined the files */
-    unsigned holds;      /* number of replies to readers that use the window now */
+    unsigned holds;      /* number of reads whose reply uses the window now */
     struct limefs_prefetch prefetch;
     struct limefs_write_buffer buffers[LIMEFS_BUFFERS_MAX];
     unsigned buffer_count;
@@ -165,10 +165,10 @@ struct limefs_job {
 /* ---- job_files.c: call with the lock held ---- */
 
 /* Marks the connection as broken: no more requests are sent, and its thread will disconnect. If
- * ranks on other hosts have unsynced data of a snapshot, its next sync reports an error. */
+ * ranks on other hosts have unsynced data, the next sync of its snapshot reports an error. */
 void limefs_job_mark_broken(struct limefs_job *);
 
-/* Sends a request, unless the connection is broken. If this fails, marks it as broken. */
+/* Sends a request, unless the connection is broken. A failure marks the connection broken. */
 void limefs_job_send(struct limefs_job *, const struct limejob_packet *);
 
 /* Returns the offset of the fence (limejob.h) in the window. The daemon sets the fence to
@@ -192,15 +192,15 @@ struct limefs_job_file *limefs_job_find_written_file(struct limefs_job *,
 /* Returns the file that loads of the snapshot with this id use, or NULL. */
 struct limefs_job_file *limefs_job_find_read_file(struct limefs_job *, uint64_t snap_id);
 
-/* Returns true if loads of these bytes return the current data. If they may not, and no load is
- * under way, and the container is stable, closes the file: a later request opens it again. */
+/* Returns true if loads of these bytes return the current data. If not, closes the file, unless
+ * a load is under way or the container has just changed; a later request opens it again. */
 bool limefs_job_file_is_current(struct limefs_job *, struct limefs_job_file *,
                                 const struct limefs_snapshot *, uint64_t from, uint64_t to);
 
 /* Sends the close requests of files in state TO_CLOSE, as far as there is room. */
 void limefs_job_send_closes(struct limefs_job *);
 
-/* Closes files that were not used for a while. Forgets refused ones: they may be retried. */
+/* Closes files that were not used for a while. Forgets refused files, which may be retried. */
 void limefs_job_close_unused_files(struct limefs_job *, double now);
 
 /* ---- handlers of replies: return 0, or -EPROTO if the reply is not valid ---- */

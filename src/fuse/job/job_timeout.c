@@ -6,7 +6,7 @@
 /* Multiples of the time limit: for a SYNC, and for a request while the job answers others. */
 static const double sync_factor = 12, alone_factor = 4;
 
-/* Returns a request's time limit in seconds. A job that reads less than 50 MB/s is useless. */
+/* Returns a request's time limit in seconds. It suffices to read an extent at 50 MB/s. */
 static double get_time_limit(const struct limefs_job *job)
 {
     return job->fs->options.job_timeout + (double)job->prefetch.extent / 50e6;

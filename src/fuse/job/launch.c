@@ -131,7 +131,7 @@ static bool is_executable(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* Returns true if execvp() would find the program that the first len bytes of name call. */
+/* Returns true if execvp() would find a program whose name is the first len bytes of `name`. */
 static bool is_installed(const char *name, int len)
 {
     char path[PATH_MAX];
@@ -296,7 +296,7 @@ void limefs_launch_end(struct limefs_launch *launch)
 /* Sets environment variables for the job. dir_variables replace the user's settings; the others
  * do not. On this host, the job creates its files in dir, which the supervisor removes. Open
  * MPI gets dir by TMPDIR, because it would copy a variable of its own to other hosts, where no
- * process removes dir. The others allow it to run as root, and more ranks than processors. */
+ * process removes dir. Others let Open MPI run as root, and run more ranks than processors. */
 static void set_job_environment(const char *dir)
 {
     static const char *const dir_variables[] = {"TMPDIR", "LIMEFS_IO_SHM"};
@@ -351,8 +351,9 @@ static pid_t start_mpirun(char *argv[], int *lifeline)
     return child;
 }
 
-/* Waits until mpirun has ended. Returns false if first a signal to end comes, timeout_ms (-1:
- * no limit) have passed, or (watch_lifeline) descriptor 0 shows that the daemon has ended. */
+/* Waits until mpirun has ended. Returns false if, before that, a signal to end comes,
+ * timeout_ms
+ * (-1: no limit) pass, or (watch_lifeline) descriptor 0 shows that the daemon has ended. */
 static bool wait_for_mpirun(pid_t mpirun, int signals, int timeout_ms, bool watch_lifeline)
 {
     for (;;) {

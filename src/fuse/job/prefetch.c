@@ -138,8 +138,8 @@ static void count_wasted_bytes(struct limefs_prefetch *plan, const struct limefs
             plan->stream[i].depth = 1;
 }
 
-/* Returns a slot for a new load, or -1. Prefers an empty slot; second, the slot that was read
- * and is unused longest; third, any slot that is unused longest, if at least idle_limit. */
+/* Returns a slot for a load, or -1. First choice: an empty one. Second: the one unused longest
+ * of those that were read. Third: the one unused longest of the others, if for idle_limit. */
 static int allocate_slot(struct limefs_prefetch *plan, double now)
 {
     int best = -1;
@@ -176,7 +176,7 @@ static unsigned count_slots(const struct limefs_prefetch *plan,
     return n;
 }
 
-/* Returns true if the stream has its share of the slots, so that more are for other streams. */
+/* Returns true if the stream has its share of the slots, and leaves the rest to others. */
 static bool has_full_share(const struct limefs_prefetch *plan,
                            const struct limefs_stream *stream)
 {

@@ -1,4 +1,4 @@
-/* range_set.c - add ranges to a set of byte ranges, and compare them with it */
+/* range_set.c - add ranges to a set of byte ranges, and compare ranges with the set */
 #include "range_set.h"
 
 #include <string.h>

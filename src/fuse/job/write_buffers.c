@@ -12,7 +12,7 @@
 
 enum {
     MIN_STREAM_WRITE = 64 * 1024, /* bytes; smaller writes do not make a stream */
-    SYNCS_MAX = 8,                /* SYNC requests in flight; leaves room for others */
+    SYNCS_MAX = 8,                /* SYNC requests in flight; the other room is for others */
 };
 
 /* A buffer that has received no bytes for this time may be written out and used for others. */
@@ -86,8 +86,8 @@ static void send_write(struct limefs_job *job, unsigned buffer,
     limefs_job_send(job, &packet);
 }
 
-/* Sends a full buffer to the job. If the job cannot write it now, marks it as FAILED: a thread
- * that needs the buffer or its bytes then writes it locally. */
+/* Sends a full buffer to the job. If the job cannot write it now, marks it as FAILED: the next
+ * thread that needs the buffer, or its bytes in the container, will write it locally. */
 static void submit_buffer(struct limefs_job *job, struct limefs_write_buffer *buffer)
 {
     struct limefs_job_file *file = limefs_job_find_written_file(job, buffer->written->snap);
@@ -217,7 +217,7 @@ static struct limefs_write_buffer *get_empty_buffer(struct limefs_job *job)
 
 /* Adds a write to the stream, or restarts the stream if the write is far from it. Returns true
  * if the stream has enough bytes to go through the job, not counting small writes. Writes may
- * come in another order than the program's, because threads that wait here are overtaken. */
+ * come in any order, because a thread that waits for a buffer is overtaken by others. */
 static bool extend_stream(const struct limefs_job *job, struct limefs_write_stream *stream,
                           size_t n, uint64_t at)
 {
@@ -235,7 +235,7 @@ static bool extend_stream(const struct limefs_job *job, struct limefs_write_stre
     return stream->bytes >= job->fs->options.forward_from;
 }
 
-/* Copies bytes into the buffer, for which it releases the lock. Submits a full buffer. */
+/* Copies bytes into the buffer, with the lock released. If the buffer is full, submits it. */
 static void copy_to_buffer(struct limefs_job *job, struct limefs_write_buffer *buffer,
                            const char *buf, size_t n, uint64_t at)
 {
@@ -294,7 +294,7 @@ static void note_direct_write(struct limefs_write_stream *stream, uint64_t from,
 {
     if (limefs_range_set_add(&stream->direct, from, to))
         return;
-    stream->direct.count = 0; /* no room: forget older ranges, which are behind the stream */
+    stream->direct.count = 0; /* no room: forget older ranges, which the stream has passed */
     limefs_range_set_add(&stream->direct, from, to);
 }
 

@@ -18,7 +18,7 @@
 
 struct limefs_job; /* fs->job; NULL without ranks= or job= */
 
-/* Starts this thread, after the process has become a daemon. Returns 0 or -errno. */
+/* Starts the connection's thread. The process must be a daemon already. Returns 0 or -errno. */
 int limefs_job_start(struct limefs *);
 void limefs_job_stop(struct limefs *); /* ends the thread and its job, and frees fs->job */
 
@@ -37,8 +37,8 @@ struct limefs_read_range {
 struct limefs_read_req limefs_read_req_for(const struct limefs_read_range *);
 
 /* Finds the range in the window; may wait until the job has read it. Makes the chunks point to
- * its bytes, and returns the number of chunks. Their slots are not reused before the caller
- * releases the chunks, which it must soon do. 0: the caller must read from the container. */
+ * its bytes, and returns the number of chunks; 0: the caller must read from the container. The
+ * caller must release the chunks soon, because their slots are not reused before that. */
 int limefs_job_read(struct limefs *, const struct limefs_read_range *, struct limefs_chunks *);
 void limefs_job_release(struct limefs *, struct limefs_chunks *);
 

@@ -7,8 +7,8 @@
  * is a series of nearly sequential requests. A request belongs to a stream by its position, not
  * by its process, because the kernel sends the requests of one reader out of order and from
  * several threads, and several descriptors may share one pass over a record. After a stream has
- * read `threshold` bytes, its next bytes are read ahead. Its first load has 4 MiB; each further
- * one is twice as long, up to an extent. When its reader has to wait, the stream reads one more
+ * read `threshold` bytes, its next bytes are read ahead. The first load has 4 MiB; each further
+ * one is twice as long, up to an extent. When the reader has to wait, the stream reads one more
  * extent ahead. Requests that belong to no stream never wait.
  *
  * Offsets are offsets in the container. The functions take no lock: the caller must hold one
@@ -56,9 +56,9 @@ struct limefs_stream {
 };
 
 /* A range that this mount is changing. The change begins before the first byte is written, and
- * ends after the last one. Its begin drops the slots that hold bytes of the range; until its
- * end, no load of such bytes is planned. So no request finds the bytes from before the change
- * after its end, nor a mixture of old and new bytes. */
+ * ends after the last byte was written. The begin drops the slots that hold bytes of the range;
+ * until the end, no load of such bytes is planned. So a request after the end finds no bytes
+ * from before the change, and no mixture of old and new bytes. */
 struct limefs_change {
     struct limefs_change *next;
     uint64_t snap_id;
@@ -70,7 +70,7 @@ struct limefs_prefetch_stats {
 };
 
 struct limefs_prefetch {
-    /* The most bytes of a slot; the bytes that a stream must read before it is read ahead. */
+    /* Bytes of the largest slot; bytes that a stream must read before read-ahead begins. */
     uint64_t extent, threshold;
     uint64_t slack; /* a slot of which at most this many bytes are unrequested counts as read */
     unsigned slots;

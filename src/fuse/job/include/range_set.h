@@ -17,7 +17,7 @@ struct limefs_range_set {
     } range[LIMEFS_RANGE_SET_MAX];
 };
 
-/* Adds a range, and joins it with all that it touches. Returns false if the set is full. */
+/* Adds a range, and joins it with all ranges that it touches. False: the set is full. */
 bool limefs_range_set_add(struct limefs_range_set *, uint64_t from, uint64_t to);
 
 bool limefs_range_set_covers(const struct limefs_range_set *, uint64_t from, uint64_t to);

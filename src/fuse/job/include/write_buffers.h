@@ -30,9 +30,9 @@ struct limefs_written {
                         only while the writer's lock is held exclusively */
 };
 
-/* A stream of nearly sequential writes to [begin, next) of the container. No write buffer may
- * include bytes before `begin` or in `direct`: the program does not write the former, and has
- * already written the latter, so the buffer would never become full. */
+/* A stream of nearly sequential writes to [begin, next) of the container. A write buffer must
+ * not include bytes before `begin`, which the program does not write, or bytes in `direct`,
+ * which it has written already: the buffer would never become full. */
 struct limefs_write_stream {
     uint64_t begin, next, bytes;    /* bytes: number written so far, in large writes */
     struct limefs_range_set direct; /* ranges that were written without a buffer */
