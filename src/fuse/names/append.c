@@ -22,7 +22,7 @@ struct limefs_append {
     struct limefs_lock lock; /* guards the rest; held over I/O, before fs->lock */
     size_t count;
     struct shift *shifts; /* ordered by `from` */
-    uint64_t arrived_end; /* before this offset, all data that the kernel has was received */
+    uint64_t arrived_end; /* all of the kernel's data before this offset has been received */
     struct limefile_identity last_identity; /* after the open, or this mount's latest change */
 };
 
@@ -128,7 +128,7 @@ void limefs_append_free(struct limefs_node *node)
     free(node->plain.append);
 }
 
-/* Called before a change. Returns the end that the kernel knows, and if all writers append. */
+/* Before a change: returns the end that the kernel knows. *only_appends: all writers append. */
 static uint64_t begin_change(struct limefs *fs, struct limefs_node *node, bool *only_appends)
 {
     limefs_lock(&fs->lock);
@@ -139,7 +139,7 @@ static uint64_t begin_change(struct limefs *fs, struct limefs_node *node, bool *
     return end;
 }
 
-/* Notes the end that the kernel now knows. This counts even the bytes of a failed write. */
+/* Notes the end that the kernel now knows. The kernel counts even bytes of a failed write. */
 static void note_growth(struct limefs *fs, struct limefs_node *node, uint64_t end)
 {
     limefs_lock(&fs->lock);
@@ -306,7 +306,7 @@ ssize_t limefs_append_write(struct limefs *fs, struct limefs_node *node, int fd,
     uint64_t end = append ? begin_change(fs, node, &only_appends) : 0;
     int err = only_appends ? write_appended(fs, node, fd, buf, n, offset, end)
                            : write_shifted(append, fd, buf, n, offset);
-    /* After an error, the kernel drops earlier data, too, so this will never arrive. */
+    /* After an error, the kernel drops earlier data, too, so that data will never arrive. */
     if (append && (err || offset <= append->arrived_end) && append->arrived_end < offset + n)
         append->arrived_end = offset + n;
     note_growth(fs, node, offset + n);

@@ -32,13 +32,13 @@ static int grow_slots(struct limefs *fs)
         return -ENOMEM;
     for (uint32_t i = fs->inodes.slot_count; i < count; i++)
         slots[i] = (struct limefs_slot){.next_free = i + 1 < count ? i + 1 : 0};
-    fs->inodes.slot_free = fs->inodes.slot_count; /* so far, no slot was free */
+    fs->inodes.slot_free = fs->inodes.slot_count; /* no old slot is free */
     fs->inodes.slots = slots;
     fs->inodes.slot_count = count;
     return 0;
 }
 
-/* The root takes slot 0 first and never frees it, so slot_free can be 0 if no slot is free. */
+/* The root takes slot 0 first and never frees it, so slot_free == 0 means: no slot is free. */
 int limefs_slot_allocate(struct limefs *fs, enum limefs_slot_use use, void *object,
                          uint32_t *slot)
 {
@@ -265,7 +265,7 @@ static const char *store_name(struct limefs *fs, struct limefs_node *node,
     return stored->name;
 }
 
-/* Drops the parent of a name that the node no longer has. Frees the name of a plain file. */
+/* Drops the parent reference of a name that the node has lost; frees a plain file's name. */
 static void retire_name(struct limefs *fs, struct limefs_node *node, struct limefs_node *parent,
                         const char *name)
 {
@@ -377,8 +377,8 @@ static bool node_matches(const struct limefs *fs, const struct limefs_node *node
              limefs_kernel_mtime_is_current(node, stamp)));
 }
 
-/* The same for a name that is looked up. A symbolic link that is not is_certain may have been
- * replaced by another one with the same inode number and times (hardly if it has two names). */
+/* Like node_matches(), for a lookup. A symbolic link that is not is_certain may be another one
+ * than before, with the same inode number and times (but hardly if it has two names). */
 static bool fits_lookup(const struct limefs *fs, const struct limefs_node *node,
                         const struct limefs_tree_entry *found,
                         const struct limefile_identity *stamp)
@@ -435,7 +435,7 @@ bool limefs_node_use_name(struct limefs *fs, struct limefs_node *node, unsigned 
     return name != NULL;
 }
 
-/* Finds the node of a file by another name: with one node, the kernel caches its pages once. */
+/* Finds the node of a file by another name, so that the kernel caches the file only once. */
 static struct limefs_node *reuse_by_file(struct limefs *fs, struct limefs_node *parent,
                                          const char *name,
                                          const struct limefs_tree_entry *found,

@@ -78,7 +78,7 @@ static void restore_mtime(struct limefs *fs, struct limefs_node *node, int fd)
     limefs_unlock(&node->io_lock);
 }
 
-/* If `changes` grows during the call, another thread changes the file and stores its times. */
+/* If `changes` grows during the call, leaves the times to the thread that changed the file. */
 void limefs_kernel_mtime_update(struct limefs *fs, struct limefs_node *node, int fd)
 {
     struct stat st;
@@ -117,8 +117,8 @@ bool limefs_kernel_mtime_is_outdated(struct limefs *fs, const struct limefs_node
 
 /* Also returns true if *stamp cannot show what other programs did: while this mount changes the
  * file, or if it was read before this mount's latest change. A new node counts as current for
- * GRACE_SECONDS, because the file may change after each lookup by the kernel, so that an open
- * would fail. A FIFO is always current, because the kernel itself connects its ends. */
+ * GRACE_SECONDS: otherwise, an open could fail because the file changes after each lookup by
+ * the kernel. A FIFO is always current, because the kernel itself connects its ends. */
 bool limefs_kernel_mtime_is_current(const struct limefs_node *node,
                                     const struct limefile_identity *stamp)
 {

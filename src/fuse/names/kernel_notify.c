@@ -28,7 +28,7 @@ static bool begin_growth(struct limefs *fs, struct limefs_node *node, off_t size
     return may;
 }
 
-/* Storing the last byte makes the kernel extend the file. It reads other bytes on demand. */
+/* Storing the last byte makes the kernel extend the file. It reads the others on demand. */
 static int notify_size(struct fuse_session *se, uint64_t ino, int fd, off_t old, off_t size)
 {
     char last;

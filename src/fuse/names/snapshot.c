@@ -135,8 +135,8 @@ static void free_snapshot(struct limefs *fs, struct limefs_snapshot *snap)
 }
 
 /* Frees a snapshot that has neither pins nor lookups, and returns true. Keeps an open snapshot
- * that is its node's newest, because it may be used again. Evicts any other one first, because
- * its open file would keep the blocks of a deleted container on the disk. */
+ * that is its node's newest, because it may be used again. Evicts any other open snapshot
+ * first: its file would keep the blocks of a deleted container on the disk. */
 static bool free_if_unused(struct limefs *fs, struct limefs_snapshot *snap)
 {
     if (snap->pins)
@@ -162,15 +162,15 @@ static void drop_newest(struct limefs *fs, struct limefs_node *node)
         free_if_unused(fs, snap);
 }
 
-/* The same if the name no longer exists. But keeps a snapshot that is being written to: the
- * name may soon exist again, and a new snapshot could not lock the container a second time. */
+/* Like drop_newest(), if the name no longer exists. Keeps a snapshot that is being written to:
+ * the name may soon exist again, and a new snapshot could not lock the container once more. */
 static void drop_removed(struct limefs *fs, struct limefs_node *node)
 {
     if (node->container.snap && node->container.snap->state != LIMEFS_SNAPSHOT_WRITTEN)
         drop_newest(fs, node);
 }
 
-/* The newest snapshot may exceed the memory, because each request would have to reopen it. */
+/* The newest snapshot may exceed the memory: else, each request would have to reopen it. */
 static bool exceeds_limits(const struct limefs *fs, const struct limefs_snapshot *snap)
 {
     return fs->snapshots.open_count > fs->options.max_open ||
@@ -561,7 +561,7 @@ static int pin_by_name(struct limefs *fs, struct limefs_node *container,
     bool again;
     int err, file = -1, waits = 2; /* a program may replace the file again and again */
     limefs_daemon_creds_enter();   /* once for all calls: switching takes the most time here */
-    do { /* repeat it if this mount, or another program, may have replaced the file */
+    do { /* repeat all if this mount, or another program, may have replaced the file */
         uint64_t seq = get_file_seq(fs, container);
         if (file >= 0)
             close(file);
@@ -708,7 +708,7 @@ int limefs_snapshot_replace_file(struct limefs *fs, struct limefs_snapshot *snap
     limefs_daemon_creds_enter();
     int reopened = limefile_reopen(fd, O_RDONLY);
     limefs_daemon_creds_leave();
-    /* If the reopen fails, snap->fd shares fd's open file, with its lock until eviction. */
+    /* If the reopen fails, snap->fd shares fd's open file, and so its lock, until eviction. */
     int err = dup3(reopened < 0 ? fd : reopened, snap->fd, O_CLOEXEC) < 0 ? -errno : 0;
     bool has_stat = fstat(snap->fd, &st) == 0;
     limefs_lock(&fs->lock);

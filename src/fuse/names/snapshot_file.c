@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    CHECK_TRIES = 3, /* of a check during which this mount itself may change the container */
+    CHECK_TRIES = 3, /* tries of a check during which this mount may change the container */
 };
 
 /* ---- open and index ---- */
@@ -275,8 +275,8 @@ bool limefs_snapshot_is_unchanged(struct limefs *fs, const struct limefs_snapsho
     return unchanged;
 }
 
-/* Returns true if the record is still the same. Compares all headers if the check is reliable;
- * else, or if the file has grown (which may mean that records were appended), the record's. */
+/* Returns true if the record is still the same. If size and mtime are unchanged and the check
+ * is reliable, compares all headers; if not, or if the file has grown, only this record's. */
 static bool record_is_unchanged(struct limefs *fs, struct limefs_snapshot *snap,
                                 const struct limefile_record *record,
                                 const struct file_check *check)

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Puts a name before the path at `at`. Returns the new path's begin, or NULL without room. */
+/* Puts a name before the path at `at`. Returns the new path's start; NULL: it does not fit. */
 static char *prepend(char *at, const char *begin, const char *name)
 {
     size_t len = strlen(name);
@@ -76,7 +76,7 @@ static int get_location(struct limefs *fs, const struct limefs_node *node, struc
     return fits ? 0 : -ENAMETOOLONG;
 }
 
-/* Returns fd if it is of the expected file; else closes it and returns -errno or -ESTALE. */
+/* Returns fd, or closes it and returns -errno: -ESTALE if it is not of the expected file. */
 static int check_identity(int fd, const struct limefile_identity *expected)
 {
     struct stat st;
@@ -174,7 +174,7 @@ int limefs_tree_stat(struct limefs *fs, const struct limefs_node *node, struct s
 
 static_assert((int)LIMEFS_TREE_DETECT_BYTES == (int)LIMEFILE_HEADER_BYTES, "bytes of a header");
 
-/* Returns 1 if the file is in another format and can be shown as a container; 0 or -errno. */
+/* Returns 1 if an adapter can show the file as a container, 0 if not, or -errno. */
 static int has_adapter(int fd, const unsigned char *raw, size_t n)
 {
     struct stat st;

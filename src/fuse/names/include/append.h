@@ -5,10 +5,11 @@
  * A kernel that caches writes places appended bytes at the end of the file that it knows, and
  * sends them later. In the meantime, another process may have appended to the file below the
  * mount. So, as long as all programs that write to the file through the mount only append, the
- * daemon appends the bytes that the kernel sends for offsets beyond the known end. If they get
- * other offsets in the file, it is called moved: for programs that have it open, the functions
- * here translate the kernel's offsets to the real ones. Once all data of these programs has
- * arrived, a program that opens the file gets a new node, for which both offsets are the same.
+ * daemon appends the bytes that the kernel sends for offsets beyond the known end. If these
+ * bytes get other offsets in the file, the file is called moved: for programs that have it
+ * open, the functions here translate the kernel's offsets to the real ones. Once all data of
+ * these programs has arrived, a program that opens the file gets a new node, with the real
+ * offsets.
  */
 #ifndef LIMEFS_APPEND_H
 #define LIMEFS_APPEND_H
@@ -24,7 +25,7 @@ bool limefs_append_note_open(struct limefs_node *, int flags, const struct limef
 void limefs_append_note_close(struct limefs_node *, bool appends);
 
 /* Notes a FLUSH request for an open file of the node. The kernel sends FLUSH during each
- * close(2), but RELEASE later, when no other process shares the open file any more. */
+ * close(2), but RELEASE later, when no process has the open file any more. */
 void limefs_append_note_flush(struct limefs *, struct limefs_node *);
 
 /* Returns true if programs that have the file open for writing still need this node, because
@@ -44,8 +45,8 @@ ssize_t limefs_append_read(struct limefs_node *, int fd, void *buf, size_t n, ui
 ssize_t limefs_append_write(struct limefs *, struct limefs_node *, int fd, const char *buf,
                             size_t n, uint64_t offset);
 
-/* Like ftruncate(2) and fallocate(2), but with the kernel's offsets; return 0 or -errno. The
- * latter returns -EOPNOTSUPP for a moved file. */
+/* Like ftruncate(2) and fallocate(2), but with the kernel's offsets; return 0 or -errno.
+ * limefs_append_allocate() returns -EOPNOTSUPP for a moved file. */
 int limefs_append_truncate(struct limefs *, struct limefs_node *, int fd, uint64_t bytes);
 int limefs_append_allocate(struct limefs *, struct limefs_node *, int fd, int mode,
                            uint64_t offset, uint64_t bytes);

@@ -146,15 +146,15 @@ uint64_t limefs_inode_export_id(uint32_t slot, uint64_t ordinal);
 
 /* Return the inode numbers that programs see, of 32 bits with -o ino32. All files of a mount
  * have the same device number, and programs take files that also have the same inode number for
- * one file. So files of another file system that is mounted in the tree get other numbers, and
- * so do records. The number rises from record to record, because programs that copy a directory
- * read its files in the order of their inode numbers. */
+ * one file. So files of another file system that is mounted in the tree, and records, get
+ * distinct numbers. The numbers of a container's records rise with their ordinals, because
+ * programs that copy a directory read its files in the order of their inode numbers. */
 ino_t limefs_visible_ino(const struct limefs *, uint64_t dev, uint64_t ino);
 ino_t limefs_visible_record_ino(const struct limefs *, const struct stat *container,
                                 uint64_t ordinal);
 
-/* The same for a file of a record's export; its number differs from those of records, too.
- * export: a number that differs between exports of a record. entry: the file's ordinal. */
+/* Like limefs_visible_record_ino(), for a file of a record's export. `export`: a number that
+ * differs between the exports of a record. entry: the file's ordinal in the export. */
 ino_t limefs_visible_export_ino(const struct limefs *, const struct stat *container,
                                 uint64_t ordinal, unsigned export, uint64_t entry);
 
@@ -190,8 +190,8 @@ bool limefs_node_is_file(struct limefs *, const struct limefs_node *, const stru
  * container can replace a container; another directory or plain file needs a new node. */
 bool limefs_node_is_current(struct limefs *, const struct limefs_node *, const struct stat *);
 
-/* Note that mkdir made the child, or that it was removed. The child is an empty file, which
- * counts as a container because mkdir made it. limefs_node_note_mkdir(): 0 or -ENOMEM. */
+/* Note that mkdir made the child, and that the child was removed. The child is an empty file,
+ * which counts as a container because mkdir made it. limefs_node_note_mkdir(): 0 or -ENOMEM. */
 int limefs_node_note_mkdir(struct limefs *, struct limefs_node *parent, const char *name,
                            const struct stat *);
 void limefs_node_note_rmdir(struct limefs *, struct limefs_node *parent, const char *name);
@@ -208,12 +208,12 @@ void limefs_node_note_link(struct limefs *, struct limefs_node *parent, const ch
 void limefs_node_note_attributes(struct limefs *, struct limefs_node *, const struct stat *);
 
 /* If the kind of the child with the attributes found->st is known, sets found->kind and
- * is_certain, and returns true. It is known for files that mkdir made or this mount writes. */
+ * is_certain, and returns true. It is known if mkdir made the file or this mount writes it. */
 bool limefs_node_find_kind(struct limefs *, struct limefs_node *parent, const char *name,
                            struct limefs_tree_entry *);
 
-/* Count a lookup in a directory, and an open of a container, for its directory. After several
- * of these, listings of the directory also look its names up (ops/dir.c). */
+/* Count, for a directory, a lookup of a name in it, and an open of a container in it. After
+ * several of these, listings of the directory also look its names up (ops/dir.c). */
 void limefs_node_count_lookup(struct limefs *, struct limefs_node *directory);
 void limefs_node_count_open(struct limefs *, const struct limefs_node *);
 

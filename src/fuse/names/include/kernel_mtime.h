@@ -14,8 +14,8 @@
 /* Notes the times of a new node's file. The caller holds fs->lock. */
 void limefs_kernel_mtime_init(struct limefs_node *, const struct limefile_identity *);
 
-/* Called before and after this mount changes the times of the file that is open as fd. err: 0,
- * or why it could not change them. */
+/* Called before and after this mount changes the times of the node's file, which is open as fd.
+ * err: the result of the change, 0 or -errno. */
 void limefs_kernel_mtime_change_begin(struct limefs *, struct limefs_node *);
 void limefs_kernel_mtime_change_end(struct limefs *, struct limefs_node *, int fd, int err);
 

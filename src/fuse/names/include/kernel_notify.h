@@ -2,7 +2,7 @@
  * kernel_notify.h - report to the kernel that a plain file has grown below the mount (tail -f).
  *
  * A kernel that caches writes ignores the length that the file system reports. So the daemon
- * makes the kernel drop the file's last cached page, and stores the new last byte in its cache.
+ * makes the kernel drop the file's last page from its cache, and puts the new last byte there.
  */
 #ifndef LIMEFS_KERNEL_NOTIFY_H
 #define LIMEFS_KERNEL_NOTIFY_H

@@ -26,7 +26,7 @@ struct limefs_replaced_record {
     unsigned count; /* how often it was replaced */
 };
 
-/* The mtimes of records that the kernel has received, in a mount that is written to. */
+/* The mtimes that the kernel has received for records, in a read-write mount. */
 struct limefs_reported_mtimes {
     struct timespec *times;
     size_t count; /* of all that were received; `times` has only the latest */
@@ -102,13 +102,12 @@ enum limefs_snapshot_validity limefs_snapshot_validity(enum limefs_snapshot_stat
                                                        bool being_written);
 
 /* Gets the current snapshot of a container, pinned: limefs_snapshot_unpin() releases it.
- * Returns 0, -EACCES if the caller may not read the container, -ESTALE if it is now a plain
- * file, or another error. */
+ * Returns 0 or an error, such as -EACCES if the user may not read it. */
 int limefs_snapshot_get_current(struct limefs *, struct limefs_node *container,
                                 struct limefs_snapshot **);
 
-/* The same, and gets the record of that name. Without such a record, returns
- * LIMEFILE_E_NO_RECORD. After any error, nothing is pinned. */
+/* Like limefs_snapshot_get_current(), but also gets the record of that name. Without such a
+ * record, returns LIMEFILE_E_NO_RECORD. After any error, nothing is pinned. */
 int limefs_snapshot_find_record(struct limefs *, struct limefs_node *container,
                                 const char *name, struct limefs_snapshot **,
                                 struct limefile_record *);
@@ -121,7 +120,7 @@ void limefs_snapshot_note_removal(struct limefs *, struct limefs_node *parent,
  * if it cannot be opened or the container has changed in the meantime. */
 int limefs_snapshot_pin(struct limefs *, struct limefs_snapshot *);
 void limefs_snapshot_unpin(struct limefs *, struct limefs_snapshot *);
-void limefs_snapshot_add_pin(struct limefs *, struct limefs_snapshot *); /* if it has a pin */
+void limefs_snapshot_add_pin(struct limefs *, struct limefs_snapshot *); /* to an earlier pin */
 
 /* Add n lookups of records by the kernel, or drop n, which may free the snapshot. */
 void limefs_snapshot_add_lookups(struct limefs *, struct limefs_snapshot *, uint64_t n);
@@ -137,7 +136,7 @@ struct limefile_index *limefs_snapshot_index(struct limefs *, struct limefs_snap
 /* Returns the attributes of the container at the time of the snapshot. */
 struct stat limefs_snapshot_stat(struct limefs *, const struct limefs_snapshot *);
 
-/* The same of a pinned snapshot, but with the owner, mode and times that its file has now. */
+/* Like limefs_snapshot_stat(), but with the current owner, mode and times of the file. */
 struct stat limefs_snapshot_stat_now(struct limefs *, const struct limefs_snapshot *);
 
 /* Checks that the container of a pinned snapshot still has this record. Returns 0, or -ESTALE
@@ -153,7 +152,7 @@ int limefs_snapshot_check_record(struct limefs *, struct limefs_snapshot *,
  * is the confirmed one, or only this mount writes to it. */
 bool limefs_snapshot_is_known(struct limefs *, const struct limefs_snapshot *);
 
-/* The same, but if at most the ctime has changed, compares all headers with the index. */
+/* Like limefs_snapshot_is_known(), but compares the headers if at most the ctime differs. */
 bool limefs_snapshot_revalidate(struct limefs *, struct limefs_snapshot *);
 
 /* Returns the identity with which a pinned snapshot's file certainly has its records, or 0. */
@@ -191,16 +190,16 @@ void limefs_snapshot_set_written(struct limefs *, struct limefs_snapshot *, bool
 void limefs_snapshot_replace_index(struct limefs *, struct limefs_snapshot *,
                                    struct limefile_index *);
 
-/* The first function notes that data which ranks on other hosts wrote to the snapshot of that
- * id may be lost. The second one returns whether this was noted since its previous call. */
+/* limefs_snapshot_record_sync_error() notes that data of ranks on other hosts may be lost. The
+ * other function returns whether this was noted since its own latest call. */
 void limefs_snapshot_record_sync_error(struct limefs *, uint64_t id);
 bool limefs_snapshot_consume_sync_error(struct limefs *, struct limefs_snapshot *);
 
 /* Marks the snapshot as out of date: the next lookup makes a new one. */
 void limefs_snapshot_invalidate(struct limefs *, struct limefs_snapshot *);
 
-/* The first function notes that the kernel receives this mtime of a record. The second one
- * returns whether it has received this mtime before. */
+/* limefs_snapshot_note_mtime() notes that the kernel receives this mtime for a record. The
+ * other function returns whether the kernel has received this mtime before. */
 void limefs_snapshot_note_mtime(struct limefs *, struct limefs_snapshot *,
                                 const struct timespec *);
 bool limefs_snapshot_has_reported_mtime(struct limefs *, const struct limefs_snapshot *,
@@ -234,8 +233,8 @@ uint64_t limefs_snapshot_generation(struct limefs *, const struct limefs_snapsho
 /* Closes and frees all snapshots. */
 void limefs_snapshots_release(struct limefs *);
 
-/* Returns true if the functions above log this error when they open a container. They log
- * errors that are due to its contents, and failures to read it. */
+/* Returns true if the functions above log this error when they open a container. They log what
+ * is due to its contents, and failures to read it. */
 bool limefs_snapshot_error_is_logged(int err);
 
 /* Returns the source from which to read a pinned snapshot's container. *fd: memory for it. */

@@ -23,10 +23,10 @@ int limefs_tree_open_name(struct limefs *, const struct limefs_node *);
  * -ESTALE if no known name of the file leads to it any more. */
 int limefs_tree_open_node(struct limefs *, struct limefs_node *);
 
-/* The same for a directory of the tree in which names are looked up, made or removed. */
+/* Like limefs_tree_open_node(), for a directory in which names are looked up or changed. */
 int limefs_tree_open_dir(struct limefs *, const struct limefs_node *);
 
-/* The same for the directory that holds the node's file. */
+/* Like limefs_tree_open_node(), for the directory that holds the node's file. */
 int limefs_tree_open_parent(struct limefs *, const struct limefs_node *);
 
 /* Gets the attributes of the file that has the node's name now. */
