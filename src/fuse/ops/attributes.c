@@ -164,7 +164,7 @@ static int set_record_attrs(struct limefs *fs, struct limefs_snapshot *snap, uin
 {
     struct stat now = limefs_snapshot_stat(fs, snap);
     char path[PATH_MAX];
-    /* For a new record, ignore mode and owner, and also the mode with which it was created. */
+    /* Ignore mode and owner for a new record, whose mode at creation was ignored, too. */
     if (changes_mode_or_owner(&now, which, st) && !limefs_record_is_new(snap, ordinal)) {
         limefs_log(LOG_ERR, "%s: record %llu: mode and owner are the container's; change those",
                    limefs_tree_display_path(fs, snap->node, path, sizeof path),

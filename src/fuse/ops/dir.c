@@ -11,12 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ENTRIES_BYTES = 32768 }; /* of a source directory that are read at once */
+enum { ENTRIES_BYTES = 32768 }; /* size of one read from a source directory */
 
 struct limefs_dir {
     struct limefs_handle handle; /* first: fs->dirs points to it */
     struct limefs_node *node;
-    struct limefs_export *export; /* that contains the directory (acquired), or NULL */
+    struct limefs_export *export; /* the export of the directory (acquired), or NULL */
     uint64_t ordinal;             /* of the directory in the export */
 
     struct limefs_lock lock;       /* guards the fields below */
@@ -51,8 +51,8 @@ enum {
 };
 
 /* A lookup that takes disk_lookup_seconds has read the file from the disk. If so, the listing
- * starts to read the first bytes of the next PREFETCHED_FILES files. After a lookup that takes
- * slow_lookup_seconds, it makes no more: the storage may have to fetch files from tape. */
+ * starts to read the first bytes of the next PREFETCHED_FILES files. A lookup that takes
+ * slow_lookup_seconds is the listing's last: the storage may have to fetch files from tape. */
 static const double recent_seconds = 2, disk_lookup_seconds = 50e-6, slow_lookup_seconds = 0.1;
 
 static int enter_export_dir(struct limefs *fs, struct limefs_dir *dir)
@@ -363,9 +363,9 @@ static int list_source_dir(struct limefs *fs, struct limefs_dir *dir,
 /* ---- a container: "." and ".." are entries 0 and 1, record n is entry n + 1 ---- */
 
 enum {
-    PLUS_ALWAYS = 50000,   /* so many first records are always listed with attributes */
-    PLUS_PER_LOOKUP = 256, /* so many further ones, for each lookup of a record by name */
-    PLUS_SKIP_EVERY = 128, /* but not each 128th: a lookup of it shows that more are needed */
+    PLUS_ALWAYS = 50000,   /* first records: always listed with attributes */
+    PLUS_PER_LOOKUP = 256, /* further records with attributes, for each lookup of a record */
+    PLUS_SKIP_EVERY = 128, /* one in 128 has none: a lookup of it shows that more are needed */
 };
 
 /* Returns true if a record is listed with its attributes. The kernel's READDIRPLUS_AUTO decides

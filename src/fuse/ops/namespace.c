@@ -112,7 +112,7 @@ static int open_existing(struct limefs *fs, struct limefs_node *directory, const
     return err;
 }
 
-/* Creates a file. Opens it to read, too, as the kernel reads pages that are written in part. */
+/* Creates a file, also open for reading: the kernel reads pages that are written in part. */
 static int create_plain_file(struct limefs *fs, struct limefs_node *directory, const char *name,
                              mode_t mode)
 {
@@ -301,7 +301,7 @@ static int check_empty(struct limefs *fs, struct limefs_node *directory, int dir
     return -ENOTEMPTY;
 }
 
-/* Removes an empty container or, as rmdir(2) does, another directory of the source tree. */
+/* Removes an empty container or, as rmdir(2) does, another empty directory. */
 int limefs_remove_directory(struct limefs *fs, uint64_t parent, const char *name)
 {
     enum limefs_node_kind kind;

@@ -67,7 +67,7 @@ static void op_init(void *userdata, struct fuse_conn_info *conn)
     /* The kernel must not decide if a listing has attributes: dir.c decides it for each entry,
      * and considers what programs did after earlier replies and listings. */
     conn->want &= ~(unsigned)FUSE_CAP_READDIRPLUS_AUTO;
-    conn->max_read = fs->options.max_read; /* libfuse requires this in addition to the option */
+    conn->max_read = fs->options.max_read; /* for libfuse, in addition to the mount option */
     conn->max_background = 64;
     conn->congestion_threshold = 48;
 }
@@ -277,8 +277,8 @@ static void op_write(fuse_req_t req, fuse_ino_t ino, const char *buf, size_t siz
     (void)ino;
     struct limefs *fs = get_fs(req);
     ssize_t written = limefs_file_write(fs, get_file(fi), buf, size, (uint64_t)offset);
-    /* If the kernel caches the file, it sends an FSYNC request after a write with O_DSYNC. If
-     * the sync fails, the write must fail, too: its bytes are not safe. */
+    /* A kernel that does not cache the file sends no FSYNC request after a write with O_DSYNC.
+     * If the sync fails, the write must fail, too: its bytes are not safe. */
     bool is_sync = fi->flags & O_DSYNC && get_file(fi)->uncached;
     int err = written > 0 && is_sync ? limefs_file_sync(fs, get_file(fi), false) : 0;
     if (err)
@@ -581,7 +581,7 @@ static void as_either_op_setattr(fuse_req_t req, fuse_ino_t ino, struct stat *st
     limefs_caller_creds_leave();
 }
 
-/* Each op_* below runs with the daemon's rights, on an inode that the kernel has looked up. */
+/* An op_* without as_... runs with the daemon's rights, on an inode that was looked up. */
 const struct fuse_lowlevel_ops limefs_ops = {
     .init = op_init,
     .lookup = as_caller_op_lookup,

@@ -74,7 +74,7 @@ static void run_open(struct limefs *fs, struct limefs_work *work)
     reply_open(fs, work->req, file, &work->info, err);
 }
 
-/* Returns 0 or -errno for the open, or -EAGAIN if this requires reading the record (queue). */
+/* Returns 0 or -errno for the open; -EAGAIN: the work queue must first read the record. */
 static int try_open(struct limefs *fs, const struct limefs_file *file)
 {
     enum limefile_verdict verdict = LIMEFILE_GOOD;

@@ -50,8 +50,8 @@ static int format_number(char *value, uint64_t n)
     return snprintf(value, VALUE_MAX, "%" PRIu64, n);
 }
 
-/* Reads the record's header from the container, for programs that examine it. Does not do so
- * after a write to the container, because a record that is being written is elsewhere. */
+/* Reads the record's header from the container, for programs that examine it. Returns -ENODATA
+ * after a write to the container: a record that is being written may be elsewhere. */
 static int read_record_header(const struct limefs_snapshot *snap,
                               const struct limefile_record *record, char *value)
 {
@@ -371,7 +371,7 @@ static int get_export_range(struct limefs *fs, struct limefs_export *export, uin
     return len;
 }
 
-/* For records and files of exports. listxattr() omits it, so that no program copies it. */
+/* For records and files of exports. listxattr() omits the attribute: no program copies it. */
 static ssize_t get_range(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
     char text[LIMEFILE_RANGE_TEXT_MAX];
@@ -387,7 +387,7 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
 {
     char value[VALUE_MAX];
     struct limefs_inode inode = limefs_inode_find_current(fs, id);
-    /* If the mount serves one user, ACLs decide nothing. The error makes ls(1) read no more. */
+    /* In a mount for one user, ACLs decide nothing. The error makes ls(1) read no more ACLs. */
     if (!fs->options.serves_others && limefs_xattr_is_acl(name))
         return -EOPNOTSUPP;
     if (inode.node == fs->inodes.root && strcmp(name, LIMEFS_STATS_XATTR) == 0) {

@@ -25,8 +25,8 @@ void limefs_dir_renew(struct limefs *, struct limefs_dir *);
  * up in such a directory, so the thread must have the rights of the request's user. */
 bool limefs_dir_is_source(const struct limefs_dir *);
 
-/* Fills buf with entries from `offset` on, in FUSE's format. If `plus`, an entry may have
- * attributes and then counts as a lookup (reply.h). Returns the bytes, 0 at the end, -errno. */
+/* Fills buf with FUSE entries from `offset` on. If `plus`, they may have attributes, which
+ * counts as a lookup (reply.h). Returns the number of bytes, 0 at the end, or -errno. */
 ssize_t limefs_dir_read(struct limefs *, fuse_req_t, struct limefs_dir *, char *buf, size_t cap,
                         off_t offset, bool plus);
 

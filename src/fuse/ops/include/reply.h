@@ -21,15 +21,15 @@ void limefs_attr_node(const struct limefs *, const struct limefs_node *, const s
  * receive the reply, the caller must drop the lookup by limefs_forget(). */
 int limefs_entry_lookup(struct limefs *, uint64_t parent, const char *name,
                         struct fuse_entry_param *);
-/* For a new file with these attributes, even if its name leads to another file by now. */
+/* Fills it for a new file with these attributes, even if the name leads to another file now. */
 int limefs_entry_created(struct limefs *, struct limefs_node *directory, const char *name,
                          const struct stat *, struct fuse_entry_param *);
-/* For a file that limefs_tree_lookup() found. */
+/* Fills it for a file that limefs_tree_lookup() found. */
 int limefs_entry_node(struct limefs *, struct limefs_node *directory, const char *name,
                       const struct limefs_tree_entry *, struct fuse_entry_param *);
 void limefs_entry_record(struct limefs *, struct limefs_snapshot *,
                          const struct limefile_record *, struct fuse_entry_param *);
-/* For a file of an export, of which a function of exports.h has already counted the lookup. */
+/* Fills it for a file of an export; a function of exports.h has already counted the lookup. */
 void limefs_entry_export(const struct limefs *, const struct limefs_export_entry *,
                          struct fuse_entry_param *);
 void limefs_forget(struct limefs *, uint64_t id, uint64_t n);
