@@ -139,7 +139,7 @@ static const char *handle_replies(struct limefs_job *job)
             close(reply.fd); /* no valid reply carries a descriptor */
         limefs_lock(&job->lock);
         int err = got > 0 ? handle_reply(job, &reply) : got;
-        /* Mark it before the unlock, so that no reader uses bytes of an invalid reply. */
+        /* Mark the connection before unlocking: no reader may use bytes of an invalid reply. */
         if (err)
             limefs_job_mark_broken(job);
         if (got > 0) {
@@ -241,7 +241,7 @@ static bool connect_to_job(struct limefs_job *job, const char *path)
 
 /* Prevents late writes of the lost job from replacing newer bytes. Sets the fence, which ranks
  * on this host check before they write. Ranks on other hosts cannot see the fence, but ignore
- * expired requests; threads that change such bytes wait until then (limefs_late_wait()). */
+ * expired requests; a thread that changes their bytes waits until then (limefs_late_wait()). */
 static void revoke_writes(struct limefs_job *job)
 {
     limejob_fence_set(job->window.data + limefs_job_fence_offset(job));

@@ -223,7 +223,8 @@ static struct limefs_job_file *request_open(struct limefs_job *job,
     return connected && !replaced ? file : NULL;
 }
 
-/* True if the refused request is retry_seconds old, and the container has changed since it. */
+/* True if an open request was refused, but the container has changed since the request was
+ * sent, and retry_seconds have passed. */
 static bool may_retry_open(const struct limefs_job_file *file)
 {
     return file->state == LIMEFS_JOB_FILE_REFUSED && file->changed &&

@@ -326,8 +326,8 @@ static void set_job_environment(const char *dir)
     }
 }
 
-/* Starts mpirun, and returns its process id or -errno. Its standard input is a pipe. Only this
- * process has the write end, *lifeline; when that is closed, the job ends. */
+/* Starts mpirun, and returns its process id or a negative number. Its standard input is a pipe.
+ * Only this process has the write end, *lifeline; when that is closed, the job ends. */
 static pid_t start_mpirun(char *argv[], int *lifeline)
 {
     int ends[2];

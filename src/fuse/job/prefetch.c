@@ -176,7 +176,7 @@ static unsigned count_slots(const struct limefs_prefetch *plan,
     return n;
 }
 
-/* Returns true if the stream has its share of the slots, and leaves the rest to others. */
+/* Returns true if the stream has its share of the slots: the rest is for other streams. */
 static bool has_full_share(const struct limefs_prefetch *plan,
                            const struct limefs_stream *stream)
 {

@@ -298,8 +298,8 @@ static void note_direct_write(struct limefs_write_stream *stream, uint64_t from,
     limefs_range_set_add(&stream->direct, from, to);
 }
 
-/* Copies the bytes into the buffer for their range; false: no buffer overlaps it. First waits
- * for late writes of a lost job, and writes overlapping buffers that cannot take the bytes. */
+/* Copies the bytes into the buffer that covers them; false: no buffer overlaps them. First
+ * waits for late writes of a lost job, and writes overlapping buffers that cannot take them. */
 static bool add_to_buffer(struct limefs_job *job, struct limefs_written *written,
                           const char *buf, size_t n, uint64_t at)
 {
@@ -325,7 +325,7 @@ static void start_buffer(struct limefs_job *job, struct limefs_write_buffer *buf
                          const struct limefs_write_stream *stream, const char *buf, size_t n,
                          uint64_t at)
 {
-    /* While this thread waited, another one may have restarted the stream after `at`. */
+    /* Another thread may have restarted the stream in the meantime: begin may exceed `at`. */
     uint64_t extent = job->prefetch.extent, first = at / extent * extent;
     *buffer = (struct limefs_write_buffer){
         .state = LIMEFS_BUFFER_FILLING,

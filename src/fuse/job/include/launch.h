@@ -27,7 +27,7 @@ struct limefs_launch {
  * logs which of them is missing and returns -ENOENT. */
 int limefs_launch_check(const struct limefs_options *);
 
-/* Starts a supervisor, which starts a job. Returns 0, or removes the job's files: -errno. */
+/* Starts a supervisor with a job. Returns 0 or -errno; an error leaves nothing behind. */
 int limefs_launch_start(struct limefs_launch *, const struct limefs_options *);
 
 /* Ends the job, and waits until its supervisor has ended. Kills a supervisor that hangs. */
