@@ -284,8 +284,8 @@ static ssize_t get_backing_file(struct limefs *fs, uint64_t id, char *buf, size_
 
 /* ---- user.limefs.range: where a record's bytes are, for programs that read them there ---- */
 
-/* Returns true if programs may read the container themselves: it is not in another format, and
- * the mount neither may write to it nor must see all bytes to verify them. */
+/* Returns true if programs may read the container themselves: it is not in another format, the
+ * mount is read-only, and the mount need not see the bytes to verify them. */
 static bool can_read_directly(const struct limefs *fs, const struct limefs_snapshot *snap)
 {
     return !fs->options.rw && fs->options.verify != LIMEFS_VERIFY_STREAM && !snap->adapter;
