@@ -35,8 +35,8 @@ struct limefs_reported_mtimes {
 /* Whether the times of a snapshot's file show each change after the file was indexed. */
 enum limefs_snapshot_state {
     LIMEFS_SNAPSHOT_VALID,   /* any change sets other times */
-    LIMEFS_SNAPSHOT_RECENT,  /* a change may leave the ctime, or this mount made a change */
-    LIMEFS_SNAPSHOT_SUSPECT, /* a change may leave both the ctime and the mtime */
+    LIMEFS_SNAPSHOT_RECENT,  /* a change may keep the old ctime; or this mount made a change */
+    LIMEFS_SNAPSHOT_SUSPECT, /* a change may keep both the old ctime and the old mtime */
     LIMEFS_SNAPSHOT_WRITTEN, /* only this mount, which has locked the file, writes to it */
 };
 
