@@ -112,8 +112,8 @@ static void describe_by_format(struct limefile_field *f, enum limefile_fieldkind
         f->site_bytes = datum_bytes(meta->record);
     if (meta->record)
         copy_numbers(f, meta->record);
-    f->disputed = meta->record && (meta->record->recordtype != LIMEFILE_FIELD ||
-                                   datum_bytes(meta->record) != f->site_bytes);
+    f->descriptions_differ = meta->record && (meta->record->recordtype != LIMEFILE_FIELD ||
+                                              datum_bytes(meta->record) != f->site_bytes);
     bool part = meta->file && meta->file->volfmt != 0; /* not all sites are in the file */
     f->sites = part ? 0 : limefile_lattice_sites(&f->lattice);
     /* If the metadata do not state the size of a site, it follows from the record's length. */
@@ -125,7 +125,7 @@ static void describe_by_format(struct limefile_field *f, enum limefile_fieldkind
  * have no ranks, and f->lattice.dims becomes 0. */
 static void describe_box(struct limefile_field *f, const struct limefile_scidac_record *record)
 {
-    f->boxed = true;
+    f->is_box = true;
     f->sites = 1;
     bool inside = f->lattice.dims == record->box_dims;
     for (unsigned i = 0; i < record->box_dims; i++) {
@@ -164,13 +164,13 @@ static void describe_by_record(struct limefile_field *f, const struct field_meta
 bool field_is_links(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
-    limefile_siteshape_find(f, &site);
+    limefile_siteshape_derive(f, &site);
     return limefile_siteshape_is_links(&site);
 }
 
 bool field_is_grid(const struct limefile_field *f)
 {
-    return !f->by_format &&
+    return !f->format_ordinal &&
            (f->kind == LIMEFILE_KIND_SCIDAC || f->kind == LIMEFILE_KIND_GAUGE) &&
            strncmp(f->name, "GRID_", 5) == 0;
 }
@@ -184,14 +184,14 @@ static void describe_by_length(struct limefile_field *f)
     unsigned x = f->lattice.dims > 4 ? 1 : 0;
     uint64_t whole, bytes = f->record.bytes;
     f->datacount = 0; /* typesize may not be the size of one datum */
-    if (f->boxed || f->sites == 0 || bytes == 0 ||
+    if (f->is_box || f->sites == 0 || bytes == 0 ||
         __builtin_mul_overflow(f->sites, f->site_bytes, &whole))
         return;
     if (bytes % whole == 0)
         f->site_bytes = bytes / f->sites;
     if (bytes != whole / 2 || f->lattice.extent[x] % 2)
         return;
-    f->boxed = f->halved = true;
+    f->is_box = f->is_checkerboard = true;
     f->sites /= 2;
     for (unsigned i = 0; i < f->lattice.dims; i++) {
         f->lower[i] = 0;
@@ -214,7 +214,7 @@ int field_describe(struct limefile_field *f, enum limefile_fieldkind kind,
         out.expected > LIMEFILE_BYTES_MAX)
         return LIMEFILE_E_XML_VALUE;
     /* If only the size of a site is known, a site's rank is its position in the record. */
-    if (kind == LIMEFILE_KIND_SCIDAC && !meta->format && !out.boxed && !meta->file &&
+    if (kind == LIMEFILE_KIND_SCIDAC && !meta->format && !out.is_box && !meta->file &&
         out.record.bytes % out.site_bytes == 0)
         out.sites = out.record.bytes / out.site_bytes;
     if (out.kind == LIMEFILE_KIND_SCIDAC && meta->record && field_is_links(&out))
@@ -245,7 +245,7 @@ bool field_agrees_with_file(const struct limefile_field *f, const struct field_m
 bool limefile_field_is_summable(const struct limefile_field *f)
 {
     uint64_t bytes;
-    if (f->sites == 0 || f->site_bytes == 0 || (f->boxed && f->lattice.dims == 0))
+    if (f->sites == 0 || f->site_bytes == 0 || (f->is_box && f->lattice.dims == 0))
         return false;
     return !__builtin_mul_overflow(f->sites, f->site_bytes, &bytes) && bytes == f->record.bytes;
 }

@@ -42,18 +42,19 @@ bool limefile_field_layout(const struct limefile_field *f, unsigned i,
     *out = *f;
     if (limefile_field_is_summable(f))
         return i == 0;
-    return f->expected && f->record.bytes && !f->boxed && !f->disputed && set_layout(out, i);
+    return f->expected && f->record.bytes && !f->is_box && !f->descriptions_differ &&
+           set_layout(out, i);
 }
 
 const char *limefile_field_why_bad(const struct limefile_field *f)
 {
     struct limefile_field as;
-    if (!f->has_checksum || f->site_bytes == 0 || f->disputed ||
+    if (!f->has_checksum || f->site_bytes == 0 || f->descriptions_differ ||
         limefile_field_layout(f, 0, &as))
         return NULL;
     if (f->record.bytes % f->site_bytes != 0)
         return "its length is not a whole number of sites";
-    if (f->expected == 0 || (f->boxed && f->lattice.dims == 0))
+    if (f->expected == 0 || (f->is_box && f->lattice.dims == 0))
         return NULL;
     return f->record.bytes ? "its length does not match its sites" : "there are no data";
 }
@@ -61,7 +62,7 @@ const char *limefile_field_why_bad(const struct limefile_field *f)
 const char *limefile_field_why_unverified(const struct limefile_field *f)
 {
     struct limefile_field as;
-    if (!f->by_checksum)
+    if (!f->checksum_ordinal)
         return "no checksum";
     if (!f->has_checksum)
         return "its checksum cannot be understood";
@@ -69,11 +70,11 @@ const char *limefile_field_why_unverified(const struct limefile_field *f)
         return NULL;
     if (f->site_bytes == 0)
         return "the size of a site is unknown";
-    if (f->disputed)
+    if (f->descriptions_differ)
         return "its descriptions disagree on the size of a site";
     if (f->record.bytes == 0)
         return "there are no data";
-    return f->boxed ? "its place in the lattice is unknown" : LIMEFILE_WHY_VOLUME;
+    return f->is_box ? "its place in the lattice is unknown" : LIMEFILE_WHY_VOLUME;
 }
 
 bool limefile_field_sum_matches(const struct limefile_field *f,

@@ -39,15 +39,15 @@ static size_t pack_field(unsigned char *begin, const struct limefile_field *f)
     unsigned char *to = begin;
     size_t name = strlen(f->name) + 1;
     pack_number(&to, f->kind);
-    pack_number(&to, (f->halved ? HALVED : 0) | (f->boxed ? BOXED : 0) |
-                         (f->disputed ? DISPUTED : 0));
+    pack_number(&to, (f->is_checkerboard ? HALVED : 0) | (f->is_box ? BOXED : 0) |
+                         (f->descriptions_differ ? DISPUTED : 0));
     pack_number(&to, f->precision);
     memcpy(to, f->name, name);
     to += name;
     pack_number(&to, f->lattice.dims);
     for (unsigned i = 0; i < f->lattice.dims; i++)
         pack_number(&to, f->lattice.extent[i]);
-    for (unsigned i = 0; f->boxed && i < f->lattice.dims; i++) {
+    for (unsigned i = 0; f->is_box && i < f->lattice.dims; i++) {
         pack_number(&to, f->lower[i]);
         pack_number(&to, f->upper[i]);
     }
@@ -78,9 +78,9 @@ void fieldpack_get(const struct fieldpack *p, uint64_t position, struct limefile
     const unsigned char *from = p->bytes + (position - 1);
     f->kind = (enum limefile_fieldkind)unpack_number(&from);
     uint64_t flags = unpack_number(&from);
-    f->halved = flags & HALVED;
-    f->boxed = flags & BOXED;
-    f->disputed = flags & DISPUTED;
+    f->is_checkerboard = flags & HALVED;
+    f->is_box = flags & BOXED;
+    f->descriptions_differ = flags & DISPUTED;
     f->precision = (unsigned)unpack_number(&from);
     size_t name = strlen((const char *)from) + 1;
     memcpy(f->name, from, name);
@@ -88,7 +88,7 @@ void fieldpack_get(const struct fieldpack *p, uint64_t position, struct limefile
     f->lattice.dims = (unsigned)unpack_number(&from);
     for (unsigned i = 0; i < f->lattice.dims; i++)
         f->lattice.extent[i] = unpack_number(&from);
-    for (unsigned i = 0; f->boxed && i < f->lattice.dims; i++) {
+    for (unsigned i = 0; f->is_box && i < f->lattice.dims; i++) {
         f->lower[i] = unpack_number(&from);
         f->upper[i] = unpack_number(&from);
     }

@@ -12,9 +12,9 @@ struct fieldpack {
 };
 
 /* Packs the description of a field: kind, name, precision, lattice, box, sites, site_bytes,
- * expected, datacount, colors, spins, disputed. Adjacent fields with equal descriptions share
- * one. *position, which is never 0, is for fieldpack_get(). A box without a lattice is not
- * stored. */
+ * expected, datacount, colors, spins, descriptions_differ. Adjacent fields with equal
+ * descriptions share one. *position, which is never 0, is for fieldpack_get(). A box without a
+ * lattice is not stored. */
 int fieldpack_put(struct fieldpack *, const struct limefile_field *, uint64_t *position);
 
 /* Fills in the members that fieldpack_put() packs, which must be zero, and no others. */

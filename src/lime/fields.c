@@ -44,7 +44,7 @@ struct metadata {
 /* A stored field. An ordinal fits 32 bits. */
 struct field_entry {
     uint32_t ordinal;
-    uint32_t by_format, by_record, by_file, by_checksum, by_lfn;
+    uint32_t format_ordinal, private_ordinal, by_file, checksum_ordinal, lfn_ordinal;
     struct limefile_checksum checksum;
     uint64_t description : 63; /* for fieldpack_get(); 0: no description */
     uint64_t has_checksum : 1;
@@ -243,16 +243,16 @@ static int describe_gauge(struct builder *b, struct limefile_field *f,
 {
     const struct field_metadata meta = {&b->format_value, record, file_metadata(b)};
     b->format.used = true;
-    f->by_format = b->format.ordinal;
+    f->format_ordinal = b->format.ordinal;
     if (!b->format.is_valid)
         return 0;
     if (meta.file)
         f->by_file = b->file.ordinal;
-    int err = describe_field(b, f, LIMEFILE_KIND_GAUGE, &meta, f->by_format);
+    int err = describe_field(b, f, LIMEFILE_KIND_GAUGE, &meta, f->format_ordinal);
     if (f->kind != LIMEFILE_KIND_GAUGE)
         return err;
     if (!err && !field_agrees_with_record(f, &meta))
-        err = add_finding(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
+        err = add_finding(b, LIMEFILE_D_FORMAT_DIFFERS, f->private_ordinal, 0);
     if (!err && !field_agrees_with_file(f, &meta))
         err = add_finding(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_file, 0);
     struct limefile_gaugename gauge;
@@ -271,11 +271,11 @@ static int describe_scidac(struct builder *b, struct limefile_field *f)
     if (meta.file)
         f->by_file = has_grid ? b->grid.ordinal : b->file.ordinal;
     int err = describe_field(b, f, global ? LIMEFILE_KIND_GLOBAL : LIMEFILE_KIND_SCIDAC, &meta,
-                             f->by_record);
-    if (!err && f->boxed && meta.file && f->lattice.dims == 0)
-        err = add_finding(b, LIMEFILE_D_FORMAT_DIFFERS, f->by_record, 0);
+                             f->private_ordinal);
+    if (!err && f->is_box && meta.file && f->lattice.dims == 0)
+        err = add_finding(b, LIMEFILE_D_FORMAT_DIFFERS, f->private_ordinal, 0);
     if (!err && f->lattice.dims && !limefile_datatype_is_known(f->name))
-        err = add_finding(b, LIMEFILE_D_DATATYPE, f->by_record, 0);
+        err = add_finding(b, LIMEFILE_D_DATATYPE, f->private_ordinal, 0);
     return err;
 }
 
@@ -287,14 +287,14 @@ static int describe_etmc(struct builder *b, struct limefile_field *f)
     bool first = !b->etmc.used;
     b->etmc.used = true;
     if (!b->etmc.is_valid) {
-        f->by_format = first ? b->etmc.ordinal : 0;
+        f->format_ordinal = first ? b->etmc.ordinal : 0;
         return 0;
     }
     struct limefile_field described = *f;
-    described.by_format = b->etmc.ordinal;
+    described.format_ordinal = b->etmc.ordinal;
     if (first) {
-        f->by_format = b->etmc.ordinal;
-        return describe_field(b, f, b->etmc_kind, &meta, f->by_format);
+        f->format_ordinal = b->etmc.ordinal;
+        return describe_field(b, f, b->etmc_kind, &meta, f->format_ordinal);
     }
     if (field_describe(&described, b->etmc_kind, &meta) == 0 &&
         described.expected == f->record.bytes)
@@ -347,11 +347,11 @@ static int assign_checksum(struct builder *b, struct field_entry *f,
                            const struct checksum_record *sum)
 {
     bool is_replaceable =
-        f && f >= b->out->store->field + b->message_first && f->by_checksum < f->ordinal;
-    bool is_assigned = f && (!f->by_checksum || is_replaceable);
-    uint32_t unassigned = is_assigned ? f->by_checksum : sum->ordinal;
+        f && f >= b->out->store->field + b->message_first && f->checksum_ordinal < f->ordinal;
+    bool is_assigned = f && (!f->checksum_ordinal || is_replaceable);
+    uint32_t unassigned = is_assigned ? f->checksum_ordinal : sum->ordinal;
     if (is_assigned) {
-        f->by_checksum = sum->ordinal;
+        f->checksum_ordinal = sum->ordinal;
         f->has_checksum = sum->is_valid;
         f->checksum = sum->value;
     }
@@ -374,13 +374,13 @@ static int read_lfn(struct builder *b, const struct limefile_record *record)
     int err = read_metadata(b, record, ROLE_LFN, &b->lfn, lfn);
     if (err || !b->lfn.ordinal)
         return err;
-    if (b->lfn.is_valid && !b->out->by_lfn) {
-        b->out->by_lfn = record->ordinal;
+    if (b->lfn.is_valid && !b->out->lfn_ordinal) {
+        b->out->lfn_ordinal = record->ordinal;
         strcpy(b->out->lfn, lfn);
     }
     struct field_entry *f = b->last_ildg ? &b->out->store->field[b->last_ildg - 1] : NULL;
-    if (f && b->last_ildg > b->message_first && !f->by_lfn) {
-        f->by_lfn = (uint32_t)record->ordinal;
+    if (f && b->last_ildg > b->message_first && !f->lfn_ordinal) {
+        f->lfn_ordinal = (uint32_t)record->ordinal;
         b->lfn.ordinal = 0;
     }
     return 0;
@@ -422,10 +422,10 @@ static int store_field(struct builder *b, struct field_entry *to,
     }
     *to = (struct field_entry){
         .ordinal = (uint32_t)f->record.ordinal,
-        .by_format = (uint32_t)f->by_format,
-        .by_record = (uint32_t)f->by_record,
+        .format_ordinal = (uint32_t)f->format_ordinal,
+        .private_ordinal = (uint32_t)f->private_ordinal,
         .by_file = (uint32_t)f->by_file,
-        .by_lfn = (uint32_t)f->by_lfn,
+        .lfn_ordinal = (uint32_t)f->lfn_ordinal,
         .description = description & INT64_MAX,
     };
     return 0;
@@ -447,7 +447,7 @@ static int add_ildg_data(struct builder *b, struct limefile_field *f,
 {
     int err = 0;
     if (b->lfn.ordinal) {
-        f->by_lfn = b->lfn.ordinal;
+        f->lfn_ordinal = b->lfn.ordinal;
         b->lfn.ordinal = 0;
     }
     b->last_ildg = b->out->count + 1;
@@ -472,7 +472,7 @@ static int add_data(struct builder *b, const struct limefile_record *data, enum 
     struct limefile_field f = {.record = *data};
     const struct limefile_scidac_record *record = NULL;
     if (b->record.ordinal && !b->record.used) {
-        f.by_record = b->record.ordinal;
+        f.private_ordinal = b->record.ordinal;
         b->record.used = true;
         record = b->record.is_valid ? &b->record_value : NULL;
     }
@@ -488,8 +488,8 @@ static int describe_by_late_format(struct builder *b)
     limefile_fields_get(b->out, b->no_format - 1, &f);
     f = (struct limefile_field){
         .record = f.record,
-        .by_record = f.by_record,
-        .by_lfn = f.by_lfn,
+        .private_ordinal = f.private_ordinal,
+        .lfn_ordinal = f.lfn_ordinal,
     };
     int err = report_late_format(b);
     if (!err)
@@ -506,8 +506,8 @@ static int end_message(struct builder *b)
     if (!err)
         err = assign_checksums(b);
     struct field_entry *last = b->last_ildg ? &b->out->store->field[b->last_ildg - 1] : NULL;
-    if (b->lfn.ordinal && last && !last->by_lfn) {
-        last->by_lfn = (uint32_t)b->lfn.ordinal;
+    if (b->lfn.ordinal && last && !last->lfn_ordinal) {
+        last->lfn_ordinal = (uint32_t)b->lfn.ordinal;
         b->lfn.ordinal = 0;
     }
     b->message++;
@@ -615,7 +615,7 @@ static int report_missing_formats(struct builder *b)
             ildg_data = b->index_types[i];
     for (size_t i = 0; !err && i < b->out->count; i++) {
         struct limefile_field f;
-        if (b->out->store->field[i].by_format)
+        if (b->out->store->field[i].format_ordinal)
             continue;
         limefile_fields_get(b->out, i, &f);
         if (f.record.type == ildg_data && requires_format(b->out, &f))
@@ -665,11 +665,11 @@ void limefile_fields_get(const struct limefile_fields *fields, size_t i,
 {
     const struct field_entry *stored = &fields->store->field[i];
     *out = (struct limefile_field){
-        .by_format = stored->by_format,
-        .by_record = stored->by_record,
+        .format_ordinal = stored->format_ordinal,
+        .private_ordinal = stored->private_ordinal,
         .by_file = stored->by_file,
-        .by_checksum = stored->by_checksum,
-        .by_lfn = stored->by_lfn,
+        .checksum_ordinal = stored->checksum_ordinal,
+        .lfn_ordinal = stored->lfn_ordinal,
         .has_checksum = stored->has_checksum,
         .checksum = stored->checksum,
     };
@@ -705,8 +705,8 @@ bool limefile_fields_finding(const struct limefile_fields *fields, size_t i,
     return true;
 }
 
-unsigned limefile_fields_strict(const struct limefile_fields *fields, size_t i,
-                                struct limefile_finding out[2])
+unsigned limefile_fields_find_missing(const struct limefile_fields *fields, size_t i,
+                                      struct limefile_finding out[2])
 {
     struct limefile_field f;
     unsigned n = 0;
@@ -715,11 +715,11 @@ unsigned limefile_fields_strict(const struct limefile_fields *fields, size_t i,
     struct limefile_finding finding = {.offset = f.record.header_offset,
                                        .ordinal = f.record.ordinal};
     finding.code = ildg ? LIMEFILE_D_FORMAT_MISSING : LIMEFILE_D_UNDESCRIBED;
-    if (f.kind == LIMEFILE_KIND_UNKNOWN && !f.by_format && !f.by_record &&
+    if (f.kind == LIMEFILE_KIND_UNKNOWN && !f.format_ordinal && !f.private_ordinal &&
         !(ildg && requires_format(fields, &f))) /* report_missing_formats() has reported it */
         out[n++] = finding;
     finding.code = LIMEFILE_D_CHECKSUM_MISSING;
-    if (!f.by_checksum)
+    if (!f.checksum_ordinal)
         out[n++] = finding;
     return n;
 }

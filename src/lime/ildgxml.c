@@ -384,7 +384,7 @@ int limefile_record_lfn(struct limefile_source *source, const struct limefile_re
     size_t n = (size_t)record->bytes;
     if (record->bytes > LIMEFILE_XML_BYTES_MAX)
         return 0;
-    int err = limefile_record_text(source, record, n, &text);
+    int err = limefile_record_read_text(source, record, n, &text);
     int result = err ? err : limefile_lfn_parse(text, n, lfn) == 0;
     free(text);
     return result;

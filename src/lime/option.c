@@ -245,7 +245,7 @@ static int apply_option(const struct option_rule *rule, char *const *argv, const
 {
     char text[64];
     if (rule->kind >= OPTION_CALL)
-        return rule->take(context, optarg);
+        return rule->handle(context, optarg);
     if (has_value(rule))
         return limefile_option_parse(rule, given_name(rule, argv, text), optarg, why)
                    ? 0

@@ -52,7 +52,7 @@ void limefile_field_add_sites(const struct limefile_field *f, struct limefile_ch
     const unsigned char *at = data;
     uint64_t row = sites, rank = first;
     for (; sites; sites -= row, first += row, at += row * f->site_bytes) {
-        if (f->boxed)
+        if (f->is_box)
             rank = box_rank(f, first, &row);
         if (row > sites || row == 0)
             row = sites;
@@ -181,7 +181,7 @@ static int sum_large(struct sum_thread *s, uint64_t site)
         report_progress(s->work, n);
         at += n;
     }
-    checksum_add_crc(&s->sum, crc, f->boxed ? box_rank(f, site, &row) : site);
+    checksum_add_crc(&s->sum, crc, f->is_box ? box_rank(f, site, &row) : site);
     return 0;
 }
 

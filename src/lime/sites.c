@@ -32,17 +32,17 @@ static bool may_be_su3(const char *name)
 static const char *why_unreadable(const struct limefile_field *f)
 {
     struct limefile_siteshape site;
-    limefile_siteshape_find(f, &site);
+    limefile_siteshape_derive(f, &site);
     bool links = limefile_siteshape_is_links(&site);
     if (!may_be_su3(f->name) || (links && site.extent[1] != COLOURS))
         return "a gauge field, but not of SU(3)";
-    if (f->disputed)
+    if (f->descriptions_differ)
         return "its descriptions contradict each other";
     if (!links)
         return "a gauge field, but its metadata do not describe 4 colour matrices a site";
-    if (f->halved)
+    if (f->is_checkerboard)
         return "4 colour matrices a site, but only of every second site";
-    if (f->boxed)
+    if (f->is_box)
         return "4 colour matrices a site, but only of a part of the lattice";
     if (f->lattice.dims == 0)
         return "4 colour matrices a site, but no record describes the lattice";
@@ -64,12 +64,12 @@ static bool has_bytes_of_links(const struct limefile_field *f)
     struct limefile_siteshape site;
     const uint64_t single = 4 * COLOURS * COLOURS * 8; /* four matrices in single precision */
     const uint64_t reals = COLOURS * COLOURS * 2;      /* real numbers in one matrix */
-    if (f->kind == LIMEFILE_KIND_SCIDAC && f->by_format &&
+    if (f->kind == LIMEFILE_KIND_SCIDAC && f->format_ordinal &&
         strcmp(f->record.type, "ildg-binary-data") == 0)
         return f->site_bytes == single * f->precision / 32;
     if (f->kind != LIMEFILE_KIND_SCIDAC || f->datacount == 0)
         return false;
-    limefile_siteshape_find(f, &site);
+    limefile_siteshape_derive(f, &site);
     bool matrices =
         (site.dims == 2 || site.dims == 3) && strcmp(site.name[site.dims - 1], "b") == 0;
     if (f->expected && f->expected != f->record.bytes) /* then f->sites is not 0 */
@@ -89,8 +89,9 @@ enum limefile_configuration limefile_field_configuration(const struct limefile_f
     if (f->kind == LIMEFILE_KIND_GAUGE)
         reason = why_unreadable(f);
     else if (f->kind == LIMEFILE_KIND_UNKNOWN)
-        reason = f->by_format || f->by_record ? "the metadata that describe it cannot be read"
-                                              : "no metadata describe it";
+        reason = f->format_ordinal || f->private_ordinal
+                     ? "the metadata that describe it cannot be read"
+                     : "no metadata describe it";
     else if (has_bytes_of_links(f))
         reason =
             "it has the bytes of 4 colour matrices a site, but its metadata describe others";

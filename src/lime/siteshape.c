@@ -118,7 +118,7 @@ static bool shape_by_gauge_name(const char *field, uint64_t numbers,
  * have cvc's format; ildg-binary-data have an ildg-format, which states no shape. */
 static bool is_etmc(const struct limefile_field *f)
 {
-    return f->by_format &&
+    return f->format_ordinal &&
            (f->kind == LIMEFILE_KIND_PROPAGATOR || f->kind == LIMEFILE_KIND_SOURCE ||
             (f->kind == LIMEFILE_KIND_SCIDAC &&
              strcmp(f->record.type, "scidac-binary-data") == 0));
@@ -293,7 +293,7 @@ static bool shape_numbers(const struct limefile_field *f, uint64_t reals,
     return pairs && shape_by_sizes(f, reals / 2, s) && prepend_dim(s, reals / 2);
 }
 
-void limefile_siteshape_find(const struct limefile_field *f, struct limefile_siteshape *s)
+void limefile_siteshape_derive(const struct limefile_field *f, struct limefile_siteshape *s)
 {
     unsigned size = f->precision / 8;
     *s = (struct limefile_siteshape){.precision = 0};

@@ -211,8 +211,8 @@ int limefile_read_exact(struct limefile_source *source, void *buf, size_t n, uin
     return got < 0 ? (int)got : (size_t)got < n ? LIMEFILE_E_SHRUNK : 0;
 }
 
-int limefile_record_text(struct limefile_source *source, const struct limefile_record *record,
-                         size_t n, char **text)
+int limefile_record_read_text(struct limefile_source *source,
+                              const struct limefile_record *record, size_t n, char **text)
 {
     *text = malloc(n + 1);
     int err = *text ? limefile_read_exact(source, *text, n, record->data_offset) : -ENOMEM;

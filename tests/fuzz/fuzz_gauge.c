@@ -49,7 +49,7 @@ static void check_image(const struct limefile_gauge *g, enum limefile_gauge_form
     }
     uint64_t offset = limefile_gauge_image_data_offset(image);
     struct limefile_gauge_pass pass = {.sites = &g->sites, .image = image, .threads = 1};
-    HOLDS(limefile_gauge_run(&pass, &totals) == 0);
+    HOLDS(limefile_gauge_pass_run(&pass, &totals) == 0);
     err = limefile_gauge_image_seal(image, &totals);
     HOLDS(err == 0 || err == LIMEFILE_E_GAUGE_NAN || err == LIMEFILE_E_GAUGE_RANGE);
     if (!err) {
@@ -76,7 +76,7 @@ static void check_gauge(const struct limefile_gauge *g)
                                              .progress = count_sites,
                                              .context = &seen,
                                              .threads = 1};
-    HOLDS(limefile_gauge_run(&pass, &totals) == 0);
+    HOLDS(limefile_gauge_pass_run(&pass, &totals) == 0);
     int err = limefile_gauge_compare(g, &totals, difference);
     HOLDS(err == 0 || err == LIMEFILE_E_GAUGE_CHECKSUM || err == LIMEFILE_E_GAUGE_PLAQUETTE ||
           err == LIMEFILE_E_GAUGE_TRACE);

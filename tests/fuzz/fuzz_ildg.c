@@ -139,11 +139,11 @@ static void check_type(const struct limefile_index *index, uint64_t ordinal, con
 static void check_field(const struct limefile_index *index, const struct limefile_field *f)
 {
     uint64_t bytes;
-    check_type(index, f->by_record, "scidac-private-record-xml");
+    check_type(index, f->private_ordinal, "scidac-private-record-xml");
     check_type(index, f->by_file, "scidac-private-file-xml");
-    check_type(index, f->by_checksum, "scidac-checksum");
-    check_type(index, f->by_lfn, "ildg-data-lfn");
-    HOLDS(!f->has_checksum || f->by_checksum);
+    check_type(index, f->checksum_ordinal, "scidac-checksum");
+    check_type(index, f->lfn_ordinal, "ildg-data-lfn");
+    HOLDS(!f->has_checksum || f->checksum_ordinal);
     HOLDS(strlen(f->name) < sizeof f->name && f->lattice.dims <= LIMEFILE_DIMS_MAX);
     if (f->kind == LIMEFILE_KIND_UNKNOWN)
         HOLDS(f->expected == 0 && f->sites == 0 && f->site_bytes == 0);
@@ -151,7 +151,7 @@ static void check_field(const struct limefile_index *index, const struct limefil
         HOLDS(!__builtin_mul_overflow(f->sites, f->site_bytes, &bytes));
         HOLDS(bytes == f->record.bytes && f->site_bytes > 0);
         HOLDS(f->expected == 0 || f->expected == bytes);
-        for (unsigned i = 0; f->boxed && i < f->lattice.dims; i++)
+        for (unsigned i = 0; f->is_box && i < f->lattice.dims; i++)
             HOLDS(f->lower[i] <= f->upper[i] && f->upper[i] < f->lattice.extent[i]);
     }
 }
@@ -198,7 +198,7 @@ static void as_container(const uint8_t *data, size_t size)
         binary += strcmp(r.type, "ildg-binary-data") == 0 ||
                   strcmp(r.type, "scidac-binary-data") == 0;
     HOLDS(binary == fields.count);
-    HOLDS(!fields.by_lfn == !fields.lfn[0]);
+    HOLDS(!fields.lfn_ordinal == !fields.lfn[0]);
     limefile_fields_release(&fields);
     HOLDS(fields.store == NULL && fields.count == 0);
     limefile_index_free(index);

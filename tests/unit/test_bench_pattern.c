@@ -153,7 +153,7 @@ static void mark_slab(const struct bench_dataset *set, const struct bench_slab *
 static void fill_rank(const struct bench_pattern *p, int rank, unsigned char *memory)
 {
     int64_t pieces = bench_pattern_pieces(p, rank), bytes = 0;
-    assert_true(pieces <= bench_pattern_rounds(p));
+    assert_true(pieces <= bench_pattern_max_pieces(p));
     for (int64_t i = 0; i < pieces; i++) {
         struct bench_piece piece;
         bench_pattern_piece(p, rank, i, &piece);

@@ -24,7 +24,7 @@ static struct limefile_field field_of(enum limefile_fieldkind kind, const char *
         f.sites *= extent[i];
     }
     f.record.bytes = f.expected = f.sites * site_bytes;
-    f.by_format = kind == LIMEFILE_KIND_GAUGE || kind == LIMEFILE_KIND_PROPAGATOR ? 5 : 0;
+    f.format_ordinal = kind == LIMEFILE_KIND_GAUGE || kind == LIMEFILE_KIND_PROPAGATOR ? 5 : 0;
     return f;
 }
 
@@ -56,11 +56,11 @@ TEST(test_arrays_without_a_lattice)
     f.record.bytes = 40;
     assert_array(&f, 1, 32, false, 1, (uint64_t[]){10});
     f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, 4, box_2345);
-    f.halved = f.boxed = true;
+    f.is_checkerboard = f.is_box = true;
     f.sites = 60;
     f.record.bytes = 240;
     assert_array(&f, 1, 32, false, 1, (uint64_t[]){60});
-    f.halved = false; /* a box: x 1, y 0..2, z 1..2, t 0..4 */
+    f.is_checkerboard = false; /* a box: x 1, y 0..2, z 1..2, t 0..4 */
     memcpy(f.lower, (uint64_t[]){1, 0, 1, 0}, 4 * sizeof *f.lower);
     memcpy(f.upper, (uint64_t[]){1, 2, 2, 4}, 4 * sizeof *f.upper);
     f.sites = 30;
@@ -80,16 +80,16 @@ TEST(test_listed)
     struct limefile_export *export;
     unsigned i, listed = 0;
     assert_int_equal(limefile_array_from_field(&f, &a), 0);
-    for (i = 0; limefile_export_listed(&a, i, &name); i++) {
+    for (i = 0; limefile_export_get_listed(&a, i, &name); i++) {
         assert_int_equal(limefile_export_open(&f, &name, &export), 0);
         limefile_export_close(export);
         listed++;
     }
     assert_in_range(listed, 8, 9); /* HDF5 may be missing; openQCD needs even extents */
-    assert_false(limefile_export_listed(&a, UINT32_MAX, &name));
+    assert_false(limefile_export_get_listed(&a, UINT32_MAX, &name));
     f = field_of(LIMEFILE_KIND_SCIDAC, "QDP_Int", 0, 4, 1, box_2345); /* bytes, no lattice */
     assert_int_equal(limefile_array_from_field(&f, &a), 0);
-    for (i = 0; limefile_export_listed(&a, i, &name); i++)
+    for (i = 0; limefile_export_get_listed(&a, i, &name); i++)
         assert_true(!name.little && !name.even_odd && name.precision == 0 &&
                     name.kind != LIMEFILE_EXPORT_SLICES);
     name = (struct limefile_export_spec){.kind = LIMEFILE_EXPORT_NPY, .little = true};
@@ -171,8 +171,8 @@ static void order_of(const struct limefile_field *f, bool even_odd, uint64_t *or
         for (uint64_t site = 0; site < f->sites; site++) {
             uint64_t rest = site, sum = 0;
             for (unsigned d = 0; d < f->lattice.dims; d++) {
-                uint64_t low = f->boxed ? f->lower[d] : 0;
-                uint64_t extent = f->boxed ? f->upper[d] - low + 1 : f->lattice.extent[d];
+                uint64_t low = f->is_box ? f->lower[d] : 0;
+                uint64_t extent = f->is_box ? f->upper[d] - low + 1 : f->lattice.extent[d];
                 sum += low + rest % extent;
                 rest /= extent;
             }
@@ -342,7 +342,7 @@ TEST(test_even_odd)
             struct limefile_field f =
                 field_of(LIMEFILE_KIND_SCIDAC, "QDP_F_Real", 32, 4, dims, extent);
             assert_npy(&f, &name, false);
-            f.boxed = true;
+            f.is_box = true;
             for (unsigned d = 0; d < dims; d++) {
                 f.lower[d] = d == 0 ? 1 : 2;
                 f.upper[d] = f.lower[d] + extent[d] - 1;
@@ -481,7 +481,7 @@ TEST(test_hostile)
                 static const uint64_t sizes[] = {1, 2, 4, 8, 16, UINT64_C(1) << 62};
                 struct limefile_field f = field_of(LIMEFILE_KIND_SCIDAC, names[j], k % 3 * 32,
                                                    sizes[k % 6], dims[i], huge[i]);
-                f.boxed = k >= 12;
+                f.is_box = k >= 12;
                 f.upper[0] = UINT64_MAX;
                 try_all_faces(&f);
             }

@@ -20,13 +20,13 @@ static void any_field(struct limefile_field *f)
         f->name[i] = (char)(1 + random() % 255);
     f->precision = random() % 2 ? 32 : 64;
     f->lattice.dims = (unsigned)random() % (LIMEFILE_DIMS_MAX + 1);
-    f->halved = random() % 2;
-    f->boxed = random() % 2;
-    f->disputed = random() % 2;
+    f->is_checkerboard = random() % 2;
+    f->is_box = random() % 2;
+    f->descriptions_differ = random() % 2;
     for (unsigned i = 0; i < f->lattice.dims; i++) {
         f->lattice.extent[i] = any_number();
-        f->lower[i] = f->boxed ? any_number() : 0;
-        f->upper[i] = f->boxed ? any_number() : 0;
+        f->lower[i] = f->is_box ? any_number() : 0;
+        f->upper[i] = f->is_box ? any_number() : 0;
     }
     f->sites = any_number();
     f->site_bytes = any_number();
@@ -43,7 +43,8 @@ static void assert_same(const struct limefile_field *f, const struct limefile_fi
     assert_int_equal(f->precision, g->precision);
     assert_int_equal(f->lattice.dims, g->lattice.dims);
     assert_memory_equal(f->lattice.extent, g->lattice.extent, sizeof f->lattice.extent);
-    assert_true(f->halved == g->halved && f->boxed == g->boxed && f->disputed == g->disputed);
+    assert_true(f->is_checkerboard == g->is_checkerboard && f->is_box == g->is_box &&
+                f->descriptions_differ == g->descriptions_differ);
     assert_memory_equal(f->lower, g->lower, sizeof f->lower);
     assert_memory_equal(f->upper, g->upper, sizeof f->upper);
     assert_true(f->sites == g->sites && f->site_bytes == g->site_bytes);
@@ -63,10 +64,10 @@ TEST(test_any)
         assert_true(where[i] > 0);
     }
     for (size_t i = 0; i < FIELDS; i++) {
-        struct limefile_field f = {.by_format = 7};
+        struct limefile_field f = {.format_ordinal = 7};
         fieldpack_get(&pack, where[i], &f);
         assert_same(&f, &fields[i]);
-        assert_int_equal(f.by_format, 7);
+        assert_int_equal(f.format_ordinal, 7);
     }
     free(pack.bytes);
 }

@@ -114,24 +114,24 @@ static void add_field(struct text *text, const struct limefile_field *f)
         f->name);
     add_number(text, "", f->precision);
     add_place(text, ", ", f->lattice.extent, f->lattice.dims);
-    if (f->boxed) {
-        add_place(text, f->halved ? ", half " : ", box ", f->lower, f->lattice.dims);
+    if (f->is_box) {
+        add_place(text, f->is_checkerboard ? ", half " : ", box ", f->lower, f->lattice.dims);
         add_place(text, " - ", f->upper, f->lattice.dims);
     }
     add_number(text, ", sites", f->sites);
     add_number(text, " of", f->site_bytes);
     if (f->expected != f->sites * f->site_bytes)
         add(text, ", expected %d", (int)f->expected);
-    add_number(text, ", format", f->by_format);
-    add_number(text, ", record", f->by_record);
+    add_number(text, ", format", f->format_ordinal);
+    add_number(text, ", record", f->private_ordinal);
     add_number(text, ", file", f->by_file);
-    add_number(text, ", lfn", f->by_lfn);
-    add_number(text, ", sum", f->by_checksum);
+    add_number(text, ", lfn", f->lfn_ordinal);
+    add_number(text, ", sum", f->checksum_ordinal);
     if (f->has_checksum)
         add(text, " (%x %x)", f->checksum.suma, f->checksum.sumb);
     if (readings != limefile_field_is_summable(f))
         add(text, ", %u readings", readings);
-    add(text, "%s%s\n", f->disputed ? ", disputed" : "",
+    add(text, "%s%s\n", f->descriptions_differ ? ", descriptions_differ" : "",
         limefile_field_is_summable(f) ? "" : ", not summable");
 }
 
@@ -158,8 +158,8 @@ static struct text describe(const struct limefile_index *index,
     struct limefile_record record;
     uint64_t before = 0;
     add(&text, "%s", fields->described ? "" : "nothing described\n");
-    if (fields->by_lfn)
-        add(&text, "%s by %d\n", fields->lfn, (int)fields->by_lfn);
+    if (fields->lfn_ordinal)
+        add(&text, "%s by %d\n", fields->lfn, (int)fields->lfn_ordinal);
     for (size_t i = 0; i < fields->count; i++) {
         limefile_fields_get(fields, i, &f);
         assert_true(limefile_fields_find(fields, f.record.ordinal, &same));
@@ -316,7 +316,7 @@ static const struct {
          DATA("ildg-binary-data", 32 * 8 * 5, ME),
          TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), MB),
          DATA("ildg-binary-data", 16 * 8, ME),
-         TEXT("grid-format", GRID(E(3) E(2) E(2) E(2)), MB), /* 3 can't be halved */
+         TEXT("grid-format", GRID(E(3) E(2) E(2) E(2)), MB), /* 3 can't be is_checkerboard */
          TEXT("scidac-private-record-xml", NAMED("GRID_D_Complex"), 0),
          DATA("ildg-binary-data", 12 * 8, ME),
      },
@@ -678,7 +678,7 @@ TEST(test_disputed)
 {
     static const struct {
         const char *record;
-        bool disputed;
+        bool descriptions_differ;
     } records[] = {
         {RECORD_XML(0, GAUGE_SITE), false},
         {RECORD_XML(0, "<typesize>144</typesize><datacount>4</datacount>"), true},
@@ -687,7 +687,7 @@ TEST(test_disputed)
     static const size_t bytes[] = {GAUGE_2222, 2 * GAUGE_2222, GAUGE_2222 / 2};
     for (size_t i = 0; i < COUNT(bytes) * COUNT(records); i++) {
         const char *record = records[i / COUNT(bytes)].record;
-        bool disputed = records[i / COUNT(bytes)].disputed;
+        bool descriptions_differ = records[i / COUNT(bytes)].descriptions_differ;
         size_t n = bytes[i % COUNT(bytes)];
         const struct row rows[] = {
             {"scidac-private-record-xml", record, strlen(record), MB, false},
@@ -699,9 +699,10 @@ TEST(test_disputed)
         struct limefile_field f, as;
         open_field_test(&l, rows, COUNT(rows));
         limefile_fields_get(&l.fields, 0, &f);
-        assert_int_equal(f.disputed, disputed);
+        assert_int_equal(f.descriptions_differ, descriptions_differ);
         assert_int_equal(f.site_bytes, 288);
-        assert_int_equal(limefile_field_layout(&f, 0, &as), !disputed || n == GAUGE_2222);
+        assert_int_equal(limefile_field_layout(&f, 0, &as),
+                         !descriptions_differ || n == GAUGE_2222);
         close_field_test(&l);
     }
 }
@@ -914,7 +915,7 @@ TEST(test_many)
     assert_false(limefile_fields_finding(&l.fields, 4 * TIMES, &finding));
     struct limefile_field last;
     limefile_fields_get(&l.fields, 2 * TIMES - 2, &last);
-    assert_int_equal(last.by_format, (TIMES - 1) * COUNT(rows) + 1);
+    assert_int_equal(last.format_ordinal, (TIMES - 1) * COUNT(rows) + 1);
     close_field_test(&l);
     free(all);
 }

@@ -130,7 +130,7 @@ static struct limefile_physics measure_in(struct config *c, unsigned threads, si
     const struct limefile_gauge_pass pass = {
         .sites = &sites, .threads = threads, .memory = memory};
     struct limefile_gauge_totals out;
-    assert_int_equal(limefile_gauge_run(&pass, &out), 0);
+    assert_int_equal(limefile_gauge_pass_run(&pass, &out), 0);
     return out.physics;
 }
 
@@ -448,7 +448,7 @@ static void run_pass(const struct limefile_sites *sites, struct limefile_gauge_i
     w->marks = calloc(1, w->size);
     assert_non_null(w->at);
     assert_non_null(w->marks);
-    assert_int_equal(limefile_gauge_run(&pass, totals), 0);
+    assert_int_equal(limefile_gauge_pass_run(&pass, totals), 0);
     assert_int_equal(w->sites, limefile_sites_count(sites));
     for (uint64_t i = 0; i < w->size; i++)
         assert_int_equal(w->marks[i], i >= from);
@@ -560,10 +560,10 @@ TEST(test_failures)
     for (unsigned threads = 1; threads <= 4; threads++) {
         struct limefile_gauge_pass pass = {.sites = &sites, .threads = threads, .memory = 1};
         for (c.fail_at = 0; c.fail_at < c.count; c.fail_at += 97)
-            assert_int_equal(limefile_gauge_run(&pass, &totals), -EIO);
+            assert_int_equal(limefile_gauge_pass_run(&pass, &totals), -EIO);
         c.fail_at = UINT64_MAX;
         pass.progress = stop;
-        assert_int_equal(limefile_gauge_run(&pass, &totals), -EINTR);
+        assert_int_equal(limefile_gauge_pass_run(&pass, &totals), -EINTR);
     }
     release(&c);
 }
@@ -600,7 +600,7 @@ TEST(test_extents)
         const struct limefile_gauge_pass pass = {.sites = &sites, .threads = 2};
         struct limefile_gauge_totals totals;
         memcpy(sites.extent, cases[i].extent, sizeof sites.extent);
-        assert_int_equal(limefile_gauge_run(&pass, &totals), cases[i].err);
+        assert_int_equal(limefile_gauge_pass_run(&pass, &totals), cases[i].err);
     }
 }
 

@@ -18,7 +18,7 @@ static struct limefile_field field_of(uint64_t sites, uint64_t site_bytes, uint6
         .sites = sites,
         .site_bytes = site_bytes,
         .expected = sites * site_bytes,
-        .by_checksum = 3,
+        .checksum_ordinal = 3,
         .has_checksum = true,
     };
 }
@@ -76,10 +76,10 @@ TEST(test_as_described)
 {
     struct limefile_field f = field_of(16, 576, 16 * 576);
     READINGS(&f, {16, 576});
-    f.disputed = true; /* lattice and length agree with one of the two */
+    f.descriptions_differ = true; /* lattice and length agree with one of the two */
     READINGS(&f, {16, 576});
     f.expected = 0; /* no lattice is known */
-    f.disputed = false;
+    f.descriptions_differ = false;
     READINGS(&f, {16, 576});
 }
 
@@ -110,7 +110,7 @@ TEST(test_bad_without_a_sum)
     f.sites = f.expected = 0;
     assert_bad(&f, "its length is not a whole number of sites");
     f = field_of(12, 8, 13 * 8);
-    f.boxed = true;
+    f.is_box = true;
     f.lattice.dims = 1;
     assert_bad(&f, "its length does not match its sites");
 }
@@ -122,7 +122,7 @@ TEST(test_unverified)
     assert_unverified(&f, "its checksum cannot be understood");
     f.record.bytes = 1;
     assert_unverified(&f, "its checksum cannot be understood");
-    f.by_checksum = 0;
+    f.checksum_ordinal = 0;
     assert_unverified(&f, "no checksum");
     f = field_of(0, 0, 80);
     assert_unverified(&f, "the size of a site is unknown");
@@ -131,11 +131,11 @@ TEST(test_unverified)
     f.record.bytes = 0;
     assert_unverified(&f, "there are no data");
     f = field_of(12, 8, 12 * 8); /* a box outside of the lattice */
-    f.boxed = true;
+    f.is_box = true;
     assert_unverified(&f, "its place in the lattice is unknown");
     for (uint64_t bytes = 0; bytes < 4 * 576; bytes += 144) {
         f = field_of(16, 576, bytes);
-        f.disputed = true;
+        f.descriptions_differ = true;
         assert_unverified(&f, "its descriptions disagree on the size of a site");
     }
 }

@@ -123,19 +123,19 @@ TEST(test_long_runs)
     struct lemon_run run[2] = {{0, least, 0}, {3 * least, least, 0}};
     struct lemon_runs_plan plan;
     lemon_runs_plan_init(&plan, 4 * least, 3, 144, &hints);
-    assert_true(lemon_runs_are_long(&plan, run, 2, &hints));
-    assert_true(lemon_runs_are_long(&plan, run, 0, &hints));
+    assert_true(lemon_runs_can_write_directly(&plan, run, 2, &hints));
+    assert_true(lemon_runs_can_write_directly(&plan, run, 0, &hints));
     hints.aggregators = 3;
-    assert_true(lemon_runs_are_long(&plan, run, 2, &hints));
+    assert_true(lemon_runs_can_write_directly(&plan, run, 2, &hints));
     hints.aggregators = 2;
-    assert_false(lemon_runs_are_long(&plan, run, 2, &hints));
+    assert_false(lemon_runs_can_write_directly(&plan, run, 2, &hints));
     hints.aggregators = 0;
     hints.striped = true;
-    assert_false(lemon_runs_are_long(&plan, run, 2, &hints));
+    assert_false(lemon_runs_can_write_directly(&plan, run, 2, &hints));
     hints.striped = false;
     run[1].bytes--;
-    assert_false(lemon_runs_are_long(&plan, run, 2, &hints));
-    assert_true(lemon_runs_are_long(&plan, run, 1, &hints));
+    assert_false(lemon_runs_can_write_directly(&plan, run, 2, &hints));
+    assert_true(lemon_runs_can_write_directly(&plan, run, 1, &hints));
 }
 
 TEST(test_homes)

@@ -97,11 +97,11 @@ TEST(test_shapes)
         struct limefile_field f = field_of(fields[i].name, fields[i].precision,
                                            fields[i].typesize * (count ? count : 1));
         f.kind = (enum limefile_fieldkind)fields[i].kind;
-        f.by_format = fields[i].kind == SCIDAC ? 0 : 5;
+        f.format_ordinal = fields[i].kind == SCIDAC ? 0 : 5;
         f.datacount = count;
         f.colors = fields[i].colors;
         f.spins = fields[i].spins;
-        limefile_siteshape_find(&f, &site);
+        limefile_siteshape_derive(&f, &site);
         assert_int_equal(site.precision, fields[i].precision);
         assert_int_equal(site.complex, fields[i].complex);
         assert_int_equal(site.dims, fields[i].dims);
@@ -129,7 +129,7 @@ TEST(test_names_of_dimensions)
         struct limefile_field f = field_of(fields[i].name, 32, fields[i].site_bytes);
         struct limefile_siteshape site;
         char names[64] = "";
-        limefile_siteshape_find(&f, &site);
+        limefile_siteshape_derive(&f, &site);
         assert_true(site.known);
         for (unsigned d = 0; d < site.dims; d++) {
             strcat(names, d ? " " : "");

@@ -54,7 +54,7 @@ static uint32_t oracle_crc(const unsigned char *data, size_t n)
 static uint64_t oracle_rank(const struct limefile_field *f, uint64_t site)
 {
     uint64_t at[LIMEFILE_DIMS_MAX], rank = 0;
-    if (!f->boxed)
+    if (!f->is_box)
         return site;
     memcpy(at, f->lower, sizeof at);
     while (site--)
@@ -204,7 +204,7 @@ TEST(test_pieces)
 TEST(test_hypercubes)
 {
     for (int i = 0; i < 60; i++) {
-        struct limefile_field f = {.boxed = true, .lattice.dims = 1 + (unsigned)i % 6};
+        struct limefile_field f = {.is_box = true, .lattice.dims = 1 + (unsigned)i % 6};
         uint64_t sites = 1;
         for (unsigned d = 0; d < f.lattice.dims; d++) {
             f.lattice.extent[d] = 1 + random_word() % 7;

@@ -102,7 +102,7 @@ TEST(test_stream)
 TEST(test_boxed)
 {
     struct limefile_field field = field_of(8, 2 * 4 * 4);
-    field.boxed = true;
+    field.is_box = true;
     field.lattice = (struct limefile_lattice){4, {8, 4, 4, 4}};
     memcpy(field.lower, (uint64_t[LIMEFILE_DIMS_MAX]){1, 0, 0, 2}, sizeof field.lower);
     memcpy(field.upper, (uint64_t[LIMEFILE_DIMS_MAX]){2, 3, 3, 2}, sizeof field.upper);

@@ -301,18 +301,29 @@ static uint64_t hash_field(const struct limefile_field *field)
     uint64_t hash = hash_bytes(UINT64_C(1469598103934665603), field->name,
                                strnlen(field->name, sizeof field->name) + 1);
     hash = hash_bytes(hash, field->record.type, field->record.type_len);
-    const uint64_t values[] = {
-        field->record.bytes,   (uint64_t)field->kind, field->precision,
-        field->lattice.dims,   field->halved,         field->boxed,
-        field->sites,          field->site_bytes,     field->expected,
-        field->has_checksum,   field->checksum.suma,  field->checksum.sumb,
-        field->record.ordinal, field->disputed,       field->by_format != 0,
-        field->datacount,      field->colors,         field->spins};
+    const uint64_t values[] = {field->record.bytes,
+                               (uint64_t)field->kind,
+                               field->precision,
+                               field->lattice.dims,
+                               field->is_checkerboard,
+                               field->is_box,
+                               field->sites,
+                               field->site_bytes,
+                               field->expected,
+                               field->has_checksum,
+                               field->checksum.suma,
+                               field->checksum.sumb,
+                               field->record.ordinal,
+                               field->descriptions_differ,
+                               field->format_ordinal != 0,
+                               field->datacount,
+                               field->colors,
+                               field->spins};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++)
         hash = hash_value(hash, values[i]);
     for (unsigned i = 0; i < field->lattice.dims && i < LIMEFILE_DIMS_MAX; i++) {
         hash = hash_value(hash, field->lattice.extent[i]);
-        if (field->boxed)
+        if (field->is_box)
             hash = hash_value(hash_value(hash, field->lower[i]), field->upper[i]);
     }
     return hash;
@@ -851,7 +862,7 @@ static bool get_listed_export(const struct limefile_field *field, uint64_t i,
 {
     struct limefile_array array;
     return i < FIELD_EXPORTS_MAX && limefile_array_from_field(field, &array) == 0 &&
-           limefile_export_listed(&array, (unsigned)i, export) &&
+           limefile_export_get_listed(&array, (unsigned)i, export) &&
            (!limefile_export_is_whole_file(export) || is_configuration(field));
 }
 

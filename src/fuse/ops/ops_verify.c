@@ -44,7 +44,7 @@ static bool must_verify(const struct limefs *fs, const struct limefs_file *file)
 {
     return file->snap && !file->target &&
            (fs->options.verify == LIMEFS_VERIFY_OPEN ||
-            limefs_verify_before_read(&file->reader));
+            limefs_verify_is_due_before_read(&file->reader));
 }
 
 /* Returns 0, or -errno if the file must not be opened. With verify=stream, a file with a bad

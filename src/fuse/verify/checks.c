@@ -28,7 +28,8 @@ void limefs_checks_release(struct limefs_checks *checks)
 /* True if a field has a checksum or, in a file of another format (gauge), a header. */
 static bool is_checkable(const struct limefile_field *field, const struct limefile_gauge *gauge)
 {
-    return (field->by_checksum || gauge) && field->record.type_len < LIMEFS_CHECK_TYPE_BYTES;
+    return (field->checksum_ordinal || gauge) &&
+           field->record.type_len < LIMEFS_CHECK_TYPE_BYTES;
 }
 
 static void init_check(struct limefs_check *check, const struct limefile_field *field,
@@ -110,7 +111,7 @@ static struct limefs_checks *ref_checks(struct limefs *fs, struct limefs_snapsho
                                         uint64_t *changes)
 {
     limefs_lock(&fs->lock);
-    struct limefs_checks *checks = snap->proofs;
+    struct limefs_checks *checks = snap->checks;
     if (checks)
         atomic_fetch_add(&checks->refs, 1);
     *changes = snap->change_count;
@@ -126,9 +127,9 @@ static void store_checks(struct limefs *fs, struct limefs_snapshot *snap,
     limefs_lock(&fs->lock);
     if (changes != snap->change_count) {
         checks->is_stale = true;
-    } else if (!snap->proofs) {
+    } else if (!snap->checks) {
         atomic_fetch_add(&checks->refs, 1);
-        snap->proofs = checks;
+        snap->checks = checks;
     }
     limefs_unlock(&fs->lock);
 }
@@ -152,8 +153,8 @@ int limefs_checks_get(struct limefs *fs, struct limefs_snapshot *snap,
 /* Called with fs->lock held, when the container changes or its snapshot is freed. */
 static void drop_checks(struct limefs_snapshot *snap)
 {
-    struct limefs_checks *checks = snap->proofs;
-    snap->proofs = NULL;
+    struct limefs_checks *checks = snap->checks;
+    snap->checks = NULL;
     if (!checks)
         return;
     limefs_lock(&checks->lock);

@@ -261,7 +261,7 @@ static int verify_header(struct limefs *fs, struct limefs_snapshot *snap,
         .without_plaquette = !gauge->has_plaquette,
         .memory = COMPARE_MEMORY,
     };
-    int err = limefile_gauge_run(&pass, &totals);
+    int err = limefile_gauge_pass_run(&pass, &totals);
     bool agrees = !err && limefile_gauge_compare(gauge, &totals, text) == 0;
     if (!err)
         err = limefs_snapshot_check_record(fs, snap, &check->field.record, NULL);

@@ -55,7 +55,7 @@ void limefs_verify_detach(struct limefs_verify_reader *reader)
     reader->check = NULL;
 }
 
-bool limefs_verify_before_read(const struct limefs_verify_reader *reader)
+bool limefs_verify_is_due_before_read(const struct limefs_verify_reader *reader)
 {
     return reader->check && reader->check->uses_header;
 }

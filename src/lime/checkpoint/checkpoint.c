@@ -115,7 +115,7 @@ static int check_text(struct limefile_source *source, struct limecheckpoint *p)
     int err = 0;
     if (p->text.bytes <= TEXT_MAX) {
         char *text, *expected = malloc(LIMECELLS_TEXT_MAX);
-        err = limefile_record_text(source, &p->text, (size_t)p->text.bytes, &text);
+        err = limefile_record_read_text(source, &p->text, (size_t)p->text.bytes, &text);
         if (!err && !expected)
             err = -ENOMEM;
         if (!err) {

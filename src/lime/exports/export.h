@@ -40,11 +40,11 @@ struct export_evenodd {
 };
 
 struct export_compute {
-    unsigned from, to;          /* bytes of a number: in the record, and computed */
-    uint64_t site_bytes;        /* bytes of a site in the record */
-    uint64_t out_bytes;         /* bytes of a computed site */
-    uint64_t bytes;             /* bytes of all computed data */
-    limefile_reals_fn *convert; /* converts numbers, or copies bytes */
+    unsigned from, to;            /* bytes of a number: in the record, and computed */
+    uint64_t site_bytes;          /* bytes of a site in the record */
+    uint64_t out_bytes;           /* bytes of a computed site */
+    uint64_t bytes;               /* bytes of all computed data */
+    limefile_convert_fn *convert; /* converts numbers, or copies bytes */
     bool even_odd;
     struct export_evenodd order;
 };

@@ -16,16 +16,16 @@ static bool add_lattice(const struct limefile_field *f, struct export_layout *ou
 {
     uint64_t sites = 1;
     unsigned dims = f->lattice.dims;
-    if (dims == 0 || dims > LIMEFILE_DIMS_MAX || f->halved)
+    if (dims == 0 || dims > LIMEFILE_DIMS_MAX || f->is_checkerboard)
         return false;
     for (unsigned i = 0; i < dims; i++) {
         unsigned d = dims - 1 - i;
-        uint64_t extent = f->boxed ? f->upper[d] - f->lower[d] + 1 : f->lattice.extent[d];
+        uint64_t extent = f->is_box ? f->upper[d] - f->lower[d] + 1 : f->lattice.extent[d];
         if (extent == 0 || __builtin_mul_overflow(sites, extent, &sites))
             return false;
         out->array.shape[i] = extent;
         out->name[i] = lattice_name(dims, d);
-        out->origin ^= f->boxed ? f->lower[d] & 1 : 0;
+        out->origin ^= f->is_box ? f->lower[d] & 1 : 0;
     }
     out->array.dims = out->array.lattice = dims;
     return sites == f->sites;
@@ -47,7 +47,7 @@ int export_layout_init(const struct limefile_field *f, struct export_layout *out
         out->array.shape[0] = f->sites;
         out->name[0] = "site";
     }
-    limefile_siteshape_find(f, &site);
+    limefile_siteshape_derive(f, &site);
     out->array.precision = site.precision;
     for (unsigned i = 0; i < site.dims; i++) {
         out->name[out->array.dims] = site.name[i];

@@ -91,7 +91,7 @@ int compute_init(struct export_compute *c, const struct export_layout *layout,
     };
     c->to = spec->precision && a->precision ? spec->precision / 8 : c->from;
     c->convert = a->precision
-                     ? limefile_reals_kernel(8 * c->from, false, 8 * c->to, spec->little)
+                     ? limefile_find_converter(8 * c->from, false, 8 * c->to, spec->little)
                      : copy_bytes;
     if (__builtin_mul_overflow(c->site_bytes / c->from, c->to, &c->out_bytes) ||
         __builtin_mul_overflow(c->out_bytes, sites, &c->bytes) ||

@@ -78,7 +78,7 @@ int limefile_export_prepare(struct limefile_export *export, size_t memory,
                                              .progress = progress,
                                              .context = context,
                                              .memory = memory};
-    int err = limefile_gauge_run(&pass, &totals);
+    int err = limefile_gauge_pass_run(&pass, &totals);
     if (err)
         return err;
     /* Without this check damaged data would get a new, valid checksum. */

@@ -248,7 +248,7 @@ static void write_attributes(struct h5_builder *m)
     write_numbers(m, "precision", &precision, 0);
     if (f->lattice.dims)
         write_numbers(m, "lattice", f->lattice.extent, f->lattice.dims);
-    if (f->boxed && f->lattice.dims && !f->halved) {
+    if (f->is_box && f->lattice.dims && !f->is_checkerboard) {
         write_numbers(m, "lower", f->lower, f->lattice.dims);
         write_numbers(m, "upper", f->upper, f->lattice.dims);
     }

@@ -108,7 +108,7 @@ static void json_attributes(FILE *j, const struct limefile_field *f,
     fprintf(j, ", \"precision\": %u", layout->array.precision);
     if (f->lattice.dims)
         json_numbers(j, "lattice", f->lattice.extent, f->lattice.dims);
-    if (f->boxed && f->lattice.dims && !f->halved) {
+    if (f->is_box && f->lattice.dims && !f->is_checkerboard) {
         json_numbers(j, "lower", f->lower, f->lattice.dims);
         json_numbers(j, "upper", f->upper, f->lattice.dims);
     }

@@ -98,8 +98,8 @@ bool export_supports_array(const struct limefile_array *a,
            (spec->precision == 0 || has_precision(a, spec->precision));
 }
 
-bool limefile_export_listed(const struct limefile_array *a, unsigned i,
-                            struct limefile_export_spec *out)
+bool limefile_export_get_listed(const struct limefile_array *a, unsigned i,
+                                struct limefile_export_spec *out)
 {
     const struct limefile_export_spec listed[] = {
         {.kind = LIMEFILE_EXPORT_NPY},

@@ -419,8 +419,8 @@ static void release_state(struct pass_state *w)
         free(w->ring[i]);
 }
 
-int limefile_gauge_run(const struct limefile_gauge_pass *pass,
-                       struct limefile_gauge_totals *out)
+int limefile_gauge_pass_run(const struct limefile_gauge_pass *pass,
+                            struct limefile_gauge_totals *out)
 {
     const struct limefile_gauge_image *image = pass->image;
     struct pass_state w = {

@@ -87,7 +87,7 @@ static int read_info(struct limefile_gauge *g, const struct limefile_field *fiel
         if (!limefile_physics_find_text(priv->index, field, types[i], &r) || r.bytes > INFO_MAX)
             continue;
         char *text;
-        int err = limefile_record_text(priv->source, &r, (size_t)r.bytes, &text);
+        int err = limefile_record_read_text(priv->source, &r, (size_t)r.bytes, &text);
         /* A NUL before the end means that the record is not text. */
         if (err || strlen(text) + 1 < r.bytes) {
             free(text);
@@ -116,7 +116,7 @@ int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
     else if (err != LIMEFILE_E_GAUGE_SEVERAL && limefile_index_fault(priv->index))
         err = limefile_index_fault(priv->index)->code;
     if (!err)
-        err = read_lfn(g, field.by_lfn);
+        err = read_lfn(g, field.lfn_ordinal);
     if (!err)
         err = read_info(g, &field);
     return err ? err : read_stated(g, &field);

@@ -81,12 +81,13 @@ static void same_64(void *out, const void *in, size_t count)
     memmove(out, in, 8 * count);
 }
 
-limefile_reals_fn *limefile_reals_kernel(unsigned from, bool from_little, unsigned to,
-                                         bool to_little)
+limefile_convert_fn *limefile_find_converter(unsigned from, bool from_little, unsigned to,
+                                             bool to_little)
 {
-    static limefile_reals_fn *const narrows[2][2] = {{narrow, narrow_out},
-                                                     {narrow_in, narrow_both}};
-    static limefile_reals_fn *const widens[2][2] = {{widen, widen_out}, {widen_in, widen_both}};
+    static limefile_convert_fn *const narrows[2][2] = {{narrow, narrow_out},
+                                                       {narrow_in, narrow_both}};
+    static limefile_convert_fn *const widens[2][2] = {{widen, widen_out},
+                                                      {widen_in, widen_both}};
     bool swap_in = from_little != host_little, swap_out = to_little != host_little;
     if (from == to && from_little == to_little)
         return from == 64 ? same_64 : same_32;
@@ -109,23 +110,24 @@ struct links_form links_ildg(unsigned precision)
 
 void links_reals(const void *in, unsigned precision, double out[LIMEFILE_LINK_REALS])
 {
-    limefile_reals_kernel(precision, false, 64, host_little)(out, in, LIMEFILE_LINK_REALS);
+    limefile_find_converter(precision, false, 64, host_little)(out, in, LIMEFILE_LINK_REALS);
 }
 
 /* Appends the third row: the complex conjugate of the cross product of the two rows. */
 static void add_third_row(unsigned char *link, const struct links_form *form)
 {
     double row[LIMEFILE_LINK_REALS];
-    limefile_reals_kernel(form->precision, form->little, 64, host_little)(row, link, TWO_ROWS);
+    limefile_find_converter(form->precision, form->little, 64, host_little)(row, link,
+                                                                            TWO_ROWS);
     for (unsigned c = 0; c < 3; c++) {
         const double *a1 = row + (c + 1) % 3 * 2, *a2 = row + (c + 2) % 3 * 2;
         const double *b1 = a1 + 6, *b2 = a2 + 6;
         row[12 + 2 * c] = a1[0] * b2[0] - a1[1] * b2[1] - (a2[0] * b1[0] - a2[1] * b1[1]);
         row[13 + 2 * c] = -(a1[0] * b2[1] + a1[1] * b2[0] - (a2[0] * b1[1] + a2[1] * b1[0]));
     }
-    limefile_reals_kernel(64, host_little, form->precision,
-                          form->little)(link + (size_t)TWO_ROWS * (form->precision / 8),
-                                        row + TWO_ROWS, LIMEFILE_LINK_REALS - TWO_ROWS);
+    limefile_find_converter(64, host_little, form->precision,
+                            form->little)(link + (size_t)TWO_ROWS * (form->precision / 8),
+                                          row + TWO_ROWS, LIMEFILE_LINK_REALS - TWO_ROWS);
 }
 
 /* Can expand two rows to three in place if `in` and `out` end at the same byte, because the
@@ -133,8 +135,8 @@ static void add_third_row(unsigned char *link, const struct links_form *form)
 void links_convert(const struct links_form *from, const void *in, const struct links_form *to,
                    void *out, size_t count)
 {
-    limefile_reals_fn *convert =
-        limefile_reals_kernel(from->precision, from->little, to->precision, to->little);
+    limefile_convert_fn *convert =
+        limefile_find_converter(from->precision, from->little, to->precision, to->little);
     const unsigned char *source = in;
     unsigned char *target = out;
     if (from->rows == to->rows) {

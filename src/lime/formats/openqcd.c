@@ -333,7 +333,7 @@ void openqcd_encode(const uint64_t l[4], unsigned precision, const struct openqc
                     unsigned char *out)
 {
     size_t site = LIMEFILE_SITE_REALS * (size_t)(precision / 8), link = site / 4;
-    limefile_reals_fn *convert = limefile_reals_kernel(precision, false, 64, true);
+    limefile_convert_fn *convert = limefile_find_converter(precision, false, 64, true);
     uint64_t height = l[2] / 2, points;
     for (; count; count -= points, first += points) {
         uint64_t number = first / height, k = first % height, t = number / l[1] / l[0];

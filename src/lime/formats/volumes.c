@@ -71,7 +71,7 @@ static int read_volume_text(const struct volume *v, const struct limefile_record
 {
     if (r->bytes > LIMEFILE_XML_BYTES_MAX)
         return LIMEFILE_E_XML;
-    return limefile_record_text(v->source, r, (size_t)r->bytes, out);
+    return limefile_record_read_text(v->source, r, (size_t)r->bytes, out);
 }
 
 /* Replaces "<volfmt> 2 </volfmt>" by "<volfmt> 0 </volfmt>". */

@@ -230,8 +230,8 @@ struct limefile_record {
 };
 
 /* Reads the first n data bytes and adds a NUL. The caller frees *text (NULL on error). */
-int limefile_record_text(struct limefile_source *, const struct limefile_record *, size_t n,
-                         char **text);
+int limefile_record_read_text(struct limefile_source *, const struct limefile_record *,
+                              size_t n, char **text);
 
 /* Called for each finding, in file order. */
 typedef void limefile_finding_fn(void *context, const struct limefile_finding *);

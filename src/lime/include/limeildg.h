@@ -139,19 +139,20 @@ struct limefile_field {
     char name[LIMEFILE_WORD_MAX]; /* "su3gauge", "diracFermion", "QDP_F3_ColorMatrix"; or "" */
     unsigned precision;           /* 32 or 64; 0: unknown */
     struct limefile_lattice lattice; /* the whole lattice; dims 0: unknown */
-    bool halved; /* every second site (Grid), stored as a box with half the extent in x */
-    bool boxed;  /* the record has the sites from `lower` to `upper` in each dimension */
+    bool is_checkerboard; /* every second site (Grid), stored as a box with half the extent in x
+                           */
+    bool is_box; /* the record has the sites from `lower` to `upper` in each dimension */
     uint64_t lower[LIMEFILE_DIMS_MAX], upper[LIMEFILE_DIMS_MAX];
-    uint64_t sites;         /* sites in the record; 0: unknown */
-    uint64_t site_bytes;    /* 0: unknown */
-    uint64_t expected;      /* data length by lattice and precision; 0: unknown */
-    uint64_t datacount;     /* number of data in a site, by the private record; 0: unknown */
-    unsigned colors, spins; /* by the private record; 0: not stated */
-    bool disputed;          /* true if another description differs in the size of a site */
-    uint64_t by_format, by_record; /* ildg or etmc format; private record */
-    uint64_t by_file;              /* private file XML or grid-format */
-    uint64_t by_checksum, by_lfn;
-    bool has_checksum; /* true if the record by_checksum could be read into `checksum` */
+    uint64_t sites;           /* sites in the record; 0: unknown */
+    uint64_t site_bytes;      /* 0: unknown */
+    uint64_t expected;        /* data length by lattice and precision; 0: unknown */
+    uint64_t datacount;       /* number of data in a site, by the private record; 0: unknown */
+    unsigned colors, spins;   /* by the private record; 0: not stated */
+    bool descriptions_differ; /* true if another description differs in the size of a site */
+    uint64_t format_ordinal, private_ordinal; /* ildg or etmc format; private record */
+    uint64_t by_file;                         /* private file XML or grid-format */
+    uint64_t checksum_ordinal, lfn_ordinal;
+    bool has_checksum; /* true if the record checksum_ordinal could be read into `checksum` */
     struct limefile_checksum checksum;
 };
 
@@ -175,7 +176,7 @@ struct limefile_siteshape {
     bool complex;                             /* true if an element is two real numbers */
     bool known; /* false: only the number of real numbers, or of bytes, is known */
 };
-void limefile_siteshape_find(const struct limefile_field *, struct limefile_siteshape *out);
+void limefile_siteshape_derive(const struct limefile_field *, struct limefile_siteshape *out);
 
 /* Returns true if the site is four square colour matrices. */
 bool limefile_siteshape_is_links(const struct limefile_siteshape *);
@@ -232,7 +233,7 @@ const char *limefile_field_why_unverified(const struct limefile_field *);
 struct limefile_fields {
     size_t count;
     char lfn[LIMEFILE_LFN_MAX];          /* the first LFN; "" if none */
-    uint64_t by_lfn;                     /* ordinal of its record, or 0 */
+    uint64_t lfn_ordinal;                /* ordinal of its record, or 0 */
     bool described;                      /* the container has ILDG or SciDAC metadata */
     struct limefile_fields_store *store; /* private to the library */
 };
@@ -254,8 +255,8 @@ bool limefile_fields_finding(const struct limefile_fields *, size_t i,
 
 /* Fills `out` with the findings on the i-th field that only --strict reports (no checksum, no
  * description). Returns their number. */
-unsigned limefile_fields_strict(const struct limefile_fields *, size_t i,
-                                struct limefile_finding out[2]);
+unsigned limefile_fields_find_missing(const struct limefile_fields *, size_t i,
+                                      struct limefile_finding out[2]);
 
 /* ---- the checksum of a field, with all processors (parallel_sum.c) ---- */
 

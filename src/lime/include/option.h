@@ -21,9 +21,9 @@ enum option_kind {
     OPTION_REALS,         /* double[count]: "1x2x3", or "1" for all of them */
     OPTION_EXTENTS,       /* int64_t[count]: "2x3x4" */
     OPTION_WORD,          /* int: index in `words` */
-    OPTION_CALL,          /* take(context, NULL) */
-    OPTION_CALL_TEXT,     /* take(context, text) */
-    OPTION_CALL_OPTIONAL, /* take(context, the text of "--name=text", or NULL) */
+    OPTION_CALL,          /* handle(context, NULL) */
+    OPTION_CALL_TEXT,     /* handle(context, text) */
+    OPTION_CALL_OPTIONAL, /* handle(context, the text of "--name=text", or NULL) */
 };
 
 /* An option, --name or -letter or both. */
@@ -37,7 +37,7 @@ struct option_rule {
     const char *const *words; /* ends with NULL */
     const char *expected;     /* valid values, for messages; NULL: derived from the rule */
     /* Returns 0, or a positive number after printing a message. */
-    int (*take)(const void *context, char *text);
+    int (*handle)(const void *context, char *text);
 };
 
 enum {
@@ -49,7 +49,7 @@ enum {
 
 /* Parses argv by at most 40 rules. Calls operand() for each operand in order; if `operand` is
  * NULL, the operands are left in argv, from optind on. Returns 0, OPTION_HELP, OPTION_INVALID,
- * or a result of take() or operand(). why[] can contain any bytes of argv (text.h). */
+ * or a result of handle() or operand(). why[] can contain any bytes of argv (text.h). */
 int limefile_options_parse(const struct option_rule *, int argc, char **argv,
                            int (*operand)(const void *context, const char *word),
                            const void *context, char why[OPTION_ERROR_BYTES]);

@@ -183,7 +183,7 @@ static int parse_values(struct value_list *list, struct limefile_source *source,
     const struct limefile_record *record = list->record;
     size_t n = record->bytes < TEXT_BYTES_MAX ? (size_t)record->bytes : TEXT_BYTES_MAX;
     char *text;
-    int err = limefile_record_text(source, record, n, &text);
+    int err = limefile_record_read_text(source, record, n, &text);
     if (!err) {
         /* Records that C programs write may contain the terminating NUL. */
         n = strlen(text);

@@ -134,7 +134,7 @@ static void check_required_records(const struct stage_contents *contents,
                                    struct examination *exam, size_t i, uint64_t ordinal)
 {
     struct limefile_finding findings[2];
-    unsigned count = limefile_fields_strict(&contents->fields, i, findings);
+    unsigned count = limefile_fields_find_missing(&contents->fields, i, findings);
     if (count && findings[0].code == LIMEFILE_D_FORMAT_MISSING)
         report_finding(exam, &findings[0]);
     else if (count)
@@ -147,7 +147,7 @@ static void report_unverified(const struct stage_contents *contents, struct exam
         struct limefile_field field;
         limefile_fields_get(&contents->fields, i, &field);
         const char *why = limefile_field_why_unverified(&field);
-        if (!field.by_checksum)
+        if (!field.checksum_ordinal)
             check_required_records(contents, exam, i, field.record.ordinal);
         else if (why)
             add_unverified(exam, field.record.ordinal, why);

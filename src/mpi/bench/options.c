@@ -120,9 +120,9 @@ static int read_options(int argc, char **argv, struct bench_options *o, char *re
     static const char *const shapes[] = {"default", "1d", "2d", NULL}; /* enum bench_shape */
     struct bench_task *task = &o->task;
     const struct option_rule rules[] = {
-        {"backend", 'b', OPTION_CALL_TEXT, .take = parse_backends},
+        {"backend", 'b', OPTION_CALL_TEXT, .handle = parse_backends},
         {"pattern", 'p', OPTION_WORD, &task->pattern.kind, .words = bench_pattern_names},
-        {"operations", 0, OPTION_CALL_TEXT, .take = parse_operations},
+        {"operations", 0, OPTION_CALL_TEXT, .handle = parse_operations},
         {"repetitions", 0, OPTION_NUMBER, &o->repetitions, 1, .most = BENCH_REPETITIONS_MAX},
         {"size", 0, OPTION_SIZE, &o->size, 1, .most = BYTES_MAX},
         {"block-size", 0, OPTION_SIZE, &o->block, 1, .most = BYTES_MAX},
@@ -138,7 +138,7 @@ static int read_options(int argc, char **argv, struct bench_options *o, char *re
         {"unlimited", 0, OPTION_FLAG, .value = &task->unlimited},
         {"shape", 0, OPTION_WORD, &task->shape, .words = shapes},
         {"checksum", 0, OPTION_FLAG, .value = &task->checksum},
-        {"hint", 0, OPTION_CALL_TEXT, .take = add_hint},
+        {"hint", 0, OPTION_CALL_TEXT, .handle = add_hint},
         {"job-ranks", 0, OPTION_NUMBER, &task->job_ranks, 1, .most = 4096},
         {"no-fsync", 0, OPTION_FLAG_OFF, .value = &task->fsync},
         {"fsync", 0, OPTION_FLAG, .value = &task->fsync},

@@ -96,11 +96,11 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
     bool version = false;
     char reason[OPTION_ERROR_BYTES];
     const struct option_rule rules[] = {
-        {"socket", 0, OPTION_CALL_TEXT, .take = set_serve_mode},
-        {"stop", 0, OPTION_CALL_OPTIONAL, .take = set_stop_mode},
-        {"status", 0, OPTION_CALL_OPTIONAL, .take = set_status_mode},
+        {"socket", 0, OPTION_CALL_TEXT, .handle = set_serve_mode},
+        {"stop", 0, OPTION_CALL_OPTIONAL, .handle = set_stop_mode},
+        {"status", 0, OPTION_CALL_OPTIONAL, .handle = set_status_mode},
         {"stripe", 0, OPTION_SIZE, &options->stripe_bytes, 1, .most = STRIPE_MAX},
-        {"hint", 0, OPTION_CALL_TEXT, .take = parse_hint},
+        {"hint", 0, OPTION_CALL_TEXT, .handle = parse_hint},
         {"ready", 0, OPTION_UNSIGNED, &options->ready_fd, 0, .most = INT_MAX},
         {"lifeline", 0, OPTION_UNSIGNED, &options->lifeline_fd, 0, .most = INT_MAX},
         {"json", 0, OPTION_FLAG, .value = &options->json},

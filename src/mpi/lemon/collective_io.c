@@ -128,7 +128,7 @@ static int open_exchange(struct lemon_internal *in, struct lemon_collective *io,
 /* Sets io->direct to true if all ranks can write their own runs. Collective, agreed. */
 static int agree_on_direct(struct lemon_internal *in, struct lemon_collective *io, bool ok)
 {
-    bool direct = lemon_runs_are_long(&io->plan, io->run, io->count, &in->hints);
+    bool direct = lemon_runs_can_write_directly(&io->plan, io->run, io->count, &in->hints);
     if (direct)
         io->staging = malloc(LEMON_COLLECTIVE_CHUNK);
     if (!ok || (direct && !io->staging))

@@ -23,8 +23,9 @@ void lemon_runs_plan_init(struct lemon_runs_plan *plan, int64_t bytes, int64_t r
     plan->rounds = bytes > 0 ? (plan->domains.bytes_each + round - 1) / round : 0;
 }
 
-bool lemon_runs_are_long(const struct lemon_runs_plan *plan, const struct lemon_run *run,
-                         int64_t runs, const struct lemon_plan_hints *hints)
+bool lemon_runs_can_write_directly(const struct lemon_runs_plan *plan,
+                                   const struct lemon_run *run, int64_t runs,
+                                   const struct lemon_plan_hints *hints)
 {
     if (hints->striped || (hints->aggregators > 0 && hints->aggregators < plan->ranks))
         return false;

@@ -69,7 +69,7 @@ struct limefs_snapshot {
     struct limefs_written *_Atomic job;   /* part of the writer; set before `writer` is */
     struct limefs_replaced_record *replaced;
     uint64_t change_count;                /* how often changed() of the watches was called */
-    struct limefs_checks *_Atomic proofs; /* verify.h; NULL if not requested, or not valid */
+    struct limefs_checks *_Atomic checks; /* verify.h; NULL if not requested, or not valid */
     struct limefs_fields *fields;         /* exports.h; NULL if not requested, or not valid */
 
     /* Held by a thread that reads the metadata in the records (verify.h, exports.h). */

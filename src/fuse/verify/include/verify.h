@@ -72,7 +72,7 @@ void limefs_verify_detach(struct limefs_verify_reader *);
 
 /* True if the reader is attached to a record that must be verified before it is read, because
  * its checksum is not computed from the bytes that readers get. */
-bool limefs_verify_before_read(const struct limefs_verify_reader *);
+bool limefs_verify_is_due_before_read(const struct limefs_verify_reader *);
 
 /* True if the reader is attached to a record that is known to be bad. */
 bool limefs_verify_is_bad(const struct limefs_verify_reader *);

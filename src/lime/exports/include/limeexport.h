@@ -69,8 +69,8 @@ void limefile_export_suffix(const struct limefile_export_spec *,
                             char out[LIMEFILE_EXPORT_SUFFIX_MAX]);
 
 /* Finds the i-th export (from 0) of those that a mount with -o faces lists; false: no more. */
-bool limefile_export_listed(const struct limefile_array *, unsigned i,
-                            struct limefile_export_spec *);
+bool limefile_export_get_listed(const struct limefile_array *, unsigned i,
+                                struct limefile_export_spec *);
 
 bool limefile_export_is_directory(const struct limefile_export_spec *);
 bool limefile_export_is_whole_file(const struct limefile_export_spec *);
@@ -147,8 +147,8 @@ bool limefile_export_is_ready(const struct limefile_export *);
  * other thread may use the export during the call. Several threads call `read` (see
  * limesites.h) at once, but only one at a time calls `progress` (may be NULL). If `progress`
  * returns false, the call soon fails with -EINTR. memory: an approximate limit in bytes; 0: 512
- * MiB. Returns 0, an error of `read` or limefile_gauge_run(), LIMEFILE_E_GAUGE_NAN (links are
- * NaN or infinite), LIMEFILE_E_GAUGE_RANGE (the format does not support the plaquette or
+ * MiB. Returns 0, an error of `read` or limefile_gauge_pass_run(), LIMEFILE_E_GAUGE_NAN (links
+ * are NaN or infinite), LIMEFILE_E_GAUGE_RANGE (the format does not support the plaquette or
  * trace), or LIMEFILE_D_CHECKSUM (the data do not have the container's checksum). */
 int limefile_export_prepare(struct limefile_export *, size_t memory,
                             int (*read)(void *, uint64_t first, uint64_t count, void *out),

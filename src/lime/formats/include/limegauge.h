@@ -95,12 +95,12 @@ uint32_t limefile_gauge_nersc_sum(const void *sites, uint64_t count, unsigned pr
 /* ---- numbers (link_convert.c) ---- */
 
 /* Converts `count` numbers from `in` to `out`; neither needs to be aligned. */
-typedef void limefile_reals_fn(void *out, const void *in, size_t count);
+typedef void limefile_convert_fn(void *out, const void *in, size_t count);
 
 /* Returns the conversion from real numbers of `from` bits (32, 64) and the given byte order to
  * numbers of `to` bits. */
-limefile_reals_fn *limefile_reals_kernel(unsigned from, bool from_little, unsigned to,
-                                         bool to_little);
+limefile_convert_fn *limefile_find_converter(unsigned from, bool from_little, unsigned to,
+                                             bool to_little);
 
 /* ---- images: files that are computed while they are read (gauge_image.c) ---- */
 
@@ -222,7 +222,8 @@ struct limefile_gauge_pass {
  * fit into memory, some planes twice. The results have the same bits for any number of threads
  * on any machine. Returns 0; -EINVAL: invalid extents or precision; -ENOMEM: also if a few
  * planes do not fit into memory; -EINTR; or an error of sites->read or `write`. */
-int limefile_gauge_run(const struct limefile_gauge_pass *, struct limefile_gauge_totals *out);
+int limefile_gauge_pass_run(const struct limefile_gauge_pass *,
+                            struct limefile_gauge_totals *out);
 
 /* Fills in the plaquettes and link traces that the header (ILDG: the container's records)
  * states. Returns their number. */

@@ -383,8 +383,8 @@ static int add_operand(const void *command, const char *word)
 }
 
 static const struct option_rule rules[] = {
-    {"type", 't', OPTION_CALL_TEXT, .take = choose_type},
-    {"range", 0, OPTION_CALL_TEXT, .take = parse_range_option},
+    {"type", 't', OPTION_CALL_TEXT, .handle = choose_type},
+    {"range", 0, OPTION_CALL_TEXT, .handle = parse_range_option},
     {NULL},
 };
 

@@ -220,7 +220,8 @@ static const struct limefile_finding *next_missing(struct check_state *state)
     struct limefile_finding *m = state->missing;
     while (state->check->options->strict && state->missing_count == 0 &&
            state->next_field < state->fields.count)
-        state->missing_count = limefile_fields_strict(&state->fields, state->next_field++, m);
+        state->missing_count =
+            limefile_fields_find_missing(&state->fields, state->next_field++, m);
     if (state->missing_count == 2 && compare_findings(&m[0], &m[1]) > 0) {
         struct limefile_finding first = m[1];
         m[1] = m[0];

@@ -53,11 +53,11 @@ static void print_sum_text(const struct sum_item *item)
     if (item->action)
         snprintf(more, sizeof more, "  (%s)", action_words[item->action]);
     else if (item->verdict == LIMEFILE_BAD && f->has_checksum)
-        snprintf(more, sizeof more, "  (record %" PRIu64 " says %08x %08x)", f->by_checksum,
-                 f->checksum.suma, f->checksum.sumb);
+        snprintf(more, sizeof more, "  (record %" PRIu64 " says %08x %08x)",
+                 f->checksum_ordinal, f->checksum.suma, f->checksum.sumb);
     else if (item->verdict == LIMEFILE_BAD)
         snprintf(more, sizeof more, "  (record %" PRIu64 " cannot be understood)",
-                 f->by_checksum);
+                 f->checksum_ordinal);
     else if (item->verdict == LIMEFILE_UNVERIFIED)
         snprintf(more, sizeof more, "  (no checksum)");
     print_line(NULL, "%08x %08x %-10s %" PRIu64 " %s%s", item->sum.suma, item->sum.sumb,
@@ -76,9 +76,9 @@ static json_t *item_json(const struct sum_item *item)
         return json;
     }
     if (f->has_checksum)
-        stored =
-            json_pack("{s:o, s:o, s:o}", "ordinal", jsonout_integer(f->by_checksum), "suma",
-                      jsonout_hex(f->checksum.suma), "sumb", jsonout_hex(f->checksum.sumb));
+        stored = json_pack("{s:o, s:o, s:o}", "ordinal", jsonout_integer(f->checksum_ordinal),
+                           "suma", jsonout_hex(f->checksum.suma), "sumb",
+                           jsonout_hex(f->checksum.sumb));
     json_object_update_new(
         json, json_pack("{s:o, s:o, s:s, s:o*, s:o*, s:o*, s:s*}", "sites",
                         jsonout_integer(f->sites), "site_bytes", jsonout_integer(f->site_bytes),
@@ -134,13 +134,14 @@ static int checksum_add(struct edit *edit, const struct limefile_fields *fields,
     char xml[LIMEFILE_CHECKSUM_XML_MAX];
     size_t n = limefile_checksum_xml(sum, xml);
     if (can_be_appended(edit, fields, field))
-        return record_append(edit, checksum_type, xml, n);
+        return edit_append_small(edit, checksum_type, xml, n);
     return edit_insert(
         edit, &field->record,
         &(struct limefile_new_record){checksum_type, sizeof checksum_type - 1, xml, n});
 }
 
-/* Replaces the data of a checksum record; record_replace() pads shorter data with blanks. */
+/* Replaces the data of a checksum record; edit_replace_small() pads shorter data with blanks.
+ */
 static int checksum_replace(struct edit *edit, uint64_t ordinal,
                             const struct limefile_checksum *sum)
 {
@@ -150,7 +151,7 @@ static int checksum_replace(struct edit *edit, uint64_t ordinal,
     int err = limefile_index_get(edit->c.index, ordinal, &record);
     if (err)
         return report_error(edit->c.path, "replace", err);
-    return record_replace(edit, &record, xml, n, ' ');
+    return edit_replace_small(edit, &record, xml, n, ' ');
 }
 
 static const char help[] =
@@ -196,7 +197,7 @@ static void apply_site_options(const struct checksum_options *o, struct limefile
     uint64_t bytes = f->record.bytes, by = o->site_bytes ? o->site_bytes : o->sites;
     if (!by)
         return;
-    f->boxed = false;
+    f->is_box = false;
     f->sites = f->site_bytes = 0;
     if (bytes == 0 || bytes % by)
         return;
@@ -347,7 +348,7 @@ static enum limefile_verdict decide_sum_verdict(const struct sum_item *item,
         return status == TOOL_UNUSABLE     ? LIMEFILE_UNREADABLE
                : limefile_field_why_bad(f) ? LIMEFILE_BAD
                                            : LIMEFILE_UNVERIFIED;
-    if (!f->by_checksum)
+    if (!f->checksum_ordinal)
         return LIMEFILE_UNVERIFIED;
     return f->has_checksum && limefile_field_sum_matches(f, &item->sum) ? LIMEFILE_GOOD
                                                                         : LIMEFILE_BAD;
@@ -448,7 +449,7 @@ static int report_other_checksum(const struct container *c, const struct sum_ite
     message(c->path,
             "record %" PRIu64 ": record %" PRIu64
             " has another checksum, so the data may be damaged; --replace overwrites it",
-            item->field.record.ordinal, item->field.by_checksum);
+            item->field.record.ordinal, item->field.checksum_ordinal);
     return TOOL_BAD;
 }
 
@@ -459,7 +460,7 @@ static bool report_other_sites(const struct checksum_options *o, const struct ed
     struct limefile_field changed = *stated;
     apply_site_options(o, &changed);
     if (!limefile_field_is_summable(stated) ||
-        (changed.site_bytes == stated->site_bytes && changed.boxed == stated->boxed))
+        (changed.site_bytes == stated->site_bytes && changed.is_box == stated->is_box))
         return false;
     message(edit->c.path,
             "record %" PRIu64 ": the file states %" PRIu64
@@ -475,12 +476,12 @@ static int store_checksum(const struct checksum_options *o, struct edit *edit,
 {
     if (item->verdict == LIMEFILE_GOOD)
         return TOOL_GOOD;
-    if (f->by_checksum && !o->replace)
+    if (f->checksum_ordinal && !o->replace)
         return report_other_checksum(&edit->c, item);
-    int status = f->by_checksum ? checksum_replace(edit, f->by_checksum, &item->sum)
-                                : checksum_add(edit, fields, f, &item->sum);
+    int status = f->checksum_ordinal ? checksum_replace(edit, f->checksum_ordinal, &item->sum)
+                                     : checksum_add(edit, fields, f, &item->sum);
     if (status == TOOL_GOOD) {
-        item->action = f->by_checksum ? SUM_REPLACED : SUM_ADDED;
+        item->action = f->checksum_ordinal ? SUM_REPLACED : SUM_ADDED;
         item->verdict = LIMEFILE_GOOD;
     }
     return status;
@@ -648,7 +649,7 @@ static const struct option_rule rules[] = {
     FLAG_RULE("cksum", 0, &options.cksum),
     {"site-bytes", 0, OPTION_NUMBER, &options.site_bytes, 1, 0x1p60,
      .expected = "bytes, from 1"},
-    {"lattice", 0, OPTION_CALL_TEXT, .take = parse_lattice_option},
+    {"lattice", 0, OPTION_CALL_TEXT, .handle = parse_lattice_option},
     THREADS_RULE(&options.threads),
     {NULL},
 };

@@ -234,7 +234,7 @@ static int compare_output(const struct limefile_gauge *g, enum limefile_gauge_fo
     struct limefile_gauge_totals data = {.physics = written->physics, .source = written->image};
     if (g->format != format)
         return LIMEFILE_E_GAUGE_UNKNOWN;
-    int err = written->physics.bad_links ? limefile_gauge_run(&pass, &data) : 0;
+    int err = written->physics.bad_links ? limefile_gauge_pass_run(&pass, &data) : 0;
     if (!err && data.physics.nonfinite)
         err = LIMEFILE_E_GAUGE_NAN;
     return err ? err : limefile_gauge_compare(g, &data, text);
@@ -359,7 +359,7 @@ static int write_image(struct conversion *c, const struct options *o)
     };
     c->site_bytes = limefile_sites_bytes(pass.sites);
     progress_begin(&c->progress, "convert", limefile_sites_count(pass.sites) * c->site_bytes);
-    int err = limefile_gauge_run(&pass, &totals);
+    int err = limefile_gauge_pass_run(&pass, &totals);
     progress_end(&c->progress);
     int status = err ? TOOL_GOOD
                      : convert_check_input(&c->in, c->out_path, &totals, o->form.rows,
@@ -526,14 +526,14 @@ static const char *find_unsupported_option(const struct limefile_gauge_options *
 }
 
 static const struct option_rule rules[] = {
-    {"to", 0, OPTION_CALL_TEXT, .take = parse_format_option},
-    {"precision", 0, OPTION_CALL_TEXT, .take = parse_precision_option},
-    {"rows", 0, OPTION_CALL_TEXT, .take = parse_rows_option},
+    {"to", 0, OPTION_CALL_TEXT, .handle = parse_format_option},
+    {"precision", 0, OPTION_CALL_TEXT, .handle = parse_precision_option},
+    {"rows", 0, OPTION_CALL_TEXT, .handle = parse_rows_option},
     TEXT_RULE("record", 0, &options.record),
-    {"lfn", 0, OPTION_CALL_TEXT, .take = parse_lfn_option},
+    {"lfn", 0, OPTION_CALL_TEXT, .handle = parse_lfn_option},
     TEXT_RULE("ensemble", 0, &options.form.ensemble_id),
     TEXT_RULE("label", 0, &options.form.ensemble_label),
-    {"sequence", 0, OPTION_CALL_TEXT, .take = parse_sequence_option},
+    {"sequence", 0, OPTION_CALL_TEXT, .handle = parse_sequence_option},
     FLAG_RULE("force", 'f', &options.force),
     FLAG_RULE("ignore-checksum", 0, &options.ignores_checksum),
     {NULL},

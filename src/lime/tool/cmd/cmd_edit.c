@@ -330,8 +330,8 @@ static int parse_join_option(const void *command, char *text)
 
 static const struct option_rule set_rules[] = {
     TEXT_RULE("type", 0, &change.type),
-    {"begin-message", 0, OPTION_CALL, .take = parse_begin_option},
-    {"join-message", 0, OPTION_CALL, .take = parse_join_option},
+    {"begin-message", 0, OPTION_CALL, .handle = parse_begin_option},
+    {"join-message", 0, OPTION_CALL, .handle = parse_join_option},
     {NULL},
 };
 

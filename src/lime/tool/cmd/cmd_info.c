@@ -174,7 +174,7 @@ static int facts_read(struct facts *facts, struct limefile_source *source,
     facts->count = 0;
     facts->is_truncated = false;
     char *text;
-    int err = limefile_record_text(source, record, n, &text);
+    int err = limefile_record_read_text(source, record, n, &text);
     if (!err) {
         n = strlen(text); /* C programs often store the NUL, too */
         if (form == FACTS_XML)
@@ -247,7 +247,7 @@ static bool read_private_record(struct info *info, uint64_t ordinal,
         return false;
     char *xml;
     size_t n = (size_t)r.bytes;
-    bool good = limefile_record_text(info->c.source, &r, n, &xml) == 0 &&
+    bool good = limefile_record_read_text(info->c.source, &r, n, &xml) == 0 &&
                 limefile_scidac_record_parse(xml, n, out) == 0;
     free(xml);
     return good;
@@ -329,9 +329,9 @@ static json_t *field_json(struct info *info, const struct limefile_field *f)
 {
     struct limefile_scidac_record stated;
     char lfn[LIMEFILE_LFN_MAX];
-    unsigned box = f->boxed && !f->halved ? f->lattice.dims : 0;
-    bool has_record = read_private_record(info, f->by_record, &stated);
-    bool has_lfn = info_lfn(info, f->by_lfn, lfn);
+    unsigned box = f->is_box && !f->is_checkerboard ? f->lattice.dims : 0;
+    bool has_record = read_private_record(info, f->private_ordinal, &stated);
+    bool has_lfn = info_lfn(info, f->lfn_ordinal, lfn);
     return json_pack(
         "{s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o,"
         " s:o, s:o, s:o, s:o}",
@@ -346,10 +346,10 @@ static json_t *field_json(struct info *info, const struct limefile_field *f)
         "checksum", checksum_json(f), "array", array_json(f), "date",
         jsonout_string_or_null(has_record ? stated.date : NULL), "lfn",
         jsonout_string_or_null(has_lfn ? lfn : NULL), "format_record",
-        jsonout_integer_or_null(f->by_format), "private_record",
-        jsonout_integer_or_null(f->by_record), "checksum_record",
-        jsonout_integer_or_null(f->by_checksum), "lfn_record",
-        jsonout_integer_or_null(f->by_lfn));
+        jsonout_integer_or_null(f->format_ordinal), "private_record",
+        jsonout_integer_or_null(f->private_ordinal), "checksum_record",
+        jsonout_integer_or_null(f->checksum_ordinal), "lfn_record",
+        jsonout_integer_or_null(f->lfn_ordinal));
 }
 
 /* Returns the facts as an object. If several facts have the same name, adds only the first. */
@@ -493,11 +493,12 @@ static void print_lattice(const struct limefile_field *f)
     size_t n = 0;
     if (f->lattice.dims)
         print_value("lattice", "%s", lattice_text(&f->lattice, text));
-    for (unsigned i = 0; f->boxed && !f->halved && i < f->lattice.dims; i++)
+    for (unsigned i = 0; f->is_box && !f->is_checkerboard && i < f->lattice.dims; i++)
         n += (size_t)snprintf(box + n, sizeof box - n, "%s%" PRIu64 "..%" PRIu64, i ? ", " : "",
                               f->lower[i], f->upper[i]);
-    if (f->boxed && f->lattice.dims)
-        print_value("only sites", "%s", f->halved ? "every second, a checkerboard" : box);
+    if (f->is_box && f->lattice.dims)
+        print_value("only sites", "%s",
+                    f->is_checkerboard ? "every second, a checkerboard" : box);
 }
 
 static void print_size(const struct limefile_field *f)
@@ -515,8 +516,8 @@ static void print_checksum(const struct limefile_field *f)
     if (f->has_checksum)
         print_value("checksum", "%08x %08x, not verified", (unsigned)f->checksum.suma,
                     (unsigned)f->checksum.sumb);
-    else if (f->by_checksum || f->kind != LIMEFILE_KIND_UNKNOWN)
-        print_value("checksum", "%s", f->by_checksum ? "cannot be understood" : "none");
+    else if (f->checksum_ordinal || f->kind != LIMEFILE_KIND_UNKNOWN)
+        print_value("checksum", "%s", f->checksum_ordinal ? "cannot be understood" : "none");
 }
 
 /* Replaces unsafe characters in the facts, in place, and prints the facts. */
@@ -539,7 +540,7 @@ static void print_and_sanitize_facts(const struct facts *facts)
 static void print_field_lfn(struct info *info, const struct limefile_field *f)
 {
     char lfn[LIMEFILE_LFN_MAX];
-    if (info->fields.count > 1 && info_lfn(info, f->by_lfn, lfn))
+    if (info->fields.count > 1 && info_lfn(info, f->lfn_ordinal, lfn))
         print_value("LFN", "%s", lfn);
 }
 
@@ -549,7 +550,7 @@ static int print_field(struct info *info, const struct limefile_field *f, uint64
     struct limefile_record record;
     struct limefile_scidac_record stated;
     int status = TOOL_GOOD;
-    bool has_date = read_private_record(info, f->by_record, &stated) && stated.date[0];
+    bool has_date = read_private_record(info, f->private_ordinal, &stated) && stated.date[0];
     info->facts.count = 0;
     if (record_xml && limefile_index_get(info->c.index, record_xml, &record) == 0)
         status = info_read_facts(info, &record, FACTS_XML);
@@ -589,7 +590,7 @@ static void print_file_info(const struct info *info)
     uint64_t records = limefile_index_count(index);
     uint32_t messages = limefile_index_messages(index);
     print_heading("%s", info->c.path);
-    if (info->fields.by_lfn)
+    if (info->fields.lfn_ordinal)
         print_value("LFN", "%s", info->fields.lfn);
     print_value("file", "%s, %" PRIu64 " record%s in %" PRIu32 " message%s",
                 format_byte_count(limefile_index_size(index), bytes), records, plural(records),

@@ -250,7 +250,7 @@ static int parse_record_number(const void *command, char *text)
 static const struct option_rule rules[] = {
     FLAG_RULE("info", 0, &options.info),
     FLAG_RULE("force", 'f', &options.force),
-    {"record", 0, OPTION_CALL_TEXT, .take = parse_record_number},
+    {"record", 0, OPTION_CALL_TEXT, .handle = parse_record_number},
     FLAG_RULE("skip-parts", 0, &options.skips_parts),
     {NULL},
 };

@@ -130,7 +130,7 @@ static uint64_t find_lfn_ordinal(struct edit *edit, const struct limefile_record
     struct limefile_field f;
     if (limefile_fields_build(edit->c.source, edit->c.index, &fields) != 0)
         return 0;
-    uint64_t ordinal = limefile_fields_find(&fields, data->ordinal, &f) ? f.by_lfn : 0;
+    uint64_t ordinal = limefile_fields_find(&fields, data->ordinal, &f) ? f.lfn_ordinal : 0;
     limefile_fields_release(&fields);
     return ordinal;
 }
@@ -197,7 +197,7 @@ static int replace_lfn(struct edit *edit, const struct limefile_record *record, 
     if (record->bytes && limefile_read_full(edit->c.source, &last, 1,
                                             record->data_offset + record->bytes - 1) != 1)
         last = 'x';
-    return record_replace(edit, record, lfn, last == '\0' ? n + 1 : n, '\0');
+    return edit_replace_small(edit, record, lfn, last == '\0' ? n + 1 : n, '\0');
 }
 
 /* word: selects the LFN record to change, or the data to name. NULL: the only LFN record or,

@@ -385,8 +385,8 @@ static int parse_type_option(const void *command, char *type)
 }
 
 static const struct option_rule rules[] = {
-    {"record", 0, OPTION_CALL_TEXT, .take = parse_record_option},
-    {"type", 't', OPTION_CALL_TEXT, .take = parse_type_option},
+    {"record", 0, OPTION_CALL_TEXT, .handle = parse_record_option},
+    {"type", 't', OPTION_CALL_TEXT, .handle = parse_type_option},
     TEXT_RULE("url-prefix", 0, &options.refs.prefix),
     PATHLIST_RULES(options.files),
     {NULL},

@@ -825,7 +825,7 @@ static const struct option_rule rules[] = {
     PATHLIST_RULES(options.files),
     {"files", 'j', OPTION_UNSIGNED, &options.stage.files_at_once, 1,
      .most = STAGE_FILES_AT_ONCE_MAX},
-    {"sums", 0, OPTION_CALL_TEXT, .take = parse_sums_option},
+    {"sums", 0, OPTION_CALL_TEXT, .handle = parse_sums_option},
     {"checkpoint", 0, OPTION_SIZE, &options.stage.checkpoint, 1, 0x1p60,
      .expected = "bytes, as in 64M"},
     {"job-timeout", 0, OPTION_UNSIGNED, &options.stage.job_timeout, 1, 86400,

@@ -118,7 +118,8 @@ static bool report_withheld(const struct data_check *check, const struct limefil
         !is_verdict(word, LIMEFILE_BAD))
         return false;
     mounted_read_attribute(m, f->record.ordinal, "reason", reason);
-    if (reason_code(reason) != LIMEFILE_D_CHECKSUM || (!check->with_data && f->by_checksum))
+    if (reason_code(reason) != LIMEFILE_D_CHECKSUM ||
+        (!check->with_data && f->checksum_ordinal))
         report_mount_reason(check, f, reason);
     return true;
 }
@@ -129,7 +130,7 @@ void sums_check_headers(struct data_check *check)
         struct limefile_field f;
         struct sum_result sum = {.verdict = LIMEFILE_UNVERIFIED};
         limefile_fields_get(check->fields, i, &f);
-        if (!f.by_checksum)
+        if (!f.checksum_ordinal)
             get_mount_verdict(check, &f, &sum);
     }
 }
@@ -180,7 +181,7 @@ static void check_sum(struct data_check *check, const struct limefile_field *f,
         compare_sum(check, f, sum);
         return;
     }
-    if (!f->by_checksum && get_mount_verdict(check, f, sum))
+    if (!f->checksum_ordinal && get_mount_verdict(check, f, sum))
         return;
     sum->verdict = bad ? LIMEFILE_BAD : LIMEFILE_UNVERIFIED;
     if (bad)
@@ -358,7 +359,7 @@ static int compute_physics(const struct data_check *check, const struct limefile
         sites.read = read_and_prefetch;
         sites.context = &a;
         a.slice = sites.extent[0] * sites.extent[1] * sites.extent[2];
-        err = limefile_gauge_run(&pass, &totals);
+        err = limefile_gauge_pass_run(&pass, &totals);
         if (!err)
             result->data = totals.physics;
     }
@@ -637,7 +638,7 @@ static int check_gauge_data(struct data_check *check, const struct limefile_gaug
     };
     describe_gauge_data(g, &field);
     progress.site_bytes = field.site_bytes;
-    int err = limefile_gauge_run(&pass, &totals);
+    int err = limefile_gauge_pass_run(&pass, &totals);
     if (err)
         return err;
     result.data = totals.physics;

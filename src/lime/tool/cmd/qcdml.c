@@ -182,7 +182,7 @@ static int compute_plaquette(struct configs *configs, size_t i)
     const struct limefile_gauge_pass pass = {
         .sites = &sites, .threads = configs->threads, .memory = LIMEFILE_GAUGE_CHECK_BYTES};
     if (!err)
-        err = limefile_gauge_run(&pass, &totals);
+        err = limefile_gauge_pass_run(&pass, &totals);
     if (fd >= 0)
         close(fd);
     if (!err && totals.physics.bad_links == 0) {

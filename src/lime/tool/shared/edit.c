@@ -203,7 +203,7 @@ int edit_insert(struct edit *edit, const struct limefile_record *after,
                 const struct limefile_new_record *insert)
 {
     if (edit_is_last(edit, after))
-        return record_append(edit, insert->type, insert->data, insert->bytes);
+        return edit_append_small(edit, insert->type, insert->data, insert->bytes);
     return rewrite_file(edit, after, NULL, insert);
 }
 
@@ -248,7 +248,7 @@ int edit_rollback(struct edit *edit)
     return TOOL_BAD;
 }
 
-int record_append(struct edit *edit, const char *type, const void *data, size_t n)
+int edit_append_small(struct edit *edit, const char *type, const void *data, size_t n)
 {
     struct input input;
     struct progress progress;
@@ -312,8 +312,8 @@ int edit_replace(struct edit *edit, const struct limefile_record *record, struct
     return status;
 }
 
-int record_replace(struct edit *edit, const struct limefile_record *record, const void *data,
-                   size_t n, char fill)
+int edit_replace_small(struct edit *edit, const struct limefile_record *record,
+                       const void *data, size_t n, char fill)
 {
     struct input input;
     bool is_last = edit_is_last(edit, record);

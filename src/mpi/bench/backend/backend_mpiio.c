@@ -29,7 +29,7 @@ static int mpiio_transfer(struct bench_io *io)
     const struct bench_pattern *p = &io->task->pattern;
     bool collective = bench_is_collective(io->task);
     int64_t pieces = bench_pattern_pieces(p, io->rank);
-    int64_t rounds = collective ? bench_pattern_rounds(p) : pieces;
+    int64_t rounds = collective ? bench_pattern_max_pieces(p) : pieces;
     int code = 0;
     for (int64_t i = 0; i < rounds && (collective || code == 0); i++) {
         struct bench_piece piece = {0};

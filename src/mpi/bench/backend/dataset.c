@@ -47,7 +47,8 @@ static int64_t slice_bytes(const struct lemon_box *box)
     return bytes;
 }
 
-/* Sets *box. Returns the most slices that fit into a slab; 0: a slice exceeds BENCH_MOVE_MAX. */
+/* Sets *box. Returns the most slices that fit into a slab; 0: a slice exceeds BENCH_MOVE_MAX.
+ */
 static int64_t lattice_step(const struct bench_pattern *p, int rank, struct lemon_box *box)
 {
     bench_pattern_box(p, rank, box);
@@ -101,7 +102,7 @@ int64_t bench_dataset_rounds(const struct bench_dataset *set)
 {
     int64_t max = 0;
     if (!set->lattice)
-        return bench_pattern_rounds(set->pattern);
+        return bench_pattern_max_pieces(set->pattern);
     for (int rank = 0; rank < set->pattern->ranks; rank++) {
         int64_t slabs = lattice_slabs(set->pattern, rank);
         max = slabs > max ? slabs : max;

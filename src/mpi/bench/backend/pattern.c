@@ -98,7 +98,7 @@ int64_t bench_pattern_pieces(const struct bench_pattern *p, int rank)
     return p->kind == BENCH_DISJOINT ? divide_up(p->block, p->transfer) : p->segments;
 }
 
-int64_t bench_pattern_rounds(const struct bench_pattern *p)
+int64_t bench_pattern_max_pieces(const struct bench_pattern *p)
 {
     int64_t max = 0;
     for (int rank = 0; rank < p->ranks; rank++) {

@@ -35,8 +35,8 @@ void lemon_runs_plan_init(struct lemon_runs_plan *, int64_t bytes, int64_t ranks
 
 /* Returns whether a rank may write its own runs: each of them has at least 4 MiB, the stripe of
  * the file is not known, and the hints do not exclude ranks from I/O. */
-bool lemon_runs_are_long(const struct lemon_runs_plan *, const struct lemon_run *, int64_t runs,
-                         const struct lemon_plan_hints *hints);
+bool lemon_runs_can_write_directly(const struct lemon_runs_plan *, const struct lemon_run *,
+                                   int64_t runs, const struct lemon_plan_hints *hints);
 
 /* Divides numbered items among ranks, the homes of their items. Returns n: rank i is the home
  * of the n items from number i * n on. n is at least the square root of `items`, so with few

@@ -50,13 +50,13 @@ int edit_rollback(struct edit *);
 int edit_replace(struct edit *, const struct limefile_record *, struct input *, bool in_place);
 
 /* Appends a record to the last message of the container. */
-int record_append(struct edit *, const char *type, const void *data, size_t n);
+int edit_append_small(struct edit *, const char *type, const void *data, size_t n);
 
 /* Replaces a record's data. Writes a new container if the old data are longer than
  * LIMEFILE_XML_BYTES_MAX, or if the new data are longer than the old data and the record is not
  * the last one. Otherwise changes the container in place: the last record gets the new length;
  * in any other record, `fill` pads the new data to the old length. */
-int record_replace(struct edit *, const struct limefile_record *, const void *data, size_t n,
-                   char fill);
+int edit_replace_small(struct edit *, const struct limefile_record *, const void *data,
+                       size_t n, char fill);
 
 #endif

@@ -86,7 +86,7 @@ extern struct packargs {
 /* Option rules for a command whose handle_operand is packargs_operand(). */
 /* clang-format off */
 #define PACKARGS_RULES                                          \
-    {"type", 't', OPTION_CALL_TEXT, .take = packargs_type},     \
+    {"type", 't', OPTION_CALL_TEXT, .handle = packargs_type},     \
     FLAG_RULE("new-message", 'm', &packargs.new_message)
 /* clang-format on */
 int packargs_type(const void *command, char *type);

@@ -52,7 +52,7 @@ int64_t bench_pattern_bytes(const struct bench_pattern *);
 /* Return the number of bytes and of pieces of a rank, and the most pieces that any rank has. */
 int64_t bench_pattern_rank_bytes(const struct bench_pattern *, int rank);
 int64_t bench_pattern_pieces(const struct bench_pattern *, int rank);
-int64_t bench_pattern_rounds(const struct bench_pattern *);
+int64_t bench_pattern_max_pieces(const struct bench_pattern *);
 
 /* Gets piece i of a rank: 0 <= i < bench_pattern_pieces(). */
 void bench_pattern_piece(const struct bench_pattern *, int rank, int64_t i,
