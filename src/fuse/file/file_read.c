@@ -1,5 +1,6 @@
 /*
- * file_read.c - answers read requests from the job's window, blocks read ahead or the container
+ * file_read.c - serve read requests with bytes of the job's window, of the read-ahead or of the
+ * container itself
  *
  * Stored bytes of an export, which its record contains unchanged, are read like the record.
  * Computed bytes are made from the record's bytes, which are read into a second buffer.

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-/* Multiples of the time limit: for a SYNC, and for a request while the job answers others. */
+/* Multiples of the time limit: for a SYNC, and for a request that the job leaves unanswered
+ * while it answers others. */
 static const double sync_factor = 12, alone_factor = 4;
 
 /* Returns a request's time limit in seconds. It suffices to read an extent at 50 MB/s. */

@@ -117,8 +117,9 @@ bool limefs_kernel_mtime_is_outdated(struct limefs *fs, const struct limefs_node
 
 /* Also returns true if *stamp cannot show what other programs did: while this mount changes the
  * file, or if it was read before this mount's latest change. A new node counts as current for
- * GRACE_SECONDS: otherwise, an open could fail because the file changes after each lookup by
- * the kernel. A FIFO is always current, because the kernel itself connects its ends. */
+ * GRACE_SECONDS. Otherwise a file that changes often could not be opened: if an open finds a
+ * node that is not current, the kernel repeats its lookup only once. A FIFO is always current:
+ * its data pass through the kernel alone. */
 bool limefs_kernel_mtime_is_current(const struct limefs_node *node,
                                     const struct limefile_identity *stamp)
 {

@@ -45,7 +45,7 @@ int limefs_write_buffers_add(struct limefs *, struct limefs_written *,
                              uint64_t at);
 
 /* Waits until all gathered bytes of [from, to) are written to the container, but not synced.
- * The caller holds the writer's lock in any mode. Returns -errno if a gathered write to the
+ * The caller holds the writer's lock, shared or not. Returns -errno if a gathered write to the
  * container has failed since the latest call that returned an error; else 0. */
 int limefs_write_buffers_flush(struct limefs *, struct limefs_written *, uint64_t from,
                                uint64_t to);
