@@ -39,8 +39,8 @@ static const struct option_rule rules[] = {
     {"reals", 0, OPTION_REALS, got.reals, 0, 10, .count = 3},
     {"word", 0, OPTION_WORD, &got.word, .words = words},
     {"text", 't', OPTION_TEXT, .value = &got.text},
-    {"call", 'c', OPTION_CALL_TEXT, .take = record_operand},
-    {"either", 0, OPTION_CALL_OPTIONAL, .take = record_operand},
+    {"call", 'c', OPTION_CALL_TEXT, .handle = record_operand},
+    {"either", 0, OPTION_CALL_OPTIONAL, .handle = record_operand},
     {NULL},
 };
 

@@ -97,8 +97,8 @@ static int arm_wakeup(struct fuse_session *session, int operation)
 /* Polls for a request for SPIN_SECONDS, then sleeps until there is one. Returns > 0, or -1 and
  * sets errno. Many programs send the next request within SPIN_SECONDS of a reply, and polling
  * saves two processors the time to sleep and to wake up. On a busy machine polling takes time
- * from other programs: after FAILED_SPINS polls without a request, a thread does not poll for its
- * next SPINS_SKIPPED requests. */
+ * from other programs: after FAILED_SPINS polls without a request, a thread does not poll for
+ * its next SPINS_SKIPPED requests. */
 static int wait_for_request(void)
 {
     enum { FAILED_SPINS = 4, SPINS_SKIPPED = 16 };
