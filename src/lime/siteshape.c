@@ -114,8 +114,9 @@ static bool shape_by_gauge_name(const char *field, uint64_t numbers,
     return add_dim(s, numbers / (n * n), "mu") && add_dim(s, n, "a") && add_dim(s, n, "b");
 }
 
-/* Returns true if an ETMC or cvc format describes the field. Of KIND_SCIDAC, scidac-binary-data
- * have cvc's format; ildg-binary-data have an ildg-format, which states no shape. */
+/* Returns true if an ETMC or cvc format describes the field. Among fields of KIND_SCIDAC, those
+ * in scidac-binary-data have cvc's format; those in ildg-binary-data have an ildg-format, which
+ * states no shape. */
 static bool is_etmc(const struct limefile_field *f)
 {
     return f->format_ordinal &&

@@ -16,7 +16,8 @@ struct xml_reader {
     size_t count;
     unsigned depth, element_count;
     unsigned parent_depth; /* depth of the element whose children are read; 0: none now */
-    bool is_requested;     /* its name was in `elements`: no later element is read */
+    bool is_requested;     /* the element at parent_depth is one of `elements`; children of
+                            * later elements are not read */
     bool is_rejected;
     struct xmlread_value *current; /* value whose text is being read, or NULL */
     unsigned current_depth;

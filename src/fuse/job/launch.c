@@ -228,7 +228,7 @@ static int spawn_supervisor(struct limefs_launch *launch, struct command *comman
     posix_spawn_file_actions_adddup2(&actions, in, 0);
     posix_spawn_file_actions_adddup2(&actions, out, 1);
     posix_spawn_file_actions_adddup2(&actions, out, 2);
-    posix_spawn_file_actions_addclosefrom_np(&actions, 3); /* they may include /dev/fuse */
+    posix_spawn_file_actions_addclosefrom_np(&actions, 3); /* one of them may be /dev/fuse */
     sigemptyset(&none);
     sigfillset(&defaults);
     posix_spawnattr_setsigmask(&attributes, &none);
@@ -294,9 +294,9 @@ void limefs_launch_end(struct limefs_launch *launch)
 /* ---- the supervisor, a separate process ---- */
 
 /* Sets environment variables for the job. dir_variables replace the user's settings; the others
- * do not. On this host, the job creates its files in dir, which the supervisor removes. Open
- * MPI gets dir by TMPDIR, because it would copy a variable of its own to other hosts, where no
- * process removes dir. Others let Open MPI run as root, and run more ranks than processors. */
+ * do not. On this host, the job creates its files in dir, which the supervisor removes. dir is
+ * passed in TMPDIR: Open MPI would copy an OMPI_ variable to other hosts, where no process
+ * removes dir. Other variables let Open MPI run as root, and run more ranks than processors. */
 static void set_job_environment(const char *dir)
 {
     static const char *const dir_variables[] = {"TMPDIR", "LIMEFS_IO_SHM"};
@@ -351,9 +351,9 @@ static pid_t start_mpirun(char *argv[], int *lifeline)
     return child;
 }
 
-/* Waits until mpirun has ended. Returns false if, before that, a signal to end comes,
- * timeout_ms
- * (-1: no limit) pass, or (watch_lifeline) descriptor 0 shows that the daemon has ended. */
+/* Waits until mpirun has ended. Returns false if one of these comes first: a signal to end; the
+ * end of timeout_ms (-1: no limit); if watch_lifeline, the end of the daemon, which descriptor
+ * 0 shows. */
 static bool wait_for_mpirun(pid_t mpirun, int signals, int timeout_ms, bool watch_lifeline)
 {
     for (;;) {

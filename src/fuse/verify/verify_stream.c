@@ -5,8 +5,9 @@
 
 enum { LATE_BYTES_MAX = 64 << 20 }; /* most bytes that late requests are expected to bring */
 
-/* Seconds. A request for a record's end may arrive before earlier requests of its reader, and
- * waits for them: at first short_wait, then up to long_wait or longer (is_worth_waiting()). */
+/* Seconds. The kernel may deliver a request for a record's end before requests that its reader
+ * made earlier. It then waits for those: always for short_wait, and after that as long as
+ * is_worth_waiting(). */
 static const double short_wait = 0.05, long_wait = 2;
 
 static bool has_abandoned_tally(const struct limefs_check *check)
@@ -116,9 +117,9 @@ static bool get_served_sum(const struct limefs_check *check, struct limefile_che
     return all;
 }
 
-/* True if a request for the end should go on waiting for earlier requests. Two facts make these
- * likely: half of the bytes are claimed; other reads of the record are under way. One is enough
- * up to long_wait, both are needed after that. */
+/* True if a request for the end should go on waiting for earlier requests. Two facts suggest
+ * that earlier requests are still to come: half of the bytes are claimed; other reads of the
+ * record are under way. One is enough up to long_wait, both are needed after that. */
 static bool is_worth_waiting(const struct limefs_checks *checks,
                              const struct limefs_check *check, double waited)
 {
@@ -153,8 +154,9 @@ static void wait_for_verdict(struct limefs *fs, struct limefs_checks *checks,
     atomic_fetch_sub_explicit(&fs->verify_waiters, 1, memory_order_relaxed);
 }
 
-/* Adds the bytes read to the tallies. Sets *is_decided to whether they now decide the verdict,
- * and then *sum. Returns -EIO at the end of a bad record. Called with the lock held. */
+/* Adds the bytes read to the tallies. Sets *is_decided to whether they now decide the verdict;
+ * if they do, also sets *sum. Returns -EIO at the end of a bad record. Called with the lock
+ * held. */
 static int tally_read(struct limefs *fs, const struct limefs_verify_reader *reader,
                       uint64_t offset, const struct iovec *iov, int count, bool *is_decided,
                       struct limefile_checksum *sum)

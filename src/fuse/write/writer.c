@@ -273,7 +273,8 @@ static int copy_tail(const struct limefs_writer *writer, int dir, int fd, uint64
     return err ? err : fsync(fd) == 0 && fsync(dir) == 0 ? 0 : -errno;
 }
 
-/* Saves the bytes behind the last record next to the container, as `lime repair` does. */
+/* Saves the bytes behind the last record in a new file in the container's directory, as `lime
+ * repair` does. */
 static int save_tail(void *context, uint64_t from, uint64_t size)
 {
     struct limefs_writer *writer = context;

@@ -76,14 +76,15 @@ int limefs_writer_get_record(struct limefs_writer *, uint64_t ordinal, struct li
 /* -ESTALE: another program has changed or replaced the container; -EIO: it is UNINDEXED. */
 int limefs_writer_check(struct limefs_writer *);
 
-/* Acquires the lock shared, in any case. Returns 0, or an error that forbids the write. */
+/* Acquires the lock shared, even if it returns an error. Returns 0, or an error that forbids
+ * the write. */
 int limefs_writer_lock_shared(struct limefs_writer *);
 
 /* Calls limefs_writer_refresh(), which needs the lock exclusively; then shares it again. */
 void limefs_writer_relock_shared(struct limefs_writer *);
 
-/* Add and remove a user, without the lock. The first user locks and opens the container.
- * Returns -EACCES if the requesting user has no write permission. */
+/* Add and remove a user. The caller does not hold the lock. The first user locks and opens the
+ * container. Returns -EACCES if the requesting user has no write permission. */
 int limefs_writer_get(struct limefs *, struct limefs_snapshot *, struct limefs_writer **);
 void limefs_writer_put(struct limefs_writer *);
 
@@ -114,8 +115,9 @@ int limefs_writer_finish_last(struct limefs_writer *, const struct limefile_last
                               bool forced);
 
 /* Prepares to rewrite the container. The last record must be committed for this: commits it if
- * it has grown; if it is new, waits a short time, with the lock released, for its close. Logs
- * and returns -EBUSY, or why the record can be neither committed nor removed. */
+ * it has grown; if it is new, waits a short time, with the lock released, for its close. On
+ * failure logs and returns the error: -EBUSY if the record is still open, or that of its commit
+ * or removal. */
 int limefs_writer_prepare_rewrite(struct limefs_writer *);
 
 /* Adds a user to the record's target, which is created if necessary. */

@@ -88,8 +88,8 @@ static bool is_full(int err)
     return err == -ENOSPC || err == -EDQUOT;
 }
 
-/* Clearing the mark needs no sync: if a crash restores it, recovery finds no bytes to cut. ME
- * needs a sync if the disk was too full to set it before the cut (`full`). */
+/* Clearing the mark needs no sync: if a crash restores it, recovery finds no bytes to cut. If
+ * the disk was too full to set ME before the cut (`full`), this write sets it and is synced. */
 static int clear_mark(struct limefile_source *source, struct limefile_cut *cut,
                       struct first_word *before, bool full)
 {

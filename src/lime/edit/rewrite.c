@@ -204,7 +204,8 @@ static void format_temporary(struct rewrite *r, unsigned attempt, ino_t inode)
              suffix, number);
 }
 
-/* Returns true if no file has the temporary name. Removes one unless another user owns it. */
+/* Removes a file with the temporary name, unless another user owns it. Returns true if then no
+ * file has this name. */
 static bool remove_leftover(const struct rewrite *r, const struct stat *container)
 {
     struct stat st;

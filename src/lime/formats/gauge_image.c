@@ -1,5 +1,5 @@
-/* gauge_image.c - compute a file in another format while it is read, and present a file in
- * another format as a LIME container */
+/* gauge_image.c - compute a file in another format from a field, while it is read; and, the
+ * reverse, present a file in another format as a LIME container */
 #include "gauge.h"
 
 #include <errno.h>

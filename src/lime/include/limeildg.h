@@ -205,8 +205,8 @@ bool limefile_field_sum_matches(const struct limefile_field *,
 /* Returns why no checksum can match, so that the data are wrong (a static text), or NULL. */
 const char *limefile_field_why_bad(const struct limefile_field *);
 
-/* Returns why the data cannot be compared with a checksum (a static text), or NULL if they can
- * be, or if limefile_field_why_bad() returns a reason. */
+/* Returns the reason, a static text, why the data cannot be compared with a checksum. Returns
+ * NULL if they can, and also if limefile_field_why_bad() returns a reason. */
 const char *limefile_field_why_unverified(const struct limefile_field *);
 
 /* The fields of a container. Records belong together by these rules:
@@ -219,12 +219,12 @@ const char *limefile_field_why_unverified(const struct limefile_field *);
  *   - A message ends between two records if the first has ME and the second has MB. If only one
  *     of these flags is set, the message continues.
  *   - In a message without a binary record, an ildg-format (finding: format-late) or a private
- *     record describes the next binary record of a later message, and a checksum belongs to the
- *     last binary record before it if this record has no checksum.
- *   - tmLQCD writes an etmc format into another message than its data: the format describes the
- *     next scidac-binary-data, and all later ones of the same length (one for each flavour).
- *   - A private file XML is valid up to the next one. For a field with a private record, a
- *     grid-format in the message of this private record has priority.
+ * record describes the first binary record after this message. A checksum there belongs to the
+ * last binary record before this message, unless that record has a checksum already. - tmLQCD
+ * writes an etmc format into another message than its data: the format describes the next
+ * scidac-binary-data, and all later ones of the same length (one for each flavour). - A private
+ * file XML is valid up to the next one. For a field with a private record, a grid-format in the
+ * message of this private record is used rather than another one.
  *
  * limefile_fields_build() reads each metadata record once, and no data. A container can have a
  * million fields and deviations, so a field needs 40 bytes, a deviation 16, and adjacent fields
@@ -261,8 +261,8 @@ unsigned limefile_fields_find_missing(const struct limefile_fields *, size_t i,
 /* ---- the checksum of a field, with all processors (parallel_sum.c) ---- */
 
 /* Adds the sites [first, first + sites) of the record to the checksum; data: their bytes, whole
- * sites. The sites of a hypercube have their rank in the whole lattice, as in QIO. Checksums of
- * disjoint parts combine by XOR. */
+ * sites. If the record holds only a box of the lattice, each site is summed with its number in
+ * the whole lattice, as in QIO. Checksums of disjoint parts combine by XOR. */
 void limefile_field_add_sites(const struct limefile_field *, struct limefile_checksum *,
                               const void *data, uint64_t first, uint64_t sites);
 

@@ -15,8 +15,8 @@
  * limefile_output_open() removes such a file from the target's directory if it has the same
  * user and the process that created it was on this host and has ended. Not thread-safe.
  *
- * Results are 0, -errno, or a code LIMEFILE_E_OUTPUT_*, LIMEFILE_E_NOT_FILE or -EISDIR for a
- * target that cannot be written. A message is "FILE: " and limefile_strerror().
+ * Results are 0 or -errno; for a target that cannot be written, LIMEFILE_E_OUTPUT_*,
+ * LIMEFILE_E_NOT_FILE or -EISDIR. A message is "FILE: " and limefile_strerror().
  */
 #ifndef LIMEOUTPUT_H
 #define LIMEOUTPUT_H
@@ -47,7 +47,8 @@ struct limefile_output {
     dev_t device;
     ino_t inode;
     mode_t mode;         /* mode of a new target */
-    bool is_link;        /* the target is a symbolic link, which is replaced, not followed */
+    bool is_link;        /* limefile_output_open_at(): the target is a symbolic link, which is
+                          * replaced */
     bool is_one_of_many; /* opened by limefile_output_open_at() */
 };
 
@@ -74,10 +75,11 @@ int limefile_output_find(struct limefile_output *, const char *path);
 int limefile_output_create(struct limefile_output *, bool force);
 
 /* Does what limefile_output_open() does, for one of many files in the directory `dir_fd`. A
- * symbolic link `name` is replaced, not followed. The caller must have checked with
- * limefile_output_same_file() that the directory does not show an input in a mount. This
- * function does not remove old temporary files, and the commit does not sync the directory: the
- * caller does both once for all files, with limefile_output_remove_stale() and fsync(2). */
+ * symbolic link `name` is replaced, not followed. If the directory is in a limefs mount, it
+ * could show an input; the caller must have excluded this with limefile_output_same_file().
+ * This function does not remove old temporary files, and the commit does not sync the
+ * directory: the caller does both once for all files, with limefile_output_remove_stale() and
+ * fsync(2). */
 int limefile_output_open_at(struct limefile_output *, int dir_fd, const char *name, bool force,
                             const int *inputs, size_t count);
 

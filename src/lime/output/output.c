@@ -71,8 +71,8 @@ static bool is_same_target(const struct limefile_output *out, const struct stat 
     return st->st_dev == out->device && st->st_ino == out->inode;
 }
 
-/* Sets out->identity. A new target gets the identity of its directory if the directory is in a
- * limefs mount (where it may show a container), and otherwise "". */
+/* Sets out->identity. A new target has the identity "", unless its directory is in a limefs
+ * mount: then it has the directory's, because the directory may show a container. */
 static int identify_target(struct limefile_output *out)
 {
     struct stat st;

@@ -201,7 +201,8 @@ static const struct {
     const char *type;
     bool xml, same_message; /* same_message: the record must be in the field's message */
     double scale;           /* as in struct value_list */
-    double tolerance;       /* as in the stated value, if the data have double precision */
+    double tolerance;       /* for `tolerance` of struct limefile_physics_stated, but only if
+                             * the data have double precision */
 } types[] = {
     {"xlf-info", false, false, 1, 0},
     {"scidac-record-xml", true, true, 1, 0},

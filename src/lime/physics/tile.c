@@ -32,7 +32,7 @@ static inline uint32_t load32(const unsigned char *at)
     return bits;
 }
 
-/* Writes a site to the column of a tile that begins at `column`. */
+/* Writes a site to one column of a tile. column: the first element of that column. */
 static void spread64(double *restrict column, const unsigned char *restrict site)
 {
     for (size_t c = 0; c < LIMEFILE_SITE_REALS; c++) {

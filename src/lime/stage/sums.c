@@ -74,8 +74,8 @@ void stage_datasums_init(struct stage_datasums *s, const struct limefile_fields 
     *s = (struct stage_datasums){.fields = fields};
 }
 
-/* Sets s->record to the next ildg-binary-data record, unless the data of the current one have
- * not ended. Returns false if no record is left. */
+/* If no record is in progress, sets s->record to the next ildg-binary-data record. Returns
+ * false if no record is left. */
 static bool find_next_data(struct stage_datasums *s)
 {
     while (!s->has_record && s->fields && s->next < s->fields->count) {

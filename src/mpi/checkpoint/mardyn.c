@@ -463,7 +463,8 @@ struct values {
     double numbers[NUMBERS_MAX];
 };
 
-/* Reads the values of the format. Returns false, with v->at before it, at an invalid value. */
+/* Reads the values of the format. At an invalid value, returns false; v->at then points before
+ * that value. */
 static bool read_values(struct values *v, enum checkpoint_format format)
 {
     const char *at = v->at;

@@ -61,8 +61,9 @@ static bool parse_record(const char *text, struct run_record *r)
     return strcmp(expected, text) == 0;
 }
 
-/* Writes the run's record and the particles. energy: the total energy at step 0. Unless `wait`,
- * returns during the write, whose errors later Lemon calls report. Returns a Lemon code. */
+/* Writes the run's record and the particles. energy: the total energy at step 0. Without
+ * `wait`, returns while the write goes on; later Lemon calls return its errors. Returns a Lemon
+ * code. */
 static int write_state(LemonWriter *writer, const struct md_state *s, double energy, bool wait)
 {
     char text[RECORD_BYTES];

@@ -20,7 +20,8 @@ enum job_opcode {
     JOB_WINDOW,
     /* u32 window */
     JOB_UNMAP,
-    /* u32 file, u32 for_writing, then as LIMEJOB_OPEN; the descriptor as with JOB_WINDOW */
+    /* u32 file, u32 for_writing, then as LIMEJOB_OPEN; ranks on rank 0's host also get the
+     * file's descriptor */
     JOB_OPEN,
     /* u32 file */
     JOB_CLOSE,

@@ -508,7 +508,8 @@ static void leave_record(LemonWriter *writer)
     writer->data_length = 0;
 }
 
-/* On rank 0, ends the record after its data, which may be longer than the header states. */
+/* On rank 0, ends the record after the last byte that was written, which may lie beyond the
+ * length in the header (lemon_data_fits()). */
 static int end_record(LemonWriter *writer)
 {
     struct lemon_internal *in = writer->internal;

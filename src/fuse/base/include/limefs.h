@@ -87,7 +87,8 @@ struct limefs_snapshots {
     uint64_t index_memory;
     const struct limefs_snapshot_watch *watches[LIMEFS_WATCHES_MAX];
     unsigned watch_count;
-    /* The single container, once opened for writing: the mount keeps its writer. Or NULL. */
+    /* The snapshot of the only mounted container, from its first opening for writing on: the
+     * mount keeps its writer. Otherwise NULL. */
     struct limefs_snapshot *mount_snap;
 };
 
@@ -151,8 +152,9 @@ void limefs_handle_remove(struct limefs *, struct limefs_handle *);
 /* Chooses stderr or syslog, also for libfuse's messages. */
 void limefs_log_open(bool foreground);
 
-/* From the first call to the second, stderr (also of libfuse's programs) is held back, then
- * printed without control characters except `allowed`. Only while there is one thread. */
+/* limefs_log_capture_stderr() holds stderr back, also that of programs that libfuse runs, such
+ * as fusermount; limefs_log_restore_stderr() prints it, without control characters except
+ * `allowed`. Only while there is one thread. */
 void limefs_log_capture_stderr(void);
 void limefs_log_restore_stderr(const char *allowed);
 

@@ -33,15 +33,17 @@ int limefs_target_open(struct limefs *, struct limefs_snapshot *, uint64_t ordin
 uint64_t limefs_target_ordinal(const struct limefs_target *);
 
 /* Closes the target. The last close commits the record's data, or discards them after a failed
- * write or if `forced`: the data may be incomplete, as no program closed the record. */
+ * write. `forced`: no program closed the record, so its data may be incomplete and are
+ * discarded, too. */
 void limefs_target_close(struct limefs *, struct limefs_target *, bool forced);
 
 /* Writes all n bytes and returns n, or -errno. The record grows if necessary. */
 ssize_t limefs_target_write(struct limefs *, struct limefs_target *, const char *buf, size_t n,
                             uint64_t offset);
 
-/* Syncs all data of the record and commits its length. `closing`: a descriptor is closed. Does
- * not commit yet if nothing was written and a process has a copy of the descriptor. */
+/* Syncs all data of the record and commits its length. `closing`: a program closes a
+ * descriptor; if nothing was written, this does not commit while another process has a copy of
+ * the descriptor. */
 int limefs_target_sync(struct limefs *, struct limefs_target *, bool closing);
 
 /* Like fallocate(2) with `mode`, but returns 0 or -errno. */
@@ -62,7 +64,8 @@ int limefs_record_append(struct limefs *, struct limefs_snapshot *, const char *
 bool limefs_record_is_new(struct limefs_snapshot *, uint64_t ordinal);
 
 /* Removes the record with that file name once it is closed. -EPERM: it is not the last one;
- * -EBUSY: it stays open for writing; -ENOENT also if another record has its number by then. */
+ * -EBUSY: it stays open for writing; -ENOENT also if, after the wait, another record has its
+ * ordinal. */
 int limefs_record_remove(struct limefs *, struct limefs_snapshot *, const char *name);
 
 /* Sets a field of the header, `key`: "type", "mb" or "me" (begin or end of a message). */
@@ -76,7 +79,7 @@ int limefs_record_set_times(struct limefs *, struct limefs_snapshot *, uint64_t 
 
 /* Notes the mtime that a kernel with a writeback cache sends between writes; the next sync or
  * close of the record sets it. limefs_record_set_times() would wait until no thread writes to
- * the container, and the kernel sends no writes in that time. False: out of range. */
+ * the container, and until it returns, the kernel sends no more writes. False: out of range. */
 bool limefs_target_defer_mtime(struct limefs_target *, const struct timespec *);
 
 /* ---- for readers ---- */

@@ -138,7 +138,8 @@ static size_t find_type_length(const unsigned char *type)
     return len < LIMEFILE_TYPE_BYTES ? len : 0;
 }
 
-/* Prints and counts a record whose header is damaged before the type, if the type is intact. */
+/* Prints and counts a record whose header is damaged, if its last field, the type, is intact.
+ */
 static void report_damaged_record(struct repair *repair, const struct limefile_survey *survey,
                                   const unsigned char *raw)
 {

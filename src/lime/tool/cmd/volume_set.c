@@ -81,7 +81,8 @@ static bool add_volume_path(struct volume_list *list, uint64_t number,
     return true;
 }
 
-/* Returns false if `name` is a numbered directory that does not contain the file. */
+/* If each volume is a directory (p->file is set), returns true if the directory `name` contains
+ * p->file; otherwise returns true. */
 static bool volume_exists(const struct volume_pattern *p, const char *name)
 {
     char *path = NULL;

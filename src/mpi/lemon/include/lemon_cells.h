@@ -80,7 +80,7 @@ typedef struct {
  * on each rank. It is best if one rank holds all particles of a cell, but this is not required.
  * The blocking call exchanges particles between ranks only as far as this makes writes long and
  * aligned to the file's stripe. It exchanges only counts, no particles, if the stripe is not
- * known, cb_nodes does not exclude ranks, and each contiguous range of the data record that one
+ * known, cb_nodes lets all ranks write, and each contiguous range of the data record that one
  * rank holds has at least 4 MiB. lemonWriterSetPath() makes the blocking call faster.
  *
  * LEMON_ERR_PARAM, and nothing is written, if a position is NaN or outside the domain; the
