@@ -214,7 +214,7 @@ $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -
     $(fuse_layers:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon \
     $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_exports) $(INC_formats) $(INC_physics)))
 $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
-$(B)/obj/tests/unit/test_physics.o: INC_first := -Isrc/lime/physics
+$(B)/obj/tests/unit/test_physics.o: INC_first := -Isrc/lime/physics -Isrc/lime/formats
 $(B)/obj/tests/unit/test_bench_pattern.o: INC_first := -Isrc/mpi/bench/backend/include -Isrc/mpi/bench/backend
 $(B)/obj/tests/unit/test_stage.o: INC_first := -Isrc/lime/stage -Isrc/lime/stage/include
 $(eval $(call compile,tests/helpers,$(INC_lime) $$(helper_cflags)))

@@ -29,7 +29,7 @@ enum {
 
 /* ---- ranks ---- */
 
-/* Returns the rank in the whole lattice of a site of a hypercube. *row is how many sites, from
+/* Returns the number, in the whole lattice, of a site of a box. *row is how many sites, from
  * this one on, have consecutive ranks. */
 static uint64_t box_rank(const struct limefile_field *f, uint64_t site, uint64_t *row)
 {

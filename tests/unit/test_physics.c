@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "unit.h"
 #include "limegauge.h"
+#include "gauge.h"
 #include "tile.h"
 
 #include <complex.h>
@@ -442,7 +443,7 @@ static void run_pass(const struct limefile_sites *sites, struct limefile_gauge_i
         .memory = memory,
     };
     uint64_t from = limefile_gauge_image_data_offset(image);
-    uint64_t bytes = limefile_gauge_image_data_bytes(image);
+    uint64_t bytes = image->data_bytes;
     *w = (struct written){.size = from + bytes};
     w->at = calloc(1, w->size);
     w->marks = calloc(1, w->size);

@@ -3,7 +3,8 @@
  *
  * When a thread changes its file system uid from 0, the kernel removes the capabilities that
  * override permissions from the effective set, and restores them when the uid becomes 0 again
- * (capabilities(7)). A thread drops all others but BASE_CAPS before its first request.
+ * (capabilities(7)). Before its first request, a thread drops all other capabilities except
+ * BASE_CAPS.
  */
 #define _GNU_SOURCE
 #include "credentials.h"

@@ -405,7 +405,8 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
         return get_export_xattr(fs, inode.export, inode.ordinal, name, buf, cap);
     if (strcmp(name, ACL_ACCESS) == 0)
         return get_acl(fs, id, inode.node != NULL, buf, cap);
-    /* A default ACL: after EOPNOTSUPP, cp(1) would fail and ls(1) would read no more ACLs. */
+    /* A default ACL does not exist: the error EOPNOTSUPP would make cp(1) fail, and ls(1) would
+     * not read the ACLs of other files. */
     if (limefs_xattr_is_acl(name))
         return -ENODATA;
     if (strncmp(name, "user.", 5) != 0)

@@ -50,8 +50,8 @@ static void wait_for_child(int from_child)
     _exit(got == 1 ? exit_code : 1);
 }
 
-/* Closes inherited descriptors, so that no lock is held and no pipe is open until the unmount.
- * The daemon's own descriptors are close-on-exec; all others are inherited. */
+/* Closes inherited descriptors: the daemon would hold their locks and keep their pipes open.
+ * Its own descriptors are close-on-exec; all others are inherited. */
 static void close_inherited_fds(void)
 {
     struct dirent *entry;

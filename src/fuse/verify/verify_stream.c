@@ -6,8 +6,8 @@
 enum { LATE_BYTES_MAX = 64 << 20 }; /* most bytes that late requests are expected to bring */
 
 /* Seconds. The kernel may deliver a request for a record's end before requests that its reader
- * made earlier. It then waits for those: always for short_wait, and after that as long as
- * is_worth_waiting(). */
+ * made earlier. The request for the end then waits for the others: always for short_wait, and
+ * after that as long as is_worth_waiting(). */
 static const double short_wait = 0.05, long_wait = 2;
 
 static bool has_abandoned_tally(const struct limefs_check *check)

@@ -197,7 +197,8 @@ int limefile_editor_set_mb(struct limefile_editor *editor, bool mb)
 /* ---- commit ---- */
 
 /* Clears ME of the previous record (the one before the last) if the last record continues its
- * message. If the last record begins a message, sets this ME again if a call has cleared it. */
+ * message. If the last record begins a message and an earlier call has cleared that ME, sets it
+ * again. */
 static int set_previous_me(struct limefile_editor *editor)
 {
     uint64_t before = editor->count > 1 ? editor->headers[editor->count - 2] : 0;

@@ -54,7 +54,7 @@ static int is_followed(struct limefile_source *source, const struct limefile_sur
     return is_header(source, next, &header);
 }
 
-/* Looks for a whole record, which a program that does not know MARK_RESIZING has appended. */
+/* Looks for a whole record that a program that ignores MARK_RESIZING may have appended. */
 static int classify_resized_tail(struct limefile_source *source, struct limefile_survey *survey)
 {
     struct limefile_header header;

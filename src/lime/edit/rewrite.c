@@ -124,7 +124,8 @@ static int change_flags(const struct rewrite *r, uint64_t header, unsigned clear
 }
 
 /* A removed record passes its ME to the record before it, and its MB to the record after it. An
- * inserted record has got ME from the record before it, whose ME this function clears. */
+ * inserted record has taken over the ME of plan->record, so this clears that of plan->record.
+ */
 static int adjust_flags(const struct rewrite *r)
 {
     const struct limefile_record *record = r->plan->record;

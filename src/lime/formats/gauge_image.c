@@ -147,11 +147,6 @@ uint64_t limefile_gauge_image_data_offset(const struct limefile_gauge_image *ima
     return image->header_bytes;
 }
 
-uint64_t limefile_gauge_image_data_bytes(const struct limefile_gauge_image *image)
-{
-    return image->data_bytes;
-}
-
 int limefile_gauge_image_write_headers(const struct limefile_gauge_image *image, int fd)
 {
     int err = limefile_fd_write(fd, image->header, image->header_bytes, 0);

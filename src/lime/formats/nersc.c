@@ -187,7 +187,7 @@ static int fail_unsupported(const struct limefile_gauge *g, const struct values 
     return v->present[k] ? code : err;
 }
 
-/* *no_order: FLOATING_POINT does not state the byte order; programs then use either order. */
+/* *no_order: FLOATING_POINT does not state the byte order, and programs differ in it. */
 static int parse_form(const struct limefile_gauge *g, struct links_form *form,
                       const struct values *v, bool *no_order)
 {

@@ -72,7 +72,7 @@ static bool is_same_target(const struct limefile_output *out, const struct stat 
 }
 
 /* Sets out->identity. A new target has the identity "", unless its directory is in a limefs
- * mount: then it has the directory's, because the directory may show a container. */
+ * mount: then it has the directory's, which may show a container that a new file changes. */
 static int identify_target(struct limefile_output *out)
 {
     struct stat st;

@@ -28,9 +28,10 @@ void stage_remote_free(struct stage_remote *);
 size_t stage_remote_block_bytes(const struct stage_remote *);
 char *stage_remote_window(struct stage_remote *);
 
-/* Returns true if the connection has failed. Then all requests fail, but ranks may still read
- * and write the window, so no thread may change the window. Unless `why` is NULL, sets *why to
- * the reason, valid until stage_remote_free(), or to NULL if the connection has not failed. */
+/* Returns true if the connection has failed. Then all requests fail, but ranks of the job may
+ * still read and write the window's memory, so no thread may use this memory for anything else.
+ * Unless `why` is NULL, sets *why to the reason, valid until stage_remote_free(), or to NULL if
+ * the connection has not failed. */
 bool stage_remote_has_failed(struct stage_remote *, const char **why);
 
 /* Makes the job open the file that fd has open. Returns 0, after which the caller must call

@@ -61,8 +61,9 @@ int stage_target_allocate(struct stage_target *);
 int stage_target_restart(struct stage_target *, const struct limefile_identity *source);
 
 /* Syncs the first `bytes` bytes, whose stage_sums.crc is `crc`, then writes the journal.
- * Returns 0 even if only the journal cannot be written: the next run then keeps fewer bytes.
- * -EAGAIN: the job that wrote some of the bytes has ended; call stage_target_restart(). */
+ * Returns 0 also if the journal, but nothing else, cannot be written: the next run then keeps
+ * fewer bytes. -EAGAIN: the job that wrote some of the bytes has ended; call
+ * stage_target_restart(). */
 int stage_target_checkpoint(struct stage_target *, uint64_t bytes, uint32_t crc);
 
 /* Cuts off the journal and syncs all bytes. -EAGAIN: as above. */

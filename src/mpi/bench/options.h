@@ -35,7 +35,7 @@ struct bench_options {
     struct bench_task task; /* its pattern is complete after bench_options_resolve() */
 };
 
-/* Returns false and a reason if an option is wrong; false and "" if there is not one FILE. */
+/* Returns false and a reason if an option is wrong; false and "" unless there is one FILE. */
 bool bench_options_parse(int argc, char **argv, struct bench_options *,
                          char reason[BENCH_REASON_BYTES]);
 

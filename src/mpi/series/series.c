@@ -406,9 +406,10 @@ static int close_checkpoint(struct lemon_series *s, int code)
     return lemon_inside_agree(s->comm, code);
 }
 
-/* Rank 0 only. Removes the checkpoints that lemonSeriesRewind() made invalid before it renames
- * the new one: a program that is killed in between restarts from the checkpoint to which it had
- * gone back, not from an invalid one. If the sync after the rename fails, the new one remains.
+/* Rank 0 only. First removes the checkpoints that lemonSeriesRewind() made invalid, and then
+ * renames the new one. If the program is killed in between, it restarts from the checkpoint to
+ * which it had gone back, not from an invalid one. If the sync after the rename fails, the new
+ * one remains.
  */
 static struct lemon_dir_error publish_checkpoint(struct lemon_series *s)
 {

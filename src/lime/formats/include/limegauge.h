@@ -135,9 +135,8 @@ int limefile_gauge_image_new(const struct limefile_sites *,
                              struct limefile_gauge_image **out);
 void limefile_gauge_image_free(struct limefile_gauge_image *);
 
-/* The offset and length of the data in the image's file; known before the image is sealed. */
+/* The offset of the data in the image's file; known before the image is sealed. */
 uint64_t limefile_gauge_image_data_offset(const struct limefile_gauge_image *);
-uint64_t limefile_gauge_image_data_bytes(const struct limefile_gauge_image *);
 
 struct limefile_gauge_totals;
 

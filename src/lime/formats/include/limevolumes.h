@@ -22,8 +22,9 @@ struct limefile_volumes_options {
     bool skips_parts;
 
     /* Join only the messages with these records, and the message with the private file XML.
-     * NULL: join all. The numbers are ordinals in the container that joins all records; others
-     * give LIMEFILE_E_NO_RECORD. The caller may free the array after the open. */
+     * NULL: join all. The numbers are the ordinals that the records have if all are joined
+     * (with skips_parts); others give LIMEFILE_E_NO_RECORD. The caller may free the array after
+     * the open. */
     const uint64_t *records;
     size_t record_count;
 };

@@ -32,7 +32,7 @@ int bench_posix_pieces(struct bench_io *);
 int bench_posix_sync(struct bench_io *);
 int bench_posix_close(struct bench_io *);
 
-/* For a library that writes until it has closed the file. Call this after the close: if data
+/* For a library that still writes while it closes the file. Call this after the close: if data
  * were written and fsync is requested, rank 0 opens io->path again and syncs it. */
 int bench_posix_sync_path(struct bench_io *);
 

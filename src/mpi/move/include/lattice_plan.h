@@ -99,7 +99,7 @@ struct lemon_row {
     int64_t start[LEMON_BOX_DIMS], sites[LEMON_BOX_DIMS]; /* of these parts, as in lemon_box */
 };
 
-/* parts: the parts that the ranks of the row have in the dimensions from 0 to `cut`. */
+/* parts: in dimensions 0 to `cut`, the number of the part that all ranks of the row have. */
 void lemon_plan_get_row(const struct lemon_plan *, const int64_t *parts, struct lemon_row *);
 
 #endif
