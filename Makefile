@@ -53,10 +53,10 @@ INC_physics := -Isrc/lime/physics/include $(INC_lime)
 INC_formats := -Isrc/lime/formats/include $(INC_physics)
 INC_qcdml := -Isrc/lime/qcdml/include $(INC_lime)
 INC_wire := -Isrc/mpi/wire/include $(INC_lime)
-INC_move := -Isrc/mpi/move/include $(INC_lime)
+INC_plan := -Isrc/mpi/plan/include $(INC_lime)
 INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_series := -Isrc/mpi/series/include $(INC_lemon)
-INC_backend := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/move/include
+INC_backend := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/plan/include
 INC_stage := -Isrc/lime/stage/include $(INC_cells) $(INC_wire)
 INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
 INC_run := $(INC_lime)
@@ -90,8 +90,8 @@ MPICC   ?= mpicc
 HAVE_MPI := $(shell command -v $(MPICC) 2>/dev/null)
 LEMON_MAJOR := 1
 LEMON_VERSION := 1.1.0
-lemon_src := $(wildcard src/mpi/lemon/*.c src/mpi/series/*.c src/mpi/move/*.c)
-move_src  := $(wildcard src/mpi/move/*.c)
+lemon_src := $(wildcard src/mpi/lemon/*.c src/mpi/series/*.c src/mpi/plan/*.c)
+plan_src  := $(wildcard src/mpi/plan/*.c)
 benchmark_src := $(wildcard src/mpi/programs/*.c) src/mpi/bench/backend/pattern.c
 examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
@@ -211,7 +211,7 @@ $(foreach r,$(fuse_layers),$(eval seen += -Isrc/fuse/$(r)/include)\
     $(eval $(call compile,src/fuse/$(r),$(seen) $$(fuse_cflags))))
 # Unit tests see the private headers of their layer; some have headers of the same name.
 $(eval $(call compile,tests/unit,$$(INC_first) $(INC_lime) $(seen) $(INC_wire) -Isrc/lime \
-    $(fuse_layers:%=-Isrc/fuse/%) -Isrc/mpi/move/include -Isrc/mpi/lemon \
+    $(fuse_layers:%=-Isrc/fuse/%) -Isrc/mpi/plan/include -Isrc/mpi/lemon \
     $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_exports) $(INC_formats) $(INC_physics)))
 $(B)/obj/tests/unit/test_options.o: INC_first := $(fuse_cflags)
 $(B)/obj/tests/unit/test_physics.o: INC_first := -Isrc/lime/physics -Isrc/lime/formats
@@ -227,10 +227,10 @@ $(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
 	@mkdir -p $$(@D); $(if $(filter 1,$(V)),,echo '  MPICC $$<')
 	$(Q)$(MPICC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(MPI_WARNINGS) -fPIC $(2) -MMD -MP -c -o $$@ $$<
 endef
-$(eval $(call compile_mpi,src/mpi/move,$(INC_move)))
-$(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon) $(INC_move) $(INC_cells)))
+$(eval $(call compile_mpi,src/mpi/plan,$(INC_plan)))
+$(eval $(call compile_mpi,src/mpi/lemon,$(INC_lemon) $(INC_plan) $(INC_cells)))
 $(eval $(call compile_mpi,src/mpi/series,$(INC_series)))
-$(eval $(call compile_mpi,src/mpi/job,$(INC_move) $(INC_wire)))
+$(eval $(call compile_mpi,src/mpi/job,$(INC_plan) $(INC_wire)))
 bench_cflags := $(call pkg_cflags,jansson) $(rival_cflags) \
     -DBENCH_LEMON_VERSION='"$(LEMON_VERSION)"'
 $(eval $(call compile_mpi,src/mpi/bench/backend,$(INC_backend) $$(bench_cflags)))
@@ -243,9 +243,9 @@ $(eval $(call compile_mpi,src/mpi/checkpoint,$(INC_series) -ffp-contract=off $(c
 define compile_no_mpi
 $(B)/obj/no-mpi/%.o: $(1)/%.c $(B)/flags
 	@mkdir -p $$(@D); $(if $(filter 1,$(V)),,echo '  CC   $$<')
-	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(2) $(INC_move) -MMD -MP -c -o $$@ $$<
+	$(Q)$(CC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(2) $(INC_plan) -MMD -MP -c -o $$@ $$<
 endef
-$(eval $(call compile_no_mpi,src/mpi/move))
+$(eval $(call compile_no_mpi,src/mpi/plan))
 $(eval $(call compile_no_mpi,src/mpi/lemon))
 $(eval $(call compile_no_mpi,src/mpi/bench/backend,-Isrc/mpi/bench/backend/include))
 
@@ -264,7 +264,7 @@ $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a $(lib
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) -lm
 
-$(B)/bin/limefs-io: $(call obj,$(job_src) $(move_src)) $(B)/lib/liblimejob.a $(B)/lib/liblimefile.a
+$(B)/bin/limefs-io: $(call obj,$(job_src) $(plan_src)) $(B)/lib/liblimejob.a $(B)/lib/liblimefile.a
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -lm -pthread
 

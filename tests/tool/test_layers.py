@@ -27,7 +27,7 @@ WRONG = [("fuse/names/snapshot.c", "writer_internal.h"), ("fuse/names/tree.c", "
          ("lime/physics/link_measure.c", "limeexport.h"), ("lime/tool/cmd/cmd_check.c", "tile.h"),
          ("lime/qcdml/qcdml_parse.c", "tool.h"), ("lime/tool/cmd/qcdml.c", "safe_xml.h"),
          ("lime/tool/cmd/cmd_join.c", "gauge.h"), ("lime/formats/gauge_pass.c", "tile.h"),
-         ("lime/physics/planes.c", "limegauge.h"), ("mpi/move/range_io.c", "internal.h"),
+         ("lime/physics/planes.c", "limegauge.h"), ("mpi/plan/range_io.c", "internal.h"),
          ("mpi/bench/backend/backend_common.c", "measure.h"), ("mpi/bench/measure.c", "dataset.h"),
          ("mpi/programs/lemon_benchmark.c", "measure.h"),
          ("mpi/checkpoint/textfile.c", "internal.h"), ("run/find_container.c", "tool.h"),
