@@ -84,6 +84,9 @@ class Checks(limetest.TestCase):
                 self.assertEqual(os.stat(out).st_mode, os.stat(mount.join(name)).st_mode)
             self.assertEqual(os.getxattr(out, users.ACL),
                              os.getxattr(mount.join("with-list"), users.ACL))
+            for name in ("with-list", "with-list/001-info"):
+                self.assertIn(users.ACL, os.listxattr(mount.join(name)))
+            self.assertNotIn(users.ACL, os.listxattr(mount.join("c")))
 
 
 @limetest.needs_fuse

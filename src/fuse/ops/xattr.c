@@ -422,16 +422,14 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
 
 ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
 {
-    char list[256], value[VALUE_MAX];
+    char list[320], value[VALUE_MAX];
     size_t used = 0;
     struct limefs_inode inode = limefs_inode_find_current(fs, id);
     struct limefs_node *node = inode.node;
     if (node && node->kind != LIMEFS_CONTAINER)
         return get_node_xattr(fs, node, NULL, buf, cap);
-    if (inode.export)
-        return 0;
     const char *const *names = node ? container_names : record_names;
-    size_t count = node ? COUNT(container_names) : COUNT(record_names);
+    size_t count = inode.export ? 0 : node ? COUNT(container_names) : COUNT(record_names);
     for (size_t i = 0; i < count; i++) {
         if (node && get_container_value(fs, node, names[i], value) < 0)
             continue; /* a container without a fault has no "fault" */
@@ -445,6 +443,9 @@ ssize_t limefs_xattr_list(struct limefs *fs, uint64_t id, char *buf, size_t cap)
             used += (size_t)snprintf(list + used, sizeof list - used, PREFIX "%s",
                                      verdict_names[i]) +
                     1;
+    /* From coreutils 9.4 on, cp(1) and ls(1) read an ACL only if it is listed. */
+    if (limefs_xattr_get(fs, id, ACL_ACCESS, NULL, 0) > 0)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s", ACL_ACCESS) + 1;
     return copy_value(list, used, buf, cap);
 }
 
