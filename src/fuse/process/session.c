@@ -2,8 +2,7 @@
  * session.c - control which thread gets a request, and negotiate what libfuse cannot
  *
  * Threads wait in epoll_wait(2), which wakes the thread that began to wait last. If they waited
- * in read(2), the kernel would wake the thread that has waited longest: each request of a
- * sequential program would be served by a different thread, mostly on another processor.
+ * in read(2), the kernel would wake the thread that has waited longest, each time another one.
  *
  * write_reply() sets three flags in libfuse's reply to the first request, FUSE_INIT.
  *

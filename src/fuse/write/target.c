@@ -245,6 +245,8 @@ void limefs_target_close(struct limefs *fs, struct limefs_target *target, bool f
             end_staging(target, err, forced);
         else if (!err && limefs_writer_is_last(writer, target->ordinal, &last))
             limefs_writer_finish_last(writer, &last, forced);
+        if (target->needs_new_id)
+            limefs_snapshot_renew_record(fs, writer->snap, target->ordinal);
         if (!err)
             set_deferred_mtime(target);
         free_target(writer, target);
@@ -414,8 +416,7 @@ static int stage_growth(struct limefs_target *target, uint64_t end)
                    "is necessary to extend it: %s",
                    limefs_writer_label(writer, path, sizeof path),
                    (unsigned long long)target->ordinal, limefile_strerror(err));
-        /* The kernel may show a longer record already; a new id corrects that. */
-        limefs_snapshot_renew_record(writer->fs, writer->snap, target->ordinal);
+        target->needs_new_id = true;
     }
     return err;
 }

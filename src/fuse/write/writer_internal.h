@@ -19,7 +19,8 @@ struct limefs_target {
     struct limefs_writer *writer;
     uint64_t ordinal;
     unsigned users;
-    atomic_int error;                  /* of a failed write; the next sync returns it */
+    atomic_int error;  /* of a failed write; the next sync returns it */
+    bool needs_new_id; /* at the close: the kernel shows more data than could be stored */
     struct limefs_write_stream stream; /* sequential writes; under the job's lock */
     struct limefs_staging staging;     /* whether and how its data are staged */
     int fd;                            /* the shadow file; -1: not staged */
