@@ -102,7 +102,7 @@ void limefs_entry_record(struct limefs *fs, struct limefs_snapshot *snap,
     entry->attr_timeout = extend_timeout(listing, entry->attr_timeout);
     entry->entry_timeout = extend_timeout(listing, entry->entry_timeout);
     if (fs->options.rw && entry->entry_timeout <= fs->options.entry_timeout)
-        entry->entry_timeout = 0; /* a record's type is its name until another has this type */
+        entry->entry_timeout = 0; /* a type names a record only until another has it, too */
 }
 
 /* In a writable mount, the entry expires at once: the file's id changes with the record. */

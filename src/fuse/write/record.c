@@ -659,7 +659,7 @@ static int resize_last_record(struct limefs_writer *writer, uint64_t bytes)
     }
     limefs_sync_mark_due(&writer->written);
     limefile_editor_last(writer->editor, &last);
-    /* The kernel may empty an empty record again after a failed write: the gap remains. */
+    /* bytes 0 and before 0: the kernel may do so after a failed write, whose gap remains. */
     limefs_last_truncate(&writer->last, !last.committed || last.bytes != bytes,
                          bytes == 0 && before != 0);
     return limefs_writer_publish_last(writer);

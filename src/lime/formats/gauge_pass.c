@@ -44,7 +44,7 @@ struct pass_state {
     bool same_form;              /* the image stores sites in the form in which they are read */
     unsigned char *ring[SLICES]; /* buffers for slices (or windows), used in turn */
     struct started_units started[SLICES]; /* of recent steps; protected by `lock` */
-    unsigned writers;        /* most threads that encode while there is other work */
+    unsigned writers;        /* the most threads that may encode while there is other work */
     atomic_int err;          /* the first error; 0: none */
     _Atomic uint64_t failed; /* the step with this error, the last one; UINT64_MAX: none */
     unsigned threads;
@@ -135,8 +135,8 @@ static uint64_t slab_planes(const struct pass_state *w, const struct step *s)
     return planes < 1 ? 1 : planes < LIMEFILE_PHYSICS_PLANES ? planes : LIMEFILE_PHYSICS_PLANES;
 }
 
-/* Computes the figures of planes [from, to). Plane 0 is the window's first plane, because
- * plaquettes need the plane above. Without plaquettes, plane 0 is the block's first plane. */
+/* Computes the figures of planes [from, to). Plane 0 is the first of the window or, without
+ * plaquettes, of the block. (The figures of a plane need the plane above it.) */
 static void compute_figures(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
 {
     struct pass_state *w = me->state;

@@ -273,9 +273,9 @@ int limefile_index_scan(struct limefile_source *, limefile_finding_fn *report,
 void limefile_index_free(struct limefile_index *);                  /* drops a reference */
 struct limefile_index *limefile_index_ref(struct limefile_index *); /* takes a reference */
 
-/* Copy an index, except for the end. limefile_index_with() replaces the last record by the
- * passed one or, if this has a greater ordinal, appends it. limefile_index_without_last() omits
- * the last record. The copy has no fault, and its size is the end of its last record. */
+/* Return a copy of an index that differs in its last record. limefile_index_with() replaces
+ * this record by the passed one or, if that has a greater ordinal, appends it.
+ * limefile_index_without_last() omits it. The copy has no fault and ends with its records. */
 int limefile_index_with(const struct limefile_index *, const struct limefile_record *,
                         struct limefile_index **out);
 int limefile_index_without_last(const struct limefile_index *, struct limefile_index **out);

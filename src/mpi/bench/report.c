@@ -178,7 +178,7 @@ static void print_result(const struct bench_run *run, const struct bench_entry *
     fputc('\n', to);
 }
 
-/* Returns the last sentence of a report with reads: wrong bytes have priority over failures. */
+/* Returns the last sentence of a report on reads: wrong bytes have priority over failures. */
 static const char *get_verdict_text(const struct bench_run *run)
 {
     bool failed = false;

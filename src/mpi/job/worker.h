@@ -90,7 +90,7 @@ void job_container_close_direct(struct job_container *);
 
 /* A client's permission to write, checked before each system call. */
 struct job_write_permit {
-    const limejob_fence *fence; /* in the client's window: 0 permits the write; or NULL */
+    const limejob_fence *fence; /* in the client's window; NULL or a value of 0: may write */
     uint64_t deadline;          /* ns of CLOCK_REALTIME; 0: none */
     uid_t uid;                  /* the user whose limits apply to the write (credentials.h) */
 };
