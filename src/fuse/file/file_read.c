@@ -51,8 +51,8 @@ static void save_sample(struct limefs_file *file, const char *bytes, size_t n, u
 
 /* Returns 0 if the container still has the record, or -errno. Sets *has_changed to whether the
  * container has or may have changed since the previous check: the caller must then read again.
- * A container may grow, so one that was overwritten by a longer one passes the other checks.
- * Comparing the sample (bytes of an earlier read) reveals nearly all such cases. */
+ * The other checks allow a container to grow, so they miss that a longer one was written over
+ * it. Comparing the sample (bytes of an earlier read) reveals nearly all such cases. */
 static int check_record(struct limefs *fs, struct limefs_file *file, bool *has_changed)
 {
     limefs_lock(&file->lock);

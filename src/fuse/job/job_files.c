@@ -15,13 +15,11 @@
 #include <syslog.h>
 #include <unistd.h>
 
-enum {
-    UNUSED_FILE_SECONDS = 10, /* a file that was not used for this time is closed */
-};
+enum { UNUSED_FILE_SECONDS = 10 }; /* a file that was not used for this time is closed */
 
-/* After a change by this mount, a container is opened for reading only after quiet_seconds: if
- * it changed after the open request was sent, the job would refuse the request. After
- * retry_seconds, such a refused request may be sent again. */
+/* The job refuses an open request if the container changed after the request was sent. A
+ * container that this mount has just changed will often change again, so it is opened for
+ * reading only quiet_seconds later. A refused request may be sent again after retry_seconds. */
 static const double quiet_seconds = 0.05, retry_seconds = 0.25;
 
 static bool is_being_synced(const struct limefs_job *job, uint64_t snap_id)

@@ -228,10 +228,10 @@ const char *limefile_cells_entry_decode(const struct limecells *c, const unsigne
 }
 
 /* The ranges of all cells cover the data once if, at each offset, as many ranges begin as end,
- * except that one more begins at 0 and one more ends at the end of the data. (No range is
- * empty, so a chain of ranges leads from 0 to the end, and no others can form a circle.) The
- * checker compares sums of hashes of the offsets. The hash has a random key, so that no file
- * can be made to pass this check with other ranges. */
+ * except that one more begins at 0 and one more ends at the end of the data. (Such ranges form
+ * one chain from 0 to the end; others would have to form circles, but each range ends after its
+ * beginning.) The checker compares sums of hashes of the offsets. The hash has a random key, so
+ * that no file can be made to pass this check with other ranges. */
 static uint64_t hash_offset(const struct limecells_checker *k, uint64_t offset)
 {
     return mix64(mix64(offset + k->key[0]) ^ k->key[1]);

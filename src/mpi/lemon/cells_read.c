@@ -90,7 +90,7 @@ static int check_index(const struct index *f, char why[CELLS_WHY_MAX])
     return LEMON_ERR_READ;
 }
 
-/* Broadcasts rank 0's index. Sets *cells, to NULL after an error. Collective, agreed. */
+/* Broadcasts rank 0's index. Sets *cells; after an error, to NULL. Collective, agreed. */
 static int broadcast_index(struct lemon_internal *in, struct index *f, LemonCells **cells)
 {
     uint64_t n;

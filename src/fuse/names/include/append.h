@@ -45,8 +45,9 @@ ssize_t limefs_append_read(struct limefs_node *, int fd, void *buf, size_t n, ui
 ssize_t limefs_append_write(struct limefs *, struct limefs_node *, int fd, const char *buf,
                             size_t n, uint64_t offset);
 
-/* Like ftruncate(2) and fallocate(2), but with the kernel's offsets; return 0 or -errno.
- * limefs_append_allocate() returns -EOPNOTSUPP for a moved file. */
+/* Like ftruncate(2) and fallocate(2), but return 0 or -errno. Offsets are those that the kernel
+ * sends; in the file, the data may be elsewhere. limefs_append_allocate() returns -EOPNOTSUPP
+ * for a moved file. */
 int limefs_append_truncate(struct limefs *, struct limefs_node *, int fd, uint64_t bytes);
 int limefs_append_allocate(struct limefs *, struct limefs_node *, int fd, int mode,
                            uint64_t offset, uint64_t bytes);

@@ -78,8 +78,8 @@ int limefs_record_set_times(struct limefs *, struct limefs_snapshot *, uint64_t 
                             const struct timespec times[2]);
 
 /* Notes the mtime that a kernel with a writeback cache sends between writes; the next sync or
- * close of the record sets it. limefs_record_set_times() would wait until no thread writes to
- * the container, and until it returns, the kernel sends no more writes. False: out of range. */
+ * close of the record sets it. (limefs_record_set_times() waits until no thread writes to the
+ * container, and meanwhile the kernel holds back all writes.) False: out of range. */
 bool limefs_target_defer_mtime(struct limefs_target *, const struct timespec *);
 
 /* ---- for readers ---- */
