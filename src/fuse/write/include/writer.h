@@ -79,7 +79,7 @@ int limefs_record_set_times(struct limefs *, struct limefs_snapshot *, uint64_t 
 
 /* Notes the mtime that a kernel with a writeback cache sends between writes; the next sync or
  * close of the record sets it. (limefs_record_set_times() waits until no thread writes to the
- * container, and meanwhile the kernel holds back all writes.) False: out of range. */
+ * container, and the kernel holds back all writes until then.) False: out of range. */
 bool limefs_target_defer_mtime(struct limefs_target *, const struct timespec *);
 
 /* ---- for readers ---- */
