@@ -107,10 +107,11 @@ class FullTmpfs(Faults):
         self.path = put(self.fs.join("c.lime"), limetest.container([A, B, C]))
         self.big = random.Random(1).randbytes(1 << 16) * 160  # 10 MiB
 
-    def check_full(self, flags, name, *, leave=100000, sync=False, data=None, at=None, items=None):
+    def check_full(self, flags, name, *, leave=100000, sync=False, data=None, at=None, items=None,
+                   opts=()):
         """A writer gets ENOSPC, other records are unchanged, and writing works again once there is
         space. Some file systems have a little more space than they report."""
-        with self.rw(self.path) as mount:
+        with self.rw(self.path, *opts) as mount:
             filler = self.fs.fill(leave)
             error = attempt(mount.join(name), flags, self.big if data is None else data, sync, at)
             if error is None and data is not None and len(data) < MIB:
@@ -248,8 +249,10 @@ class FullTmpfs(Faults):
 
     def test_inner_record_grows(self):
         for sync in (False, True):
-            self.check_full(os.O_WRONLY, "second", sync=sync, at=len(B[1]), items=[A, B, C])
-            self.check_no_temporary_file()
+            for opts in ([], ["attr_timeout=0"]):  # the kernel gets the attributes at each write
+                self.check_full(os.O_WRONLY, "second", sync=sync, at=len(B[1]), items=[A, B, C],
+                                opts=opts)
+                self.check_no_temporary_file()
             put(self.path, limetest.container([A, B, C]))
 
     def test_no_space_for_a_second_container(self):

@@ -30,7 +30,7 @@ struct limefs_dir {
     uint64_t dev;          /* device of that directory */
     off_t offset;          /* of the entry at `next` */
     size_t next, filled;   /* in `entries`: the next one to list; end of those read */
-    _Alignas(struct dirent64) char entries[ENTRIES_BYTES];
+    _Alignas(struct dirent64) char entries[]; /* of a directory of the source tree */
 };
 
 /* A reply that is being filled. full: an entry did not fit. */
@@ -92,7 +92,8 @@ int limefs_dir_open(struct limefs *fs, uint64_t id, struct limefs_dir **out)
     struct limefs_inode inode = limefs_inode_find_current(fs, id);
     if (!inode.export && (!inode.node || inode.node->kind == LIMEFS_PLAIN))
         return -ENOTDIR;
-    struct limefs_dir *dir = calloc(1, sizeof *dir);
+    bool is_source = !inode.export && inode.node->kind != LIMEFS_CONTAINER;
+    struct limefs_dir *dir = calloc(1, sizeof *dir + (is_source ? ENTRIES_BYTES : 0));
     if (!dir)
         return -ENOMEM;
     dir->node = inode.node;
@@ -268,7 +269,7 @@ static int read_entries(struct limefs_dir *dir)
 {
     if (dir->next < dir->filled)
         return 1;
-    ssize_t n = getdents64(dir->fd, dir->entries, sizeof dir->entries);
+    ssize_t n = getdents64(dir->fd, dir->entries, ENTRIES_BYTES);
     dir->next = 0;
     dir->filled = n > 0 ? (size_t)n : 0;
     return n < 0 ? -errno : n > 0;

@@ -81,8 +81,8 @@ static bool add_volume_path(struct volume_list *list, uint64_t number,
     return true;
 }
 
-/* If each volume is a directory (p->file is set), returns true if the directory `name` contains
- * p->file; otherwise returns true. */
+/* Returns false if volumes are directories (p->file is set) and `name` does not contain
+ * p->file. */
 static bool volume_exists(const struct volume_pattern *p, const char *name)
 {
     char *path = NULL;
