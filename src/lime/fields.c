@@ -497,7 +497,7 @@ static int describe_by_late_format(struct builder *b)
     return err ? err : store_field(b, &b->out->store->field[b->no_format - 1], &f);
 }
 
-/* Ends a message: assigns metadata without data after them to the data before them. */
+/* Ends a message: assigns the metadata at its end to the last data before them. */
 static int end_message(struct builder *b)
 {
     int err = 0;

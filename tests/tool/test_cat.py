@@ -63,8 +63,7 @@ class Selectors(limetest.TestCase):
         for args in (["cat", one, two], ["checksum", one, two], ["checksum", "--add", one, two],
                      ["rm", one, two], ["replace", one, two, two], ["lfn", "--set", "n", one, two]):
             self.fails(["lime", *args],
-                       f"a: record '{two}': no such record, but a file; "
-                       "name only one FILE\n")
+                       f"a: record '{two}': no such record; name only one FILE\n")
 
 
 class Ranges(limetest.TestCase):

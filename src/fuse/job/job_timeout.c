@@ -34,8 +34,8 @@ static double first_sync_time(const struct limefs_job *job)
     return first;
 }
 
-/* Notes the wait of a request. Ranks execute requests in order, so the wait of a request that
- * was sent during the SYNC that was answered last begins only at the end of that SYNC. */
+/* Notes the wait of a request. Ranks execute requests in order. If this one was sent while they
+ * were executing the latest SYNC, its wait begins only at the end of that SYNC. */
 static void note_wait(const struct limefs_job *job, struct waits *waits, double sent_at)
 {
     double *longest = sent_at < waits->sync ? &waits->before : &waits->behind;

@@ -25,7 +25,7 @@ enum {
     OUT_BYTES = 1 << 20,
     THREADS_MAX = 256,
     MEMORY_DEFAULT = 512 << 20,
-    MEMORY_MAX = 1536 << 20, /* limit if the smallest blocks need more than pass->memory */
+    MEMORY_MAX = 1536 << 20, /* for all threads; a single thread may use pass->memory */
 };
 
 /* Numbers of units (pieces of work for one thread) that threads have started in a step. */
@@ -46,7 +46,7 @@ struct pass_state {
     struct started_units started[SLICES]; /* of recent steps; protected by `lock` */
     unsigned writers;        /* the most threads that may encode while there is other work */
     atomic_int err;          /* the first error; 0: none */
-    _Atomic uint64_t failed; /* the step with this error, the last one; UINT64_MAX: none */
+    _Atomic uint64_t failed; /* the step with this error, and the last; UINT64_MAX: none */
     unsigned threads;
     pthread_mutex_t lock; /* run_workers() holds it until all threads have started */
     pthread_barrier_t barrier;
@@ -135,8 +135,8 @@ static uint64_t slab_planes(const struct pass_state *w, const struct step *s)
     return planes < 1 ? 1 : planes < LIMEFILE_PHYSICS_PLANES ? planes : LIMEFILE_PHYSICS_PLANES;
 }
 
-/* Computes the figures of planes [from, to). Plane 0 is the first of the window or, without
- * plaquettes, of the block. (The figures of a plane need the plane above it.) */
+/* Computes the figures of planes [from, to), for which it reads plane `to`, too. Plane 0 is the
+ * first plane of the window or, without plaquettes, of the block. */
 static void compute_figures(struct worker *me, const struct step *s, uint64_t from, uint64_t to)
 {
     struct pass_state *w = me->state;

@@ -17,7 +17,7 @@ enum {
     CACHE_LINE = 64,
 };
 
-/* The largest deviations and the bad links of the sites measured so far, in any order. */
+/* Deviations and bad links of the sites measured so far. Sites can come in any order. */
 struct tally {
     double unitarity, determinant;
     uint64_t nonfinite, bad_links, bad_sites;

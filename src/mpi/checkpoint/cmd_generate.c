@@ -131,7 +131,7 @@ const struct checkpoint_command checkpoint_generate = {
             "  -l, --length AxBxC      of the domain\n"
             "      --components N      kinds of particles (1)\n"
             "  -t, --temperature T     of the velocities (1)\n"
-            "  -c, --cells AxBxC       divide the domain so (about 1000 particles a cell)\n"
+            "  -c, --cells AxBxC       cells in each dimension (about 1000 particles a cell)\n"
             "  -f, --force             replace C\n"
             "  -q, --quiet             print errors only\n"
             "  -h, --help              show this text\n",

@@ -71,7 +71,7 @@ const struct checkpoint_command checkpoint_import = {
             "ICRVQD), and writes checkpoint C, which keeps the text's header too. Each rank\n"
             "reads a part of the lines.\n"
             "\n"
-            "  -c, --cells AxBxC  divide the domain so (about 1000 molecules a cell)\n"
+            "  -c, --cells AxBxC  cells in each dimension (about 1000 molecules a cell)\n"
             "      --check        fail if two molecules have the same id\n"
             "  -f, --force        replace C\n"
             "  -q, --quiet        print errors only\n"

@@ -70,7 +70,7 @@ const struct checkpoint_command checkpoint_restart = {
             "                     equal boxes, or boxes with about as many particles each\n"
             "                     (regular)\n"
             "  -o, --out C2       what to write\n"
-            "  -c, --cells AxBxC  divide the domain so (as in C)\n"
+            "  -c, --cells AxBxC  cells in each dimension (default: as in checkpoint C)\n"
             "  -f, --force        replace C2\n"
             "  -q, --quiet        print errors only\n"
             "  -h, --help         show this text\n",

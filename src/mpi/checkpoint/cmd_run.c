@@ -193,7 +193,7 @@ static void print_times(const struct md_run *r, double seconds)
         return;
     printf("computed %.3f s of %.3f s\n", r->compute_seconds, seconds);
     if (r->prefix)
-        printf("checkpoints %" PRId64 " of %.1f MB: %.3f s from begin to end; the run stopped "
+        printf("checkpoints %" PRId64 " of %.1f MB; each took %.3f s and stopped the run for "
                "%.3f s to hand over the data and %.3f s to wait\n",
                s->published, bytes / 1e6, s->write_seconds * each, s->start_seconds * each,
                s->wait_seconds * each);
@@ -274,8 +274,8 @@ const struct checkpoint_command checkpoint_run = {
         "Moves Lennard-Jones particles in a periodic cube by leapfrog, and writes a series\n"
         "of checkpoints while it goes on. Killed at any moment, it continues from the last\n"
         "one; the trajectory is the same, bit for bit, whatever the number of ranks. Units\n"
-        "are reduced: epsilon, sigma and mass are 1. As it is, the energy of a particle\n"
-        "stays within 0.002; the error grows with the square of --dt.\n"
+        "are reduced: epsilon, sigma and mass are 1. The total energy of a particle\n"
+        "stays constant within 0.002 by default; the error grows with the square of --dt.\n"
         "\n"
         "  -n, --particles N     how many (4000)\n"
         "      --density D       particles in a unit of volume (0.7)\n"

@@ -32,7 +32,7 @@ bool checkpoint_output_open(const struct checkpoint_world *, const char *path, b
 bool checkpoint_output_check(const struct checkpoint_world *, const char *path, bool force,
                              int input);
 
-/* Removes the temporary file, and releases `out`, after a failure that was reported. */
+/* Removes the temporary file, and releases `out`. Has no effect after a failed commit. */
 void checkpoint_output_abort(const struct checkpoint_world *, struct checkpoint_output *);
 
 /* Syncs, closes and renames the temporary file, or removes it on failure. Releases `out`. */

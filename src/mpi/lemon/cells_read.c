@@ -179,7 +179,7 @@ int lemonNextCells(LemonReader *reader, LemonCells **cells)
         code = lemonReaderNextRecord(reader);
     if (code == LEMON_SUCCESS) {
         code = read_index(reader, cells);
-        lemonReaderCloseRecord(reader); /* the next call continues after the index */
+        lemonReaderCloseRecord(reader); /* the next lemonReaderNextRecord() skips it */
     }
     if (code == LEMON_SUCCESS)
         code = find_data(reader, *cells);

@@ -50,7 +50,7 @@ int limefs_target_sync(struct limefs *, struct limefs_target *, bool closing);
 int limefs_target_allocate(struct limefs *, struct limefs_target *, int mode, uint64_t offset,
                            uint64_t bytes);
 
-/* ---- by ordinal, of a pinned snapshot; the container is locked during the call ---- */
+/* ---- records of a pinned snapshot; each function locks the container during the call ---- */
 
 /* Changes the record's length. `emptied`: because of O_TRUNC. */
 int limefs_record_resize(struct limefs *, struct limefs_snapshot *, uint64_t ordinal,
@@ -63,9 +63,9 @@ int limefs_record_append(struct limefs *, struct limefs_snapshot *, const char *
 /* Returns true if the record has been appended and is not committed yet. */
 bool limefs_record_is_new(struct limefs_snapshot *, uint64_t ordinal);
 
-/* Removes the record with that file name once it is closed. -EPERM: it is not the last one;
- * -EBUSY: it stays open for writing; -ENOENT also if, after the wait, another record has its
- * ordinal. */
+/* Waits until the record with that file name is closed, and removes it. -EPERM: it is not the
+ * last one; -EBUSY: it stays open for writing; -ENOENT also if another record has its ordinal
+ * after the wait. */
 int limefs_record_remove(struct limefs *, struct limefs_snapshot *, const char *name);
 
 /* Sets a field of the header, `key`: "type", "mb" or "me" (begin or end of a message). */

@@ -56,7 +56,7 @@ static int verify_field_sum(const struct data_check *check, const struct limefil
     return right;
 }
 
-/* Returns the code of the deviation. A mount's reason begins with the wrong quantity's name. */
+/* Returns the code of the deviation. A mount's reason begins with what is wrong. */
 static int reason_code(const char *reason)
 {
     return strncmp(reason, "plaquette", 9) == 0     ? LIMEFILE_D_PLAQUETTE
@@ -172,7 +172,7 @@ static const char *find_sum_reason(const struct limefile_field *f, const struct 
 }
 
 /* Compares the data with the checksum if possible; otherwise prints the verdict and its reason.
- * Counts the verdict. A wrong length has already been reported. */
+ * Counts the verdict. The check of the metadata has already reported a wrong length. */
 static void check_sum(struct data_check *check, const struct limefile_field *f,
                       struct sum_result *sum)
 {
@@ -670,7 +670,7 @@ int gauge_check_damage(const char *path, char *reason, size_t cap)
     return err;
 }
 
-/* Returns true if the file is in a known format, but in a variant that limefs cannot read. */
+/* Returns true if limefs cannot read this format, or this variant of a known format. */
 static bool is_unsupported(int err)
 {
     return err == LIMEFILE_E_GAUGE_FORM || err == LIMEFILE_E_GAUGE_ORDER ||

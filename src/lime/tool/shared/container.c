@@ -159,7 +159,7 @@ static void report_no_record(const struct container *c, const char *word)
 {
     char type_name[TYPE_TEXT_MAX];
     if (access(word, F_OK) == 0)
-        message(c->path, "record '%s': no such record, but a file; name only one FILE", word);
+        message(c->path, "record '%s': no such record; name only one FILE", word);
     else
         message(c->path, "record '%s': no such record; see 'lime ls'",
                 format_type(word, strlen(word), type_name));

@@ -237,7 +237,7 @@ bool packlist_read_manifest(struct packlist *list, int dirfd, const char *dir_na
     struct lines l;
     char *name = NULL;
     if (asprintf(&name, "%s/%s", dir_name, MANIFEST_NAME) < 0)
-        return false;
+        return report_error(dir_name, "read", -ENOMEM) == TOOL_GOOD;
     bool good = lines_open(&l, dirfd, MANIFEST_NAME, name, true);
     if (good) {
         while (good && lines_next(&l))

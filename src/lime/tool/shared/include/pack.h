@@ -47,7 +47,7 @@ bool packlist_type_is_invalid(const char *path, const char *type, size_t type_le
 #define MANIFEST_NAME "manifest.tsv"
 #define MANIFEST_HEAD "#ordinal\tmessage\trecord\tmb\tme\tbytes\ttype\tfile\n"
 
-/* Reads manifest.tsv in the directory dirfd. dir_name: for messages. False after a message. */
+/* Reads manifest.tsv in `dirfd`. dir_name: for messages. Returns false after a message. */
 bool packlist_read_manifest(struct packlist *, int dirfd, const char *dir_name);
 
 /* Reads a list in the format of C-LIME's lime_pack: "path type" on each line, a blank line
