@@ -288,7 +288,7 @@ class Physics(limetest.TestCase):
         path = self.write("c", container([xlf("plaquette = 0.9"), message(DIMS, LINKS)]))
         finding, = json_of(path, status=1)["findings"]
         self.assertEqual((finding["ordinal"], finding["offset"]), (1, 144))
-        self.assertIn("plaquette of xlf-info is '0.9', plaquette of record 3 "
+        self.assertIn("plaquette of xlf-info is '0.9', but plaquette of record 3 is "
                       f"{PLAQUETTE:.12g}", finding["message"])
 
     # ---- many ----

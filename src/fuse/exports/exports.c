@@ -341,7 +341,7 @@ static int find_field(struct limefs *fs, struct limefs_snapshot *snap, uint64_t 
     return limefile_fields_find(&(*fields)->fields, ordinal, field) ? 0 : LIMEFILE_E_NO_RECORD;
 }
 
-/* The same for an export's record. -ESTALE: its description is not what it was at look-up. */
+/* Calls find_field() for an export's record. -ESTALE: the field has changed since look-up. */
 static int find_same_field(struct limefs *fs, const struct limefs_export *export,
                            struct limefs_fields **fields, struct limefile_field *field)
 {

@@ -7,7 +7,7 @@
  * while it answers others. */
 static const double sync_factor = 12, alone_factor = 4;
 
-/* Returns a request's time limit in seconds. It suffices to read an extent at 50 MB/s. */
+/* Returns a request's time limit in seconds, which allows for reading an extent at 50 MB/s. */
 static double get_time_limit(const struct limefs_job *job)
 {
     return job->fs->options.job_timeout + (double)job->prefetch.extent / 50e6;

@@ -515,7 +515,7 @@ int limefs_write_buffers_sync(struct limefs *fs, struct limefs_written *written)
     limefs_unlock(&job->lock);
     if (sync_error)
         limefs_log(LOG_ERR, "job: sync: %s",
-                   unsynced ? "it ended before ranks on other hosts had synced their data"
+                   unsynced ? "the job ended before ranks on other hosts had synced their data"
                             : strerror(-sync_error));
     return err ? err : sync_error;
 }

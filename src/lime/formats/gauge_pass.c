@@ -1,4 +1,4 @@
-/* gauge_pass.c - read all sites once: compute the sums of the stored data, the physics figures
+/* gauge_pass.c - read all sites: compute the sums of the stored data, the physics figures
  * and an image's data, and compare the results with the header
  *
  * In each step the threads read one time slice. In the same step they compute figures
@@ -25,7 +25,7 @@ enum {
     OUT_BYTES = 1 << 20,
     THREADS_MAX = 256,
     MEMORY_DEFAULT = 512 << 20,
-    MEMORY_MAX = 1536 << 20, /* for all threads; a single thread may use pass->memory */
+    MEMORY_MAX = 1536 << 20, /* bytes of all threads; one thread alone may use pass->memory */
 };
 
 /* Numbers of units (pieces of work for one thread) that threads have started in a step. */
@@ -46,7 +46,7 @@ struct pass_state {
     struct started_units started[SLICES]; /* of recent steps; protected by `lock` */
     unsigned writers;        /* the most threads that may encode while there is other work */
     atomic_int err;          /* the first error; 0: none */
-    _Atomic uint64_t failed; /* the step with this error, and the last; UINT64_MAX: none */
+    _Atomic uint64_t failed; /* the step with this error; no step follows; UINT64_MAX: none */
     unsigned threads;
     pthread_mutex_t lock; /* run_workers() holds it until all threads have started */
     pthread_barrier_t barrier;
@@ -272,7 +272,7 @@ static int run_unit(struct worker *me, const struct step *s, bool *more)
     return 0;
 }
 
-/* Does a thread's part of a step. Returns false if it was the last step. */
+/* Does a thread's part of a step. Returns false if an error makes it the last step. */
 static bool run_step(struct worker *me, const struct step *s)
 {
     struct pass_state *w = me->state;

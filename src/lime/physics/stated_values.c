@@ -230,7 +230,7 @@ static bool follows_other_data(const struct limefile_index *index,
 }
 
 /* Finds the record of a type that belongs to `data`, by the rule of
- * limefile_physics_stated_read(). same_message: only in data's message. False: none. */
+ * limefile_physics_stated_read(). same_message: only in its message. Returns false if none. */
 static bool find_last(const struct limefile_index *index, const struct limefile_record *data,
                       const char *type, bool same_message, struct limefile_record *out)
 {

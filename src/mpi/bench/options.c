@@ -96,8 +96,8 @@ static int add_hint(const void *context, char *text)
     bool good = equals && equals > text && equals[1] && equals - text <= MPI_MAX_INFO_KEY &&
                 strlen(equals + 1) <= MPI_MAX_INFO_VAL;
     if (!good || task->hints == BENCH_HINTS_MAX) {
-        reject(c->reason, good ? "--hint %.60s: too many" : "--hint %.60s: must be KEY=VALUE",
-               text);
+        reject(c->reason,
+               good ? "--hint %.60s: too many" : "--hint %.60s: not a valid KEY=VALUE", text);
         return 1;
     }
     *equals = '\0';

@@ -60,14 +60,14 @@ static int run_restart(const struct checkpoint_world *world, int argc, char **ar
 const struct checkpoint_command checkpoint_restart = {
     .name = "restart",
     .arguments = "[OPTION]... --out C2 C",
-    .summary = "read by these ranks, and written again",
+    .summary = "read a checkpoint and write it again, as a test",
     .help = "\n"
             "Reads checkpoint C, each rank its part of the domain, and writes what the ranks\n"
             "have as checkpoint C2. Checks that each particle came to one rank exactly, and\n"
             "that no two have the same id.\n"
             "\n"
             "  -d, --decomposition regular|kd\n"
-            "                     equal boxes, or boxes with about as many particles each\n"
+            "                     equal boxes, or boxes with about equal particle numbers\n"
             "                     (regular)\n"
             "  -o, --out C2       what to write\n"
             "  -c, --cells AxBxC  cells in each dimension (default: as in checkpoint C)\n"

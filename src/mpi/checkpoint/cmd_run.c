@@ -193,8 +193,8 @@ static void print_times(const struct md_run *r, double seconds)
         return;
     printf("computed %.3f s of %.3f s\n", r->compute_seconds, seconds);
     if (r->prefix)
-        printf("checkpoints %" PRId64 " of %.1f MB; each took %.3f s and stopped the run for "
-               "%.3f s to hand over the data and %.3f s to wait\n",
+        printf("%" PRId64 " checkpoints: each %.1f MB in %.3f s; the run stopped for %.3f s to "
+               "hand over the data and %.3f s to wait for the previous one\n",
                s->published, bytes / 1e6, s->write_seconds * each, s->start_seconds * each,
                s->wait_seconds * each);
 }
@@ -272,10 +272,10 @@ const struct checkpoint_command checkpoint_run = {
     .help =
         "\n"
         "Moves Lennard-Jones particles in a periodic cube by leapfrog, and writes a series\n"
-        "of checkpoints while it goes on. Killed at any moment, it continues from the last\n"
+        "of checkpoints while it goes on. After a crash, --continue continues from the newest\n"
         "one; the trajectory is the same, bit for bit, whatever the number of ranks. Units\n"
-        "are reduced: epsilon, sigma and mass are 1. The total energy of a particle\n"
-        "stays constant within 0.002 by default; the error grows with the square of --dt.\n"
+        "are reduced: epsilon, sigma and mass are 1. The total energy per particle stays\n"
+        "constant within 0.002 by default; the error grows with the square of --dt.\n"
         "\n"
         "  -n, --particles N     how many (4000)\n"
         "      --density D       particles in a unit of volume (0.7)\n"

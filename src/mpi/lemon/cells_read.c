@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    DIRECT_RUN_MIN = 256 << 10, /* with so many bytes on average, ranks read their own runs */
+    DIRECT_RUN_MIN = 256 << 10, /* bytes: ranks read their own runs if these are longer */
     READ_PIECE = 64 << 20,      /* bytes of a read, during which the previous one is checked */
 };
 
@@ -568,10 +568,9 @@ static int check_each_once(const struct cells_read *r)
 static int read_particles(struct cells_read *r, int flags)
 {
     bool ok = plan_read(r);
-    int code =
-        lemon_agree(r->in, ok ? LEMON_SUCCESS
-                              : lemon_log(r->in, LEMON_ERR_READ,
-                                          "out of memory for %" PRId64 " particles", r->count));
+    int code = lemon_agree(
+        r->in,
+        ok ? LEMON_SUCCESS : lemon_log(r->in, LEMON_ERR_READ, "out of memory for particles"));
     if (code != LEMON_SUCCESS)
         return code;
     init_filter(&r->filter, r->cells, &r->box, r->pick, r->picks, r->particles);

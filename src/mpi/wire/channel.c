@@ -220,8 +220,8 @@ static int connect_to_job(const char *path)
     return err;
 }
 
-/* Sends a request and receives its reply; closes a descriptor passed with the reply. Returns 0,
- * also if the reply has an error code, or -errno. */
+/* Sends a request and receives its reply; closes a descriptor passed with the reply. Returns 0
+ * (the reply may have an error code) or -errno. */
 static int call_job(struct limejob_channel *channel, const struct limejob_packet *request,
                     struct limejob_packet *reply, int timeout_ms)
 {

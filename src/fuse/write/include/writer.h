@@ -42,8 +42,8 @@ ssize_t limefs_target_write(struct limefs *, struct limefs_target *, const char 
                             uint64_t offset);
 
 /* Syncs all data of the record and commits its length. `closing`: a program closes a
- * descriptor; if nothing was written, this does not commit while another process has a copy of
- * the descriptor. */
+ * descriptor, of which other processes may have copies; then a record without new data is not
+ * committed before the last copy is closed. */
 int limefs_target_sync(struct limefs *, struct limefs_target *, bool closing);
 
 /* Like fallocate(2) with `mode`, but returns 0 or -errno. */
@@ -63,9 +63,9 @@ int limefs_record_append(struct limefs *, struct limefs_snapshot *, const char *
 /* Returns true if the record has been appended and is not committed yet. */
 bool limefs_record_is_new(struct limefs_snapshot *, uint64_t ordinal);
 
-/* Waits until the record with that file name is closed, and removes it. -EPERM: it is not the
- * last one; -EBUSY: it stays open for writing; -ENOENT also if another record has its ordinal
- * after the wait. */
+/* Waits a short time until the record with that file name is closed, and removes it. -EPERM: it
+ * is not the last one; -EBUSY: it is still open for writing; -ENOENT also if another record has
+ * its ordinal after the wait. */
 int limefs_record_remove(struct limefs *, struct limefs_snapshot *, const char *name);
 
 /* Sets a field of the header, `key`: "type", "mb" or "me" (begin or end of a message). */

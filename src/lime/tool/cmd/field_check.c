@@ -172,7 +172,7 @@ static const char *find_sum_reason(const struct limefile_field *f, const struct 
 }
 
 /* Compares the data with the checksum if possible; otherwise prints the verdict and its reason.
- * Counts the verdict. The check of the metadata has already reported a wrong length. */
+ * Counts the verdict. Reports no wrong length: the check of the metadata has done that. */
 static void check_sum(struct data_check *check, const struct limefile_field *f,
                       struct sum_result *sum)
 {
@@ -256,9 +256,10 @@ static void report_stated(const struct data_check *check, const struct limefile_
     char whose[32] = "the data";
     if (s->ordinal)
         snprintf(whose, sizeof whose, "record %" PRIu64, f->record.ordinal);
-    snprintf(why, sizeof why, "%s of %s is '%s'%s, %s of %s %.12g", s->name, s->source, s->text,
-             s->is_number ? "" : ", not a number", limefile_physics_quantity_name(s->quantity),
-             whose, limefile_physics_value(data, s->quantity));
+    snprintf(why, sizeof why, "%s of %s is '%s'%s, but %s of %s is %.12g", s->name, s->source,
+             s->text, s->is_number ? "" : ", not a number",
+             limefile_physics_quantity_name(s->quantity), whose,
+             limefile_physics_value(data, s->quantity));
     check->report(check->context, &finding);
 }
 

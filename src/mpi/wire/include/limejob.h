@@ -209,7 +209,7 @@ int limejob_connect(struct limejob_channel *, const char *path, int window_fd,
                     char *text);
 
 /* Sends a request without payload and receives its reply. No other request may be in flight.
- * Returns 0, also if the reply has an error code, or -errno. */
+ * Returns 0 (the reply may have an error code) or -errno. */
 int limejob_query(struct limejob_channel *, uint16_t opcode, struct limejob_packet *reply,
                   int timeout_ms);
 
