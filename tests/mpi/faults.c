@@ -6,8 +6,9 @@
  * Each scenario runs once without a fault, which counts the calls of every rank; then once for
  * each of these calls with this call failing. All ranks must get the same negative code from
  * the same step, the step must succeed when it is retried, and the file must be the same as
- * without the fault. With every second fault the step is not retried; with `all`, each fault
- * runs in both ways. alarm() in tap.h ends a rank that waits for ever.
+ * without the fault. A call that several ranks make fails on one of them, and with every second
+ * fault the step is not retried; with `all`, each fault runs on each rank and in both ways.
+ * alarm() in tap.h ends a rank that waits for ever.
  */
 #include "files.h"
 
@@ -34,7 +35,7 @@ static struct fault {
 } fault;
 
 static int calls[CALLS];
-static int all_faults; /* each with and without a retry */
+static int all_faults; /* `all`; otherwise a sample */
 
 static int strikes(enum call call)
 {
@@ -412,6 +413,19 @@ static int least_moves(const int *made)
     return least;
 }
 
+/* Selects, of the ranks that make this call, one for each number and kind of error. */
+static int is_sampled(const int *made, const struct fault *f, int always_once)
+{
+    int before = 0, ranks = 0;
+    for (int rank = 0; rank < tap_ranks; rank++)
+        if (made[rank * CALLS + (int)f->call] >= f->number) {
+            before += rank < f->rank;
+            ranks++;
+        }
+    return before == (f->number + f->one_less) % ranks &&
+           (always_once || f->once == (f->number + (int)f->call) % 2);
+}
+
 static void faults_of(const struct scenario *scenario, enum call call, const int *made,
                       const unsigned char *want, size_t n)
 {
@@ -420,7 +434,9 @@ static void faults_of(const struct scenario *scenario, enum call call, const int
         for (int i = 1; i <= made[rank * CALLS + call]; i++)
             for (int less = 0; less < (call <= IREAD_AT ? 2 : 1); less++)
                 for (int once = scenario->once; once < 2; once++) {
-                    if (!all_faults && !scenario->once && once != (rank + i + less) % 2)
+                    if (!all_faults &&
+                        !is_sampled(made, &(struct fault){call, rank, i, less, once},
+                                    scenario->once))
                         continue;
                     faults++;
                     fault = (struct fault){call, rank, i, less, once};
