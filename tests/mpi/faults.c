@@ -1,14 +1,14 @@
 /*
  * faults.c - make one call of MPI-IO on one rank fail or move a byte less: all ranks report it
  *
- * usage: faults FILE [threads] [all]
+ * usage: faults FILE [threads] [all] [one]
  *
  * Each scenario runs once without a fault, which counts the calls of every rank; then once for
  * each of these calls with this call failing. All ranks must get the same negative code from
  * the same step, the step must succeed when it is retried, and the file must be the same as
- * without the fault. A call that several ranks make fails on one of them, and with every second
- * fault the step is not retried; with `all`, each fault runs on each rank and in both ways.
- * alarm() in tap.h ends a rank that waits for ever.
+ * without the fault. With every second fault the step is not retried; with `all`, each fault
+ * runs in both ways. With `one`, a call that several ranks make fails on one of them. alarm()
+ * in tap.h ends a rank that waits for ever.
  */
 #include "files.h"
 
@@ -35,7 +35,8 @@ static struct fault {
 } fault;
 
 static int calls[CALLS];
-static int all_faults; /* `all`; otherwise a sample */
+static int all_faults; /* each with and without a retry */
+static int one_rank;   /* each call fails on one of the ranks that make it */
 
 static int strikes(enum call call)
 {
@@ -413,17 +414,16 @@ static int least_moves(const int *made)
     return least;
 }
 
-/* Selects, of the ranks that make this call, one for each number and kind of error. */
-static int is_sampled(const int *made, const struct fault *f, int always_once)
+/* Selects one of the ranks that make call `number`, by turns. */
+static int is_sampled(const int *made, enum call call, int rank, int turn, int number)
 {
     int before = 0, ranks = 0;
-    for (int rank = 0; rank < tap_ranks; rank++)
-        if (made[rank * CALLS + (int)f->call] >= f->number) {
-            before += rank < f->rank;
+    for (int other = 0; other < tap_ranks; other++)
+        if (made[other * CALLS + (int)call] >= number) {
+            before += other < rank;
             ranks++;
         }
-    return before == (f->number + f->one_less) % ranks &&
-           (always_once || f->once == (f->number + (int)f->call) % 2);
+    return before == turn % ranks;
 }
 
 static void faults_of(const struct scenario *scenario, enum call call, const int *made,
@@ -434,9 +434,9 @@ static void faults_of(const struct scenario *scenario, enum call call, const int
         for (int i = 1; i <= made[rank * CALLS + call]; i++)
             for (int less = 0; less < (call <= IREAD_AT ? 2 : 1); less++)
                 for (int once = scenario->once; once < 2; once++) {
-                    if (!all_faults &&
-                        !is_sampled(made, &(struct fault){call, rank, i, less, once},
-                                    scenario->once))
+                    if (!all_faults && !scenario->once && once != (rank + i + less) % 2)
+                        continue;
+                    if (one_rank && !is_sampled(made, call, rank, i + less, i))
                         continue;
                     faults++;
                     fault = (struct fault){call, rank, i, less, once};
@@ -565,6 +565,7 @@ int main(int argc, char *argv[])
     for (int i = 2; i < argc; i++) {
         threads = threads || strcmp(argv[i], "threads") == 0;
         all_faults = all_faults || strcmp(argv[i], "all") == 0;
+        one_rank = one_rank || strcmp(argv[i], "one") == 0;
     }
     /* The library avoids MPI's non-blocking calls where they are not thread-safe. */
     tap_begin_threads(&argc, &argv, threads ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE);

@@ -35,14 +35,14 @@ class Faults(TestCase):
 
     every = ["all"] if STRESS else []
 
-    def test_every_call(self):
+    def test_every_call_of_every_rank(self):
         self.on(RANKS if STRESS else (1, 3), "faults", *self.every)
 
     def test_with_threads(self):
         self.on(RANKS if STRESS else (3,), "faults", "threads", *self.every)
 
     def test_with_romio(self):
-        self.on(RANKS if STRESS else (3,), "faults", *self.every, romio=True)
+        self.on(RANKS if STRESS else (4,), "faults", *(self.every or ["one"]), romio=True)
 
 
 class Threads(TestCase):
