@@ -1,4 +1,4 @@
-/* text.c - decode UTF-8, make text safe for terminals, and format text for several programs */
+/* text.c - decode UTF-8, make text safe for terminals, and format and compare text */
 #include "text.h"
 
 #include <stdio.h>
@@ -102,4 +102,33 @@ bool limefile_parse_number(const char *text, size_t len, uint64_t *out)
     }
     *out = value;
     return len > 0;
+}
+
+static const char digits[] = "0123456789";
+
+/* Compares the numbers, of any length, at the start of *a and *b, and skips the numbers. */
+static int compare_numbers(const char **a, const char **b)
+{
+    *a += strspn(*a, "0");
+    *b += strspn(*b, "0");
+    size_t n = strspn(*a, digits), m = strspn(*b, digits);
+    int order = n != m ? (n < m ? -1 : 1) : memcmp(*a, *b, n);
+    *a += n;
+    *b += m;
+    return order;
+}
+
+int limefile_natural_compare(const char *a, const char *b)
+{
+    const char *x = a, *y = b;
+    int order = 0;
+    while (order == 0 && (*x || *y)) {
+        if (strspn(x, digits) && strspn(y, digits)) {
+            order = compare_numbers(&x, &y);
+        } else {
+            order = (int)(unsigned char)*x - (int)(unsigned char)*y;
+            x++, y++;
+        }
+    }
+    return order ? order : strcmp(a, b);
 }

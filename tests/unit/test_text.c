@@ -1,4 +1,4 @@
-/* test_text.c - which characters may reach a terminal or a log */
+/* test_text.c - which characters may reach a terminal or a log, and the order of names */
 #include "unit.h"
 #include "text.h"
 
@@ -136,4 +136,17 @@ TEST(test_not_utf8)
         assert_int_equal(limefile_utf8_decode(bad[i], strlen(bad[i]), &code), 0);
         assert_defused(bad[i], "", &"?????"[5 - strlen(bad[i])]);
     }
+}
+
+TEST(test_natural_order)
+{
+    static const char *const names[] = {
+        "",        "conf.02",  "conf.2",    "conf.9",
+        "conf.10", "conf.10a", "conf.010b", "conf.999999999999999999999",
+        "conf.a",  "conf10",   "conf\xff"};
+    for (size_t i = 0; i < COUNT(names); i++)
+        for (size_t k = 0; k < COUNT(names); k++) {
+            int order = limefile_natural_compare(names[i], names[k]);
+            assert_int_equal((order > 0) - (order < 0), (i > k) - (i < k));
+        }
 }

@@ -36,4 +36,9 @@ void limefile_text_trim(const char **text, size_t *len);
 /* Parses `len` decimal digits. Returns false for another character, len 0, or an overflow. */
 bool limefile_parse_number(const char *text, size_t len, uint64_t *out);
 
+/* Compares two names in natural order: a run of digits counts as a number, so conf.9 comes
+ * before conf.10. Other bytes compare by value. Names that differ only in leading zeros compare
+ * as strings. Returns a number less than, equal to or greater than 0. */
+int limefile_natural_compare(const char *a, const char *b);
+
 #endif

@@ -182,7 +182,7 @@ def _group_equal(numbers):
 
 def _natural_key(path):
     """Returns a sort key that puts conf.9 before conf.10, in the order of lime's commands
-    (nameorder.h): by directory; runs of digits compare as numbers, other bytes by value, and
+    (text.h): by directory; runs of digits compare as numbers, other bytes by value, and
     names that differ only in leading zeros by all bytes."""
     return [([(ord("0"), int(token)) if token.isdigit() else (ord(token), 0)
               for token in re.findall(rb"[0-9]+|.", name, re.DOTALL)], name)

@@ -3,6 +3,7 @@
 #include "pathlist.h"
 #include "limeoutput.h"
 #include "mounted_container.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -13,40 +14,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static const char digits[] = "0123456789";
-
-/* Compares the numbers, of any length, at the start of *a and *b, and skips the numbers. */
-static int compare_numbers(const char **a, const char **b)
-{
-    *a += strspn(*a, "0");
-    *b += strspn(*b, "0");
-    size_t n = strspn(*a, digits), m = strspn(*b, digits);
-    int order = n != m ? (n < m ? -1 : 1) : memcmp(*a, *b, n);
-    *a += n;
-    *b += m;
-    return order;
-}
-
-static int is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-int name_compare(const char *a, const char *b)
-{
-    const char *x = a, *y = b;
-    int order = 0;
-    while (order == 0 && (*x || *y)) {
-        if (is_digit(*x) && is_digit(*y)) {
-            order = compare_numbers(&x, &y);
-        } else {
-            order = (int)(unsigned char)*x - (int)(unsigned char)*y;
-            x++, y++;
-        }
-    }
-    return order ? order : strcmp(a, b);
-}
 
 struct names {
     char **name;
@@ -86,7 +53,7 @@ static void release_names(struct names *names)
 
 static int compare_names(const void *a, const void *b)
 {
-    return name_compare(*(char *const *)a, *(char *const *)b);
+    return limefile_natural_compare(*(char *const *)a, *(char *const *)b);
 }
 
 /* follow: `path` may be a link; if false, a link that has just replaced the directory is an

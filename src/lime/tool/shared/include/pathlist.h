@@ -47,20 +47,14 @@ struct pathlist_options {
 /* ---- the list ---- */
 
 /* Lists the `operands` and the paths of --files-from. With -r, files found in directories come
- * in natural order (name_compare()); links found there are not followed. Returns TOOL_GOOD, or
- * another exit status after a message; call pathlist_release() after both. */
+ * in natural order (limefile_natural_compare()); links found there are not followed. Returns
+ * TOOL_GOOD, or another exit status after a message; call pathlist_release() after both. */
 int pathlist_init(struct pathlist *, const struct pathlist_options *, const struct command *,
                   int count, char **operands);
 
 void pathlist_release(struct pathlist *);
 
 /* ---- walk through a directory ---- */
-
-/* Compares two names in natural order: a run of digits counts as a number, so conf.9 comes
- * before conf.10. Other bytes compare by value. Names that differ only in leading zeros compare
- * as strings. Returns a number less than, equal to or greater than 0. limefs._stack._natural is
- * the same order in Python. */
-int name_compare(const char *a, const char *b);
 
 enum walk_kind {
     WALK_FILE,      /* a regular file */
@@ -80,10 +74,10 @@ struct walk_entry {
 };
 
 /* Calls `each` for the root and all entries below it; a directory's entries come in the order
- * of name_compare(). The root may be a link to a directory. `is_opaque` returns true for a
- * directory that is not to be entered; NULL: enters all. Ends and returns false if `each`
- * returns false, or after a message if memory is exhausted. Unlike fts(3), reports the read
- * errors of directories. */
+ * of limefile_natural_compare(). The root may be a link to a directory. `is_opaque` returns
+ * true for a directory that is not to be entered; NULL: enters all. Ends and returns false if
+ * `each` returns false, or after a message if memory is exhausted. Unlike fts(3), reports the
+ * read errors of directories. */
 bool walk_tree(const char *root, bool (*is_opaque)(const char *dir),
                bool (*each)(void *context, const struct walk_entry *), void *context);
 
