@@ -8,7 +8,7 @@
     conf.text("xlf-info")
     u = conf.array()                           # memory map, (T, Z, Y, X, 4, 3, 3), '>c16'
 
-    limefs.check("conf.0100")["verdict"]       # "good", "unverified", "bad" or "unreadable"
+    limefs.check("conf.0100")["status"]        # "good", "unverified", "bad" or "unreadable"
 
     runs = limefs.tree("/data/runs", "ildg-binary-data")
     runs.shape                                 # (300, T, Z, Y, X, 4, 3, 3); nothing is read

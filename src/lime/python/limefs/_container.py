@@ -171,9 +171,9 @@ class Container:
         return {field.ordinal: field for field in self.fields}
 
     @property
-    def verdict(self):
+    def status(self):
         """The verdict on structure and metadata, "good" or "bad"; check() reads data, too."""
-        return self._get_info()["verdict"]
+        return self._get_info()["status"]
 
     @property
     def lfn(self):

@@ -60,10 +60,9 @@ def _run_lime(command, paths, options=()):
     if done.returncode < 0:
         raise Error(f"{program} {command}: ended by signal {-done.returncode}")
     try:
-        found = json.loads(done.stdout)
+        found = [json.loads(line) for line in done.stdout.splitlines()]
     except ValueError as error:
         raise Error(messages or f"{program} {command}: no JSON: {error}") from error
-    found = found if isinstance(found, list) else [found]
     if len(found) != len(paths):
         raise Error(messages or f"{program} {command}: {len(found)} objects for {len(paths)} files")
     return found, messages
@@ -72,7 +71,7 @@ def _run_lime(command, paths, options=()):
 def query(command, path):
     """Returns the object that `lime command --json PATH` prints. Error: PATH is not a container."""
     (info,), messages = _run_lime(command, [path])
-    if "error" in info:
+    if is_failure(info):
         raise Error(messages or f"{os.fspath(path)}: {info['error']}")
     return info
 
@@ -81,22 +80,27 @@ def check(path, data=True, physics=False, strict=False):
     """Checks a container, or a NERSC, MILC or openQCD file. Returns the dict that
     `lime check --json` prints.
 
-    Its "verdict" is "good", "unverified" (data have no checksum, or one that cannot be compared),
+    Its "status" is "good", "unverified" (data have no checksum, or one that cannot be compared),
     "bad" or "unreadable" ("error" has the reason); "findings" lists defects with a "message".
     data: also read the data, and compare them with their checksums. physics: also compute
     plaquette and link trace of gauge configurations, and find links that are not in SU(3).
-    strict: warnings and unverified data make the verdict "bad"."""
+    strict: warnings and unverified data make the status "bad"."""
     options = [option for option, is_set in (("--data", data), ("--physics", physics),
                                              ("--strict", strict)) if is_set]
     return _run_lime("check", [path], options)[0][0]
 
 
 def query_all(command, paths):
-    """Yields one object for each path; for a file that is not a container, it has "error"."""
+    """Yields one object for each path; see is_failure()."""
     for first in range(0, len(paths), _FILES_PER_CALL):
         yield from _run_lime(command, paths[first:first + _FILES_PER_CALL])[0]
 
 
+def is_failure(info):
+    """Returns true if `lime ls` or `lime info` could not read the container at all."""
+    return "size" not in info
+
+
 def is_foreign(info):
     """Returns true if the file could be read and is not a container."""
-    return info.get("error") == "not a LIME container"
+    return is_failure(info) and (info["error"] or "").startswith("not a LIME container")

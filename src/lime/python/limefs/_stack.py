@@ -10,7 +10,7 @@ import numpy
 
 from ._container import make_field, no_array_error
 from ._mapping import Place, map_array, mounted_places, stamp_of
-from ._program import Error, NotFound, is_foreign, query, query_all
+from ._program import Error, NotFound, is_failure, is_foreign, query, query_all
 from ._subscript import (are_apart, array_positions, first_array_axis, has_arrays, is_array,
                          is_whole, normalize)
 
@@ -237,7 +237,7 @@ def _read_slots(paths, type, strict):
               for path, listing in zip(dirs, query_all("ls", dirs))}
     slots = []
     for path, info in zip(paths, query_all("info", paths)):
-        if "error" in info:
+        if is_failure(info):
             if strict or not is_foreign(info):
                 query("info", path)  # raises, with the message for this file alone
                 raise Error(f"{path}: changed while it was listed")

@@ -3,6 +3,7 @@
 #define CHECK_H
 
 #include "field_check.h"
+#include "files.h"
 #include "limefile.h"
 #include "limeverdict.h"
 #include "tool.h"
@@ -14,13 +15,9 @@
 enum { FIRST_TEXT_MAX = 512 };
 
 struct check_options {
-    bool quiet, json;
-    bool json_lines;   /* JSON: one object per line */
-    bool data;         /* also compare checksums */
-    bool physics;      /* also compute plaquette and link trace of configurations */
-    bool strict;       /* warnings and unverified data count as bad */
-    bool list_skipped; /* print the names of skipped files */
-    bool all;          /* in a directory, a file that is not a container counts as bad */
+    bool data;    /* also compare checksums */
+    bool physics; /* also compute plaquette and link trace of configurations */
+    bool strict;  /* warnings and unverified data count as bad */
     unsigned threads;
 };
 
@@ -29,6 +26,7 @@ struct check_options {
 struct check {
     const char *path;
     const struct check_options *options;
+    struct file_task *task;    /* prints the findings, as text or JSON; NULL: print nothing */
     struct qcdml_check *qcdml; /* comparison with a QCDml document, or NULL; check_file() runs
                                 * it if the output is JSON; if not, the caller does */
     struct progress *progress; /* or NULL */
@@ -49,7 +47,8 @@ struct check {
     uint64_t bytes_read;               /* bytes read for checksums and for physics */
 };
 
-/* Examines the file, prints the findings and sets check->verdict. */
+/* Examines the file, prints the findings and sets check->verdict. With JSON, the object's
+ * members begin with file_json_begin(). */
 void check_file(struct check *);
 
 #endif

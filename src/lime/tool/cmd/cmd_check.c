@@ -10,34 +10,34 @@
 #include "checkpoint.h"
 #include "container.h"
 #include "field_check.h"
+#include "files.h"
 #include "jsonout.h"
 #include "limedetect.h"
-#include "parallel.h"
-#include "pathlist.h"
 #include "tool.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 enum { COUNTS_MAX = 128 };
 
 /* ---- findings ---- */
 
+static bool is_json(const struct check *check)
+{
+    return check->task && check->task->json;
+}
+
 /* With --json, prints the separator before a finding. Call it before the finding is counted. */
 static void print_finding_separator(const struct check *check)
 {
-    bool first = check->warnings + check->deviations + check->faults == 0;
-    if (check->options->json && check->options->json_lines)
-        fputs(first ? "" : ", ", stdout);
-    else if (check->options->json)
-        fputs(first ? "\n " : ",\n ", stdout);
+    if (is_json(check) && check->warnings + check->deviations + check->faults)
+        fputs(", ", stdout);
 }
 
-/* Counts and prints a finding: a warning, fault or deviation. --quiet omits text, not JSON. */
+/* Counts and prints a finding: a warning, fault or deviation. */
 static void check_report(struct check *check, const struct limefile_finding *finding)
 {
     bool warning = limefile_is_harmless(finding->code) && !check->options->strict;
@@ -52,9 +52,9 @@ static void check_report(struct check *check, const struct limefile_finding *fin
         check->deviations++;
     if (limefile_is_read_error(finding->code))
         check->read_failed = true;
-    if (check->options->json)
+    if (is_json(check))
         jsonout_print(stdout, jsonout_finding(finding));
-    else if (!check->options->quiet)
+    else if (check->task)
         message_finding(check->path, finding, warning);
 }
 
@@ -129,12 +129,6 @@ static void print_check_summary(const struct check *c)
 
 /* ---- JSON ---- */
 
-static void begin_check_json(const struct check *c)
-{
-    jsonout_members("{", json_pack("{s:o}", "file", jsonout_string(c->path)),
-                    ", \"findings\": [");
-}
-
 /* Prints the members that follow the findings. */
 static void end_check_json(const struct check *c, const struct data_check *data)
 {
@@ -152,29 +146,8 @@ static void end_check_json(const struct check *c, const struct data_check *data)
         jsonout_list_print("physics", data->physics_list);
     if (c->qcdml && c->verdict != LIMEFILE_UNREADABLE)
         qcdml_check(c->qcdml);
-    json_t *verdict =
-        json_pack("{s:s, s:o*, s:o*, s:o*}", "verdict", limefile_verdict_word(c->verdict),
-                  "reason", jsonout_string(c->skipped), "error", jsonout_string(c->error),
-                  "qcdml", c->qcdml ? qcdml_check_json(c->qcdml) : NULL);
-    jsonout_members(", ", verdict, c->options->json_lines ? "}\n" : "}");
-}
-
-/* ---- files that are not examined ---- */
-
-/* Sets and prints the verdict on a file that is not examined; c->error or c->skipped is set. */
-static void report_unexamined(struct check *c)
-{
-    bool bad = c->skipped && c->options->all && c->is_optional;
-    bool listed = bad || c->error || c->options->list_skipped;
-    c->verdict = bad ? LIMEFILE_BAD : c->skipped ? LIMEFILE_SKIPPED : LIMEFILE_UNREADABLE;
-    if (c->options->json && listed) {
-        begin_check_json(c);
-        end_check_json(c, &(struct data_check){.path = c->path});
-    } else if (bad) {
-        message(c->path, "%s", c->skipped);
-    } else if (c->skipped && listed && !c->options->quiet) {
-        print_line(c->path, "skipped: %s", c->skipped);
-    }
+    if (c->qcdml)
+        jsonout_members(", ", json_pack("{s:o}", "qcdml", qcdml_check_json(c->qcdml)), "");
 }
 
 /* The state of one file while it is open. */
@@ -356,7 +329,7 @@ static void init_data_check(struct check_state *state)
         .c = &state->c,
         .fields = &state->fields,
         .threads = o->threads,
-        .quiet = o->quiet || o->json,
+        .quiet = !check->task || check->task->json,
         .strict = o->strict,
         .with_data = o->data,
         .with_physics = o->physics,
@@ -462,10 +435,13 @@ static int create_json_lists(struct check_state *state)
 static void check_opened_file(struct check_state *state, bool is_container)
 {
     struct check *check = state->check;
-    if (check->options->json)
-        begin_check_json(check);
+    bool json = is_json(check);
+    if (json) {
+        file_json_begin(check->task, NULL);
+        fputs(", \"findings\": [", stdout);
+    }
     init_data_check(state);
-    int err = check->options->json ? create_json_lists(state) : 0;
+    int err = json ? create_json_lists(state) : 0;
     if (!err)
         err = is_container ? check_container(state) : check_other_file(state);
     if (err) {
@@ -473,9 +449,9 @@ static void check_opened_file(struct check_state *state, bool is_container)
         check->error = limefile_strerror(err);
     }
     check->verdict = decide_verdict(check);
-    if (check->options->json)
+    if (json)
         end_check_json(check, &state->data);
-    else if (!err && !check->options->quiet)
+    else if (!err && check->task)
         print_check_summary(check);
 }
 
@@ -493,15 +469,13 @@ void check_file(struct check *check)
 {
     struct check_state state = {.check = check};
     int kind, err = container_open_source(&state.c, check->path);
-    if (err == -EISDIR)
-        message(check->path, "use -r to check the containers in it");
     kind = err ? err : classify_file(&state);
     if (!err && kind < 0)
         message_code(check->path, "read", kind);
     if (kind < 0)
         check->error = limefile_strerror(kind);
     if (check->error || check->skipped)
-        report_unexamined(check);
+        check->verdict = check->error ? LIMEFILE_UNREADABLE : LIMEFILE_SKIPPED;
     else
         check_opened_file(&state, kind == 1);
     close_checked_file(&state);
@@ -529,24 +503,10 @@ static const char help[] =
     "      --qcdml DOC.xml    also compare FILE with its QCDml document: dataLFN,\n"
     "                         precision, and for each record field, crcCheckSum and\n"
     "                         avePlaquette; this reads the data\n"
-    "  -r, --recursive        check all containers in a directory and below it; with\n"
-    "                         --data or --physics also NERSC, MILC and openQCD\n"
-    "                         files; other files are skipped and counted\n"
-    "      --list-skipped     with -r, also name the files that are skipped\n"
-    "      --all              with -r, a file that is not a container is bad\n"
-    "      --files-from LIST  check the files named in LIST, one per line; '-':\n"
-    "                         standard input\n"
-    "  -0, --null             in LIST, each name ends with a NUL\n"
-    "  -j, --threads N        use N processors, for several files at once (default:\n"
-    "                         all)\n"
-    "  -q, --quiet            print errors only; the exit status is the verdict\n"
-    "      --json             print everything as JSON, for scripts; with -r or\n"
-    "                         --files-from, a line for each file and one for all\n"
-    "      --help             print this text\n"
-    "\n"
+    "      --all              with -r, a file that is not a container is bad\n" FILES_HELP "\n"
     "Without --data and --physics, lime check reads headers and metadata only.\n"
     "FILE may be a NERSC, MILC or openQCD file if --data or --physics is given: its\n"
-    "data are compared with its header.\n"
+    "data are compared with its header. Without them, -r skips such files.\n"
     "A file is unverified if some data have no checksum that can be compared. A file\n"
     "that is empty, or whose beginning is damaged or zero, is bad. 'lime repair'\n"
     "repairs most deviations of the structure.\n"
@@ -565,227 +525,130 @@ static const char help[] =
     "or different from DOC.xml; 2 a file cannot be read or is not a container, or\n"
     "wrong usage.\n";
 
-struct options {
-    struct check_options check;
-    struct pathlist_options files;
-    const char *qcdml;
-};
-
-/* The totals that the last line of the output shows. */
-struct totals {
-    uint64_t verdicts[LIMEFILE_UNREADABLE + 1];
-    uint64_t files, warnings, bytes, bytes_read;
-    double began;
-};
+static struct check_options options;
+static struct files_options files;
+static const char *qcdml_document;
+static bool others_are_bad;
+static double began; /* when the command began, in seconds */
 
 /* ---- all files ---- */
 
-/* The result for one file. */
+/* The results that the summary line shows. */
 struct outcome {
-    enum limefile_verdict verdict;
     uint64_t warnings, size, bytes_read;
 };
 
-static void print_totals(const struct options *o, const struct totals *t)
+/* Compares the file with its QCDml document, if one was given. Returns an exit status. */
+static int compare_document(struct check *check)
 {
-    const uint64_t *n = t->verdicts;
-    char rate[64] = "", warnings[48] = "", human[NUMBER_HUMAN_MAX];
-    double seconds = seconds_now() - t->began;
-    if (t->warnings)
-        snprintf(warnings, sizeof warnings, "; %" PRIu64 " warning%s", t->warnings,
-                 plural(t->warnings));
-    if ((o->check.data || o->check.physics) && seconds > 0 && isatty(STDOUT_FILENO))
-        snprintf(rate, sizeof rate, ", %s/s",
-                 number_human((uint64_t)((double)t->bytes_read / seconds), human));
-    print_line(
-        NULL,
-        "%" PRIu64 " file%s: %" PRIu64 " good, %" PRIu64 " bad, %" PRIu64
-        " unverified, %" PRIu64 " unreadable, %" PRIu64 " skipped%s; %" PRIu64 " bytes%s",
-        t->files, plural(t->files), n[LIMEFILE_GOOD], n[LIMEFILE_BAD], n[LIMEFILE_UNVERIFIED],
-        n[LIMEFILE_UNREADABLE], n[LIMEFILE_SKIPPED], warnings, t->bytes, rate);
+    if (!check->qcdml || check->verdict == LIMEFILE_UNREADABLE)
+        return TOOL_GOOD;
+    if (!check->task->json)
+        qcdml_check(check->qcdml);
+    return check->qcdml->status;
 }
 
-static void print_totals_json(const struct totals *t)
+static void describe_error(struct file_task *task, const struct check *check, int status)
 {
-    const uint64_t *n = t->verdicts;
-    jsonout_print(stdout,
-                  json_pack("{s:{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}}", "summary",
-                            "files", jsonout_integer(t->files), "good",
-                            jsonout_integer(n[LIMEFILE_GOOD]), "skipped",
-                            jsonout_integer(n[LIMEFILE_SKIPPED]), "unverified",
-                            jsonout_integer(n[LIMEFILE_UNVERIFIED]), "bad",
-                            jsonout_integer(n[LIMEFILE_BAD]), "unreadable",
-                            jsonout_integer(n[LIMEFILE_UNREADABLE]), "warnings",
-                            jsonout_integer(t->warnings), "bytes", jsonout_integer(t->bytes),
-                            "summed", jsonout_integer(t->bytes_read)));
-    putchar('\n');
+    const char *text = check->error                         ? ""
+                       : *check->first_text                 ? check->first_text
+                       : status == TOOL_BAD && check->qcdml ? "differs from its QCDml document"
+                                                            : "";
+    snprintf(task->error, sizeof task->error, "%s", text);
 }
 
-/* Returns how many times the data are read, for the progress bar. */
-static unsigned count_passes(const struct options *o)
+static int check_task(struct file_task *task)
 {
-    return o->check.data && o->check.physics ? 2 : 1;
-}
-
-struct checks {
-    const struct pathlist *list;
-    const struct options *options;
-    struct outcome *outcomes; /* one per file, in memory shared with the worker processes */
-};
-
-/* Returns where the outcome of the file is stored. */
-static struct outcome *find_outcome(const struct checks *all, const struct pathlist_item *item)
-{
-    return &all->outcomes[item - all->list->items];
-}
-
-/* Checks a file of the list and stores the outcome. Returns the file's exit status. */
-static int check_listed_file(const struct checks *all, const struct pathlist_item *item,
-                             unsigned threads, struct progress *progress)
-{
-    const struct options *o = all->options;
-    struct check_options options = o->check;
-    options.threads = threads;
+    struct check_options one = options;
+    one.threads = task->threads;
     struct check check = {
-        .path = item->path,
-        .options = &options,
-        .progress = progress,
-        .is_optional = item->is_optional,
-        .skipped = item->skipped,
-        .error = item->error ? limefile_strerror(-item->error) : NULL,
+        .path = task->path,
+        .options = &one,
+        .task = task,
+        .progress = task->progress,
+        .is_optional = task->is_optional,
     };
     struct qcdml_check qcdml = {
-        .document = o->qcdml,
-        .path = item->path,
-        .threads = threads,
-        .strict = o->check.strict,
-        .silent = o->check.quiet || o->check.json,
+        .document = qcdml_document,
+        .path = task->path,
+        .threads = task->threads,
+        .strict = options.strict,
+        .silent = task->json,
         .found = json_array(),
     };
-    check.qcdml = o->qcdml ? &qcdml : NULL;
-    if (item->error)
-        message_code(item->path, "read", -item->error);
-    if (item->error || item->skipped)
-        report_unexamined(&check);
-    else
-        check_file(&check);
-    if (o->qcdml && !o->check.json && check.verdict != LIMEFILE_UNREADABLE)
-        qcdml_check(&qcdml);
-    json_decref(qcdml.found);
-    *find_outcome(all, item) = (struct outcome){
-        .verdict = check.verdict,
-        .warnings = check.warnings,
-        .size = check.size,
-        .bytes_read = check.bytes_read,
-    };
-    return worse_status(qcdml.status, verdict_status(check.verdict));
-}
-
-/* Checks one file of the list. Shows a progress bar only if the list has no other file: for
- * several files, parallel_run() shows one. */
-static int check_work(void *context, const struct pathlist_item *item, unsigned threads)
-{
-    const struct checks *all = context;
-    struct progress progress;
-    if (all->list->count > 1)
-        return check_listed_file(all, item, threads, NULL);
-    progress_begin(&progress, "check", item->size * count_passes(all->options));
-    int status = check_listed_file(all, item, threads, &progress);
-    progress_end(&progress);
-    return status;
-}
-
-static void print_crashed_check(void *context, const struct pathlist_item *item,
-                                const char *why)
-{
-    const struct checks *all = context;
-    struct check check = {.path = item->path, .options = &all->options->check, .error = why};
-    report_unexamined(&check);
-    *find_outcome(all, item) = (struct outcome){.verdict = check.verdict};
-}
-
-static void add_outcome(struct totals *t, const struct outcome *one)
-{
-    t->files++;
-    t->verdicts[one->verdict]++;
-    t->warnings += one->warnings;
-    t->bytes += one->size;
-    t->bytes_read += one->bytes_read;
-}
-
-static int check_files(const struct pathlist *list, const struct options *o,
-                       struct outcome *outcomes)
-{
-    struct checks all = {list, o, outcomes};
-    struct totals totals = {.began = seconds_now()};
-    bool array = !o->check.json_lines && list->count > 1;
-    const struct parallel parallel = {
-        .list = list,
-        .processors = o->check.threads,
-        .is_io_bound = o->check.threads == 0 && !o->check.data && !o->check.physics,
-        .action = "check",
-        .separator = o->check.json && array ? ",\n" : NULL,
-        .context = &all,
-        .work = check_work,
-        .print_crash = print_crashed_check,
-    };
-    if (o->check.json && array)
-        fputs("[", stdout);
-    int worst = parallel_run(&parallel);
-    for (size_t i = 0; i < list->count; i++)
-        add_outcome(&totals, &outcomes[i]);
-    if (o->check.json_lines)
-        print_totals_json(&totals);
-    else if (o->check.json)
-        fputs(array ? "]\n" : "\n", stdout);
-    else if (!o->check.quiet && (list->open_ended || totals.files > 1))
-        print_totals(o, &totals);
-    return worst;
-}
-
-static int check_pathlist(const struct pathlist *list, const struct options *o)
-{
-    size_t bytes = (list->count + 1) * sizeof(struct outcome);
-    struct outcome *outcomes =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (outcomes == MAP_FAILED) {
-        message_code("check", "begin", -errno);
-        return TOOL_BAD;
+    if (task->progress && options.data && options.physics)
+        task->progress->total *= 2; /* the data are read twice */
+    check.qcdml = qcdml_document ? &qcdml : NULL;
+    check_file(&check);
+    if (check.skipped && others_are_bad) {
+        message(task->path, "%s", check.skipped);
+        check.verdict = LIMEFILE_BAD;
+    } else {
+        task->skipped = check.skipped;
     }
-    int status = check_files(list, o, outcomes);
-    munmap(outcomes, bytes);
+    int status = worse_status(compare_document(&check), verdict_status(check.verdict));
+    describe_error(task, &check, status);
+    json_decref(qcdml.found);
+    *(struct outcome *)task->result =
+        (struct outcome){check.warnings, check.size, check.bytes_read};
     return status;
 }
 
-static struct options options = {.files.all = true};
+static void format_totals(const struct outcome *total, char text[SUMMARY_MAX])
+{
+    char rate[64] = "", warnings[48] = "", human[NUMBER_HUMAN_MAX];
+    double seconds = seconds_now() - began;
+    if (total->warnings)
+        snprintf(warnings, sizeof warnings, "; %" PRIu64 " warning%s", total->warnings,
+                 plural(total->warnings));
+    if ((options.data || options.physics) && seconds > 0 && isatty(STDOUT_FILENO))
+        snprintf(rate, sizeof rate, ", %s/s",
+                 number_human((uint64_t)((double)total->bytes_read / seconds), human));
+    snprintf(text, SUMMARY_MAX, "%s; %" PRIu64 " bytes%s", warnings, total->size, rate);
+}
+
+static void sum_outcomes(const struct files_results *results, json_t *summary,
+                         char text[SUMMARY_MAX])
+{
+    struct outcome total = {0};
+    const struct outcome *one = (const struct outcome *)(const void *)results->result;
+    for (size_t i = 0; i < results->list->count; i++) {
+        total.warnings += one[i].warnings;
+        total.size += one[i].size;
+        total.bytes_read += one[i].bytes_read;
+    }
+    if (!summary) {
+        format_totals(&total, text);
+        return;
+    }
+    json_object_set_new(summary, "warnings", jsonout_integer(total.warnings));
+    json_object_set_new(summary, "bytes", jsonout_integer(total.size));
+    json_object_set_new(summary, "summed", jsonout_integer(total.bytes_read));
+}
 
 static const struct option_rule rules[] = {
-    FLAG_RULE("quiet", 'q', &options.check.quiet),
-    FLAG_RULE("json", 0, &options.check.json),
-    FLAG_RULE("data", 0, &options.check.data),
-    FLAG_RULE("physics", 0, &options.check.physics),
-    FLAG_RULE("strict", 0, &options.check.strict),
-    TEXT_RULE("qcdml", 0, &options.qcdml),
-    FLAG_RULE("list-skipped", 0, &options.check.list_skipped),
-    FLAG_RULE("all", 0, &options.check.all),
-    PATHLIST_RULES(options.files),
-    THREADS_RULE(&options.check.threads),
+    FLAG_RULE("data", 0, &options.data),
+    FLAG_RULE("physics", 0, &options.physics),
+    FLAG_RULE("strict", 0, &options.strict),
+    TEXT_RULE("qcdml", 0, &qcdml_document),
+    FLAG_RULE("all", 0, &others_are_bad),
+    FILES_RULES(files),
     {NULL},
 };
 
 static int run_check(int count, char **paths)
 {
-    struct options *o = &options;
-    struct pathlist list;
-    bool many = o->files.recursive || o->files.list;
-    if (o->qcdml && (many || count != 1))
+    const struct files_command command = {
+        .command = &cmd_check,
+        .is_io_bound = !options.data && !options.physics,
+        .result_bytes = sizeof(struct outcome),
+        .examine = check_task,
+        .conclude = sum_outcomes,
+    };
+    if (qcdml_document && (files.paths.recursive || files.paths.list || count != 1))
         return usage_error(&cmd_check, "--qcdml requires exactly one FILE");
-    o->check.json_lines = o->check.json && many;
-    int status = pathlist_init(&list, &o->files, &cmd_check, count, paths);
-    if (!status)
-        status = check_pathlist(&list, o);
-    pathlist_release(&list);
-    return status;
+    began = seconds_now();
+    return files_command(&command, &files, count, paths);
 }
 
 const struct command cmd_check = {

@@ -2,26 +2,19 @@
 #define _GNU_SOURCE
 #include "checkpoint.h"
 #include "container.h"
-#include "jsonout.h"
-#include "limedetect.h"
+#include "files.h"
 #include "limecheckpoint.h"
 #include "limeexport.h"
 #include "limefile.h"
 #include "limeildg.h"
-#include "limeverdict.h"
-#include "parallel.h"
-#include "pathlist.h"
 #include "text.h"
 #include "tool.h"
 #include "xmlread.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 enum {
     FACTS_MAX = 400,             /* per record; more are not shown */
@@ -205,23 +198,13 @@ struct info {
 };
 
 static const char help[] =
-    "Usage: lime info [--json] [-j N] FILE...\n"
+    "Usage: lime info [OPTION]... FILE...\n"
     "       lime info [OPTION]... -r DIR...\n"
     "       lime info [OPTION]... --files-from LIST [-0]\n"
     "Describe what LIME containers contain: configurations, propagators and other\n"
     "fields with lattice, precision, size, checksum, ensemble, inverter and date;\n"
     "checkpoints of particles with domain, cells, step and fields.\n"
-    "\n"
-    "  -r, --recursive        describe all containers in a directory and below it;\n"
-    "                         other files are skipped\n"
-    "      --files-from LIST  describe the files named in LIST, one per line; '-':\n"
-    "                         standard input\n"
-    "  -0, --null             in LIST, each name ends with a NUL\n"
-    "  -j, --threads N        read N files at once (default: as many as there are\n"
-    "                         processors, and at least 4)\n"
-    "      --json             print everything as JSON, for scripts\n"
-    "      --help             print this text\n"
-    "\n"
+    "\n" FILES_HELP "\n"
     "lime info reads metadata, not the data: 'lime check --data' verifies checksums.\n"
     "Deviations from the ILDG and SciDAC formats, and bad indexes of cells, are\n"
     "printed at the end, as by 'lime check'. FILE may also be the directory of a\n"
@@ -229,7 +212,7 @@ static const char help[] =
     "\n"
     "Examples:\n"
     "  lime info conf.0042\n"
-    "  lime info --json conf.* | jq -r '.[].lfn'\n"
+    "  lime info --json conf.* | jq -r .lfn\n"
     "  lime info -r /data/runs\n"
     "\n"
     "Exit status, the worst of all files: 0 good; 1 structure or metadata are bad\n"
@@ -425,24 +408,17 @@ static int print_checkpoints_json(struct info *info)
     return info_status(info, got);
 }
 
-static const char *status_word(int status)
-{
-    return limefile_verdict_word(status == TOOL_GOOD  ? LIMEFILE_GOOD
-                                 : status == TOOL_BAD ? LIMEFILE_BAD
-                                                      : LIMEFILE_UNREADABLE);
-}
-
-static int print_info_json(struct info *info)
+static int print_info_json(struct info *info, struct file_task *task)
 {
     const struct limefile_index *index = info->c.index;
     size_t count;
     json_t *head = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:o}", "file", jsonout_string(info->c.path), "size",
-        jsonout_integer(limefile_index_size(index)), "records",
-        jsonout_integer(limefile_index_count(index)), "messages",
+        "{s:o, s:o, s:o, s:o, s:o}", "size", jsonout_integer(limefile_index_size(index)),
+        "records", jsonout_integer(limefile_index_count(index)), "messages",
         jsonout_integer(limefile_index_messages(index)), "fault",
         jsonout_finding(info_fault(info)), "lfn", jsonout_string_or_null(info->fields.lfn));
-    jsonout_members("{", head, ", \"deviations\": [");
+    file_json_begin(task, head);
+    fputs(", \"deviations\": [", stdout);
     int status = print_findings(info, finding_to_json, &count);
     fputs("], \"fields\": [", stdout);
     for (size_t i = 0; i < info->fields.count; i++) {
@@ -454,16 +430,8 @@ static int print_info_json(struct info *info)
     status = worse_status(status, print_checkpoints_json(info));
     fputs("], \"info\": [", stdout);
     status = worse_status(status, print_facts_json(info));
-    printf("], \"verdict\": \"%s\"}", status_word(info_exit_status(info, status)));
+    fputs("]", stdout);
     return status;
-}
-
-/* Prints the JSON object of a container that cannot be read. */
-static void print_failure_json(const char *path, const char *why, enum limefile_verdict verdict)
-{
-    jsonout_print(stdout, json_pack("{s:o, s:o, s:[], s:[], s:s}", "file", jsonout_string(path),
-                                    "error", jsonout_string_or_null(why), "fields", "info",
-                                    "verdict", limefile_verdict_word(verdict)));
 }
 
 enum { FINDINGS_SHOWN = 20 };
@@ -698,17 +666,13 @@ static int print_info(struct info *info)
     return status ? status : print_all_findings(info);
 }
 
-static int examine_info(struct info *info, bool json)
+static int examine_info(struct info *info, struct file_task *task)
 {
     int err = limefile_fields_build(info->c.source, info->c.index, &info->fields);
-    if (err) {
-        message_code(info->c.path, "read", err);
-        if (json)
-            print_failure_json(info->c.path, limefile_strerror(err), LIMEFILE_UNREADABLE);
-        return TOOL_UNUSABLE;
-    }
+    if (err)
+        return info_status(info, err);
     info->deviations = info->c.deviations;
-    int status = json ? print_info_json(info) : print_info(info);
+    int status = task->json ? print_info_json(info, task) : print_info(info);
     limefile_fields_release(&info->fields);
     const struct limefile_finding *fault = info_fault(info);
     if (fault)
@@ -716,94 +680,34 @@ static int examine_info(struct info *info, bool json)
     return info_exit_status(info, status);
 }
 
-/* Describes one file. Prints a message for a file that it cannot read; with json, also an
- * object. Returns the file's exit status. */
-static int info_one(const char *path, bool json)
+static int info_file(struct file_task *task)
 {
     struct info info = {.deviations = 0};
-    int status = container_open_or_mounted(&info.c, path);
-    if (status == TOOL_GOOD) {
-        status = examine_info(&info, json);
-        container_close(&info.c);
-    } else if (json) {
-        print_failure_json(path, container_failure_text(&info.c),
-                           status == TOOL_BAD ? LIMEFILE_BAD : LIMEFILE_UNREADABLE);
-    }
+    int status = container_open_or_mounted(&info.c, task->path);
+    if (status != TOOL_GOOD)
+        return status;
+    status = examine_info(&info, task);
+    container_close(&info.c);
     return status;
 }
 
-/* Returns false for a file to skip: one that was found in a directory (item->is_optional), can
- * be read, and is neither a container nor a damaged container. */
-static bool is_container_or_named(const struct pathlist_item *item)
-{
-    struct limefile_finding finding;
-    struct limefile_fd file;
-    if (!item->is_optional)
-        return true;
-    int fd = limefile_open(item->path, O_RDONLY);
-    if (fd < 0)
-        return true;
-    limefile_fd_init(&file, fd);
-    bool is_container = limefile_detect_container(&file.source, &finding) != 0;
-    close(fd);
-    return is_container;
-}
-
-static int info_work(void *json, const struct pathlist_item *item, unsigned threads)
-{
-    (void)threads;
-    return is_container_or_named(item) ? info_one(item->path, *(const bool *)json) : TOOL_GOOD;
-}
-
-static void print_crashed_info(void *json, const struct pathlist_item *item, const char *why)
-{
-    (void)json;
-    print_failure_json(item->path, why, LIMEFILE_UNREADABLE);
-}
-
-static int info_all(const struct pathlist *list, unsigned at_once, bool json)
-{
-    bool array = list->open_ended || list->count > 1;
-    const struct parallel parallel = {
-        .list = list,
-        .processors = at_once,
-        .is_io_bound = at_once == 0,
-        .action = "info",
-        .separator = json ? ",\n" : "\n\n",
-        .context = &json,
-        .work = info_work,
-        .print_crash = json ? print_crashed_info : NULL,
-    };
-    headings_are_bold(); /* decides this before children redirect stdout */
-    if (json && array)
-        fputs("[", stdout);
-    int worst = parallel_run(&parallel);
-    if (json)
-        fputs(array ? "]\n" : "\n", stdout);
-    return list->has_failed ? TOOL_UNUSABLE : worst;
-}
-
-static struct {
-    struct pathlist_options files;
-    unsigned at_once;
-    bool json;
-} options;
+static struct files_options files;
 
 static const struct option_rule rules[] = {
-    PATHLIST_RULES(options.files),
-    THREADS_RULE(&options.at_once),
-    FLAG_RULE("json", 0, &options.json),
+    FILES_RULES(files),
     {NULL},
 };
 
 static int run_info(int count, char **paths)
 {
-    struct pathlist list;
-    int status = pathlist_init(&list, &options.files, &cmd_info, count, paths);
-    if (!status)
-        status = info_all(&list, options.at_once, options.json);
-    pathlist_release(&list);
-    return status;
+    const struct files_command command = {
+        .command = &cmd_info,
+        .separator = "\n\n",
+        .is_io_bound = true,
+        .skips_others = true,
+        .examine = info_file,
+    };
+    return files_command(&command, &files, count, paths);
 }
 
 const struct command cmd_info = {

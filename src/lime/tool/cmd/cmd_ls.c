@@ -1,22 +1,19 @@
 /* cmd_ls.c - lime ls: list the records of containers as text or JSON */
 #define _GNU_SOURCE
 #include "container.h"
-#include "jsonout.h"
-#include "tool.h"
+#include "files.h"
 
-#include <limits.h>
 #include <inttypes.h>
 #include <string.h>
 
 static const char help[] =
-    "Usage: lime ls [-l] [-h] [--json] FILE...\n"
+    "Usage: lime ls [OPTION]... FILE...\n"
+    "       lime ls [OPTION]... -r DIR...\n"
+    "       lime ls [OPTION]... --files-from LIST [-0]\n"
     "List the records of LIME containers.\n"
     "\n"
-    "  -l                    also print offsets, padding and message flags\n"
-    "  -h, --human-readable  print sizes like 1.2K, 19G\n"
-    "      --json            print everything as JSON, for scripts\n"
-    "      --help            this text\n"
-    "\n"
+    "  -l                     also print offsets, padding and message flags\n"
+    "  -h, --human-readable   print sizes like 1.2K, 19G\n" FILES_HELP "\n"
     "The first column is the record's ordinal in the file, the second its message\n"
     "and its number in the message, all from 1; 'lime cat' accepts either.\n"
     "Unprintable bytes of a type are written as %XX.\n"
@@ -30,7 +27,7 @@ static const char help[] =
     "are listed); 2 wrong usage, or a file cannot be opened or is not a container.\n";
 
 struct options {
-    bool is_long, human, json;
+    bool is_long, human;
 };
 
 struct widths {
@@ -117,85 +114,60 @@ static json_t *record_json(const struct limefile_record *r)
         "bytes", jsonout_integer(r->bytes), "padding", r->padding, "mb", r->mb, "me", r->me);
 }
 
-static void print_json(const struct container *c)
+static void print_json(struct file_task *task, const struct container *c)
 {
     struct limefile_record r;
-    json_t *head = json_pack("{s:o, s:o, s:o, s:o, s:o}", "file", jsonout_string(c->path),
-                             "size", jsonout_integer(limefile_index_size(c->index)), "messages",
+    json_t *head = json_pack("{s:o, s:o, s:o, s:o}", "size",
+                             jsonout_integer(limefile_index_size(c->index)), "messages",
                              jsonout_integer(limefile_index_messages(c->index)), "deviations",
                              jsonout_integer(limefile_index_deviations(c->index)), "fault",
                              jsonout_finding(limefile_index_fault(c->index)));
-    jsonout_members("{", head, ", \"records\": [");
+    file_json_begin(task, head);
+    fputs(", \"records\": [", stdout);
     for (size_t i = 0; limefile_index_get(c->index, i + 1, &r) == 0; i++)
         jsonout_element(i, record_json(&r));
-    fputs("]}", stdout);
+    fputs("]", stdout);
 }
 
-/* Prints the JSON object of a file that cannot be listed. */
-static void print_json_failure(const struct container *c)
-{
-    jsonout_print(stdout,
-                  json_pack("{s:o, s:o, s:[]}", "file", jsonout_string(c->path), "error",
-                            jsonout_string(container_failure_text(c)), "records"));
-}
+static struct options options;
+static struct files_options files;
 
-/* Lists a file. Prints *separator before the listing, and sets it for the next file. With
- * --json, also prints an object for a file that cannot be opened. */
-static int list_file(const char *path, const struct options *o, bool several,
-                     const char **separator)
+static int list_file(struct file_task *task)
 {
     struct container c;
-    int status = container_open_or_mounted(&c, path);
-    if (status == TOOL_GOOD || o->json) {
-        fputs(*separator, stdout);
-        *separator = o->json ? ",\n" : "\n";
-    }
-    if (status != TOOL_GOOD) {
-        if (o->json)
-            print_json_failure(&c);
+    int status = container_open_or_mounted(&c, task->path);
+    if (status != TOOL_GOOD)
         return status;
-    }
-    if (o->json) {
-        print_json(&c);
+    if (task->json) {
+        print_json(task, &c);
     } else {
-        if (several)
-            print_line(NULL, "%s:", path);
-        print_table(&c, o);
+        if (task->several)
+            print_line(NULL, "%s:", task->path);
+        print_table(&c, &options);
     }
     status = container_report_fault(&c);
     container_close(&c);
     return status;
 }
 
-static int list_all_files(int count, char **paths, const struct options *o)
-{
-    bool several = count > 1;
-    const char *separator = "";
-    int worst = TOOL_GOOD;
-    if (o->json && several)
-        fputs("[", stdout);
-    for (int i = 0; i < count; i++) {
-        int status = list_file(paths[i], o, several, &separator);
-        worst = worse_status(status, worst);
-    }
-    if (o->json)
-        fputs(several ? "]\n" : "\n", stdout);
-    return worst;
-}
-
-static struct options options;
-
 static const struct option_rule rules[] = {
     FLAG_RULE(NULL, 'l', &options.is_long),
     FLAG_RULE("human-readable", 'h', &options.human),
-    FLAG_RULE("json", 0, &options.json),
+    FILES_RULES(files),
     {NULL},
 };
 
 static int run_ls(int count, char **paths)
 {
-    return list_all_files(count, paths, &options);
+    const struct files_command command = {
+        .command = &cmd_ls,
+        .separator = "\n",
+        .is_io_bound = true,
+        .skips_others = true,
+        .examine = list_file,
+    };
+    return files_command(&command, &files, count, paths);
 }
 
-const struct command cmd_ls = {"ls",  "list the records of containers", help, run_ls,
-                               rules, {"no FILE given", 1, INT_MAX},    NULL};
+const struct command cmd_ls = {
+    "ls", "list the records of containers", help, run_ls, rules, ANY_OPERANDS, NULL};

@@ -374,9 +374,12 @@ static int mend_structure(struct repair *repair)
 /* Runs lime check on the file as it is now. Returns the exit status of lime check. */
 static int check_now(struct repair *repair, bool quiet, struct check *check)
 {
-    const struct check_options options = {.quiet = quiet, .threads = 1};
-    *check = (struct check){
-        .path = repair->path, .options = &options, .progress = &repair->progress};
+    const struct check_options options = {.threads = 1};
+    struct file_task task = {.path = repair->path};
+    *check = (struct check){.path = repair->path,
+                            .options = &options,
+                            .task = quiet ? NULL : &task,
+                            .progress = &repair->progress};
     progress_begin(&repair->progress, "check", get_file_size(repair));
     check_file(check);
     progress_end(&repair->progress);

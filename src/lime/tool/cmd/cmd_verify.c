@@ -156,8 +156,8 @@ static int verify_record(struct options *o, const char *path, uint64_t bytes)
 static int verify_structure(const struct options *o, const char *path)
 {
     char reason[REASON_MAX];
-    const struct check_options quiet = {.quiet = true};
-    struct check check = {.path = path, .options = &quiet, .is_optional = true};
+    const struct check_options structure = {.data = false};
+    struct check check = {.path = path, .options = &structure, .is_optional = true};
     check_file(&check);
     uint64_t bad = check.deviations + check.faults;
     int n = snprintf(reason, sizeof reason, "%s", check.error ? check.error : check.first_text);

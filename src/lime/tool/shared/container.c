@@ -39,19 +39,17 @@ static void count_deviation(void *context, const struct limefile_finding *findin
 static int report_beginning(struct container *c)
 {
     struct limefile_finding finding;
-    c->beginning = limefile_detect_container(c->source, &finding);
-    if (c->beginning == 0) {
+    int kind = limefile_detect_container(c->source, &finding);
+    if (kind == 0) {
         message(c->path, "%s", TEXT_NOT_CONTAINER);
         return TOOL_UNUSABLE;
     }
-    if (c->beginning == 1) { /* an unknown version of the format */
+    if (kind == 1) /* an unknown version of the format */
         finding = *limefile_index_fault(c->index);
-        c->beginning = finding.code;
-    }
     if (finding.code)
         message_finding(c->path, &finding, false);
     else
-        message_code(c->path, "read", c->beginning);
+        message_code(c->path, "read", kind);
     return finding.code ? TOOL_BAD : TOOL_UNUSABLE;
 }
 
@@ -81,7 +79,7 @@ static int open_container_file(struct container *c)
 
 int container_open_source(struct container *c, const char *path)
 {
-    *c = (struct container){.path = path, .beginning = 1, .fd = -1};
+    *c = (struct container){.path = path, .fd = -1};
     if (!mounted_is_container(path))
         return open_container_file(c);
     int err = mounted_open(path, &c->mounted);
@@ -103,7 +101,7 @@ static int index_or_close(struct container *c, int err)
 
 int container_open(struct container *c, const char *path)
 {
-    *c = (struct container){.path = path, .beginning = 1};
+    *c = (struct container){.path = path};
     return index_or_close(c, open_container_file(c));
 }
 
@@ -129,13 +127,6 @@ int container_open_data(const struct container *c, struct limefile_record *recor
     }
     int fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
     return fd < 0 ? -errno : fd;
-}
-
-const char *container_failure_text(const struct container *c)
-{
-    return c->beginning == 0  ? "not a LIME container"
-           : c->beginning < 0 ? limefile_strerror(c->beginning)
-                              : "cannot be opened or read";
 }
 
 int container_report_fault(const struct container *c)

@@ -111,7 +111,7 @@ void jsonout_print(FILE *out, json_t *value)
 
 void jsonout_element(size_t i, json_t *value)
 {
-    fputs(i ? ",\n " : "\n ", stdout);
+    fputs(i ? ", " : "", stdout);
     jsonout_print(stdout, value);
 }
 

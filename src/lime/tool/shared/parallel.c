@@ -30,15 +30,13 @@ struct slot {
 };
 
 struct batch {
-    const struct parallel *task;
+    struct parallel *task;
     struct slot *slots; /* a ring: file i has slot i % slot_count */
     size_t slot_count;
     unsigned children_max, children, processors, threads; /* threads of all children */
     size_t next_to_print;                                 /* the file to print next */
     size_t next_to_start;                                 /* the file to start next */
-    bool has_printed;                                     /* an earlier file has printed */
     bool current_printed; /* file `next_to_print` has printed on stdout */
-    int worst;
     struct progress progress;
 };
 
@@ -66,8 +64,8 @@ static _Noreturn void run_child(const struct batch *b, const struct slot *slot)
     setvbuf(stdout, NULL, _IOFBF, BUFSIZ);
     if (dup2(slot->out, STDOUT_FILENO) < 0 || dup2(slot->err, STDERR_FILENO) < 0)
         _exit(STATUS_NO_OUTPUT);
-    int status =
-        b->task->work(b->task->context, &b->task->list->items[b->next_to_start], slot->threads);
+    int status = (int)b->task->work(b->task->context, &b->task->list->items[b->next_to_start],
+                                    slot->threads);
     if (fflush(stdout) != 0 || ferror(stdout) || ferror(stderr))
         status = STATUS_NO_OUTPUT;
     _exit(status);
@@ -142,7 +140,7 @@ static void wait_child(struct batch *b)
 /* Prints the separator before the first output of a file if an earlier file has printed. */
 static void begin_output(struct batch *b)
 {
-    if (!b->current_printed && b->has_printed && b->task->separator)
+    if (!b->current_printed && b->task->has_printed && b->task->separator)
         fputs(b->task->separator, stdout);
     b->current_printed = true;
 }
@@ -173,31 +171,39 @@ static void report_crash(struct batch *b, int wait_status)
     if (WIFSIGNALED(wait_status))
         snprintf(why, sizeof why, "killed by signal %d", WTERMSIG(wait_status));
     message(item->path, "%s: %s", task->action, why);
-    if (!task->print_crash)
-        return;
     begin_output(b);
     task->print_crash(task->context, item, why);
 }
 
-static void finish_file(struct batch *b, int status)
+static void finish_file(struct batch *b, enum limefile_verdict verdict)
 {
-    b->worst = worse_status(b->worst, status);
-    b->has_printed = b->has_printed || b->current_printed;
+    b->task->verdicts[verdict]++;
+    b->task->has_printed = b->task->has_printed || b->current_printed;
     b->current_printed = false;
     b->next_to_print++;
+}
+
+/* Returns true if --quiet drops the output about a file. */
+static bool is_dropped(const struct batch *b, enum limefile_verdict verdict)
+{
+    return b->task->is_quiet && verdict_status(verdict) == TOOL_GOOD;
 }
 
 /* Prints the output of file `next_to_print`, whose child has ended. */
 static void print_finished_file(struct batch *b)
 {
     struct slot *slot = find_slot(b, b->next_to_print);
-    bool has_crashed = !WIFEXITED(slot->status) || WEXITSTATUS(slot->status) > TOOL_UNVERIFIED;
+    bool has_crashed =
+        !WIFEXITED(slot->status) || WEXITSTATUS(slot->status) > LIMEFILE_UNREADABLE;
+    enum limefile_verdict verdict =
+        has_crashed ? LIMEFILE_UNREADABLE : (enum limefile_verdict)WEXITSTATUS(slot->status);
     progress_hide();
-    print_child_output(b, slot, has_crashed);
+    if (!is_dropped(b, verdict))
+        print_child_output(b, slot, has_crashed);
     close_slot(slot);
     if (has_crashed)
         report_crash(b, slot->status);
-    finish_file(b, has_crashed ? TOOL_UNUSABLE : WEXITSTATUS(slot->status));
+    finish_file(b, verdict);
 }
 
 static void process_in_parent(struct batch *b)
@@ -206,21 +212,21 @@ static void process_in_parent(struct batch *b)
     const struct pathlist_item *item = &task->list->items[b->next_to_start];
     char *text = NULL;
     size_t n = 0;
-    int status = TOOL_BAD;
+    enum limefile_verdict verdict = LIMEFILE_UNREADABLE;
     FILE *out = stdout, *buffer = open_memstream(&text, &n);
     flush_stdout(); /* messages go to stderr directly */
     if (buffer) {
         stdout = buffer;
-        status = task->work(task->context, item, b->processors);
+        verdict = task->work(task->context, item, b->processors);
         stdout = out;
     }
     if (!buffer || fclose(buffer) != 0)
         message_code(item->path, task->action, -ENOMEM);
-    else if (n)
+    else if (n && !is_dropped(b, verdict))
         print_child_text(b, text, n);
     free(text);
     b->next_to_start++;
-    finish_file(b, status);
+    finish_file(b, verdict);
 }
 
 static unsigned count_children(const struct parallel *task, unsigned processors)
@@ -247,22 +253,31 @@ static void run_batch(struct batch *b)
     }
 }
 
-int parallel_run(const struct parallel *task)
+static int worst_verdict_status(const struct parallel *task)
 {
-    struct batch b = {.task = task, .worst = TOOL_GOOD};
+    int worst = TOOL_GOOD;
+    for (int v = LIMEFILE_GOOD; v <= LIMEFILE_UNREADABLE; v++)
+        if (task->verdicts[v])
+            worst = worse_status(worst, verdict_status((enum limefile_verdict)v));
+    return worst;
+}
+
+int parallel_run(struct parallel *task)
+{
+    struct batch b = {.task = task};
     b.processors = task->processors ? task->processors : limefile_processors();
-    if (task->list->count == 1)
-        return task->work(task->context, task->list->items, b.processors);
     b.children_max = count_children(task, b.processors);
     b.slot_count = (size_t)FILES_AHEAD * b.children_max;
-    b.slots = calloc(b.slot_count, sizeof *b.slots);
-    if (!b.slots) {
-        message_code(task->action, "begin", -ENOMEM);
-        return TOOL_BAD;
+    if (task->list->count == 1 && !task->is_quiet) {
+        finish_file(&b, task->work(task->context, task->list->items, b.processors));
+        return worst_verdict_status(task);
     }
+    b.slots = calloc(b.slot_count + 1, sizeof *b.slots);
+    if (!b.slots)
+        return report_error(task->action, "begin", -ENOMEM);
     progress_begin_files(&b.progress, task->action, task->list->count);
     run_batch(&b);
     progress_end(&b.progress);
     free(b.slots);
-    return b.worst;
+    return worst_verdict_status(task);
 }

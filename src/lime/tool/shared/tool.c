@@ -107,9 +107,21 @@ void progress_end(struct progress *p)
 static const char *program = "lime";
 static int stdout_error; /* errno of the first failed flush */
 
+static char first_message[MESSAGE_FIRST_MAX];
+
 void message_set_program(const char *name)
 {
     program = name;
+}
+
+void message_forget(void)
+{
+    *first_message = '\0';
+}
+
+const char *message_first(void)
+{
+    return first_message;
 }
 
 /* Formats "file: text", or "text". NULL: out of memory. The caller frees it. */
@@ -137,6 +149,13 @@ __attribute__((format(printf, 2, 0))) static void print_message(const char *file
                                                                 const char *format,
                                                                 va_list args)
 {
+    va_list copy;
+    va_copy(copy, args);
+    if (!*first_message)
+        vsnprintf(first_message, sizeof first_message, format, copy);
+    va_end(copy);
+    if (strncmp(first_message, "warning: ", 9) == 0)
+        message_forget();
     char *line = format_line(file, format, args);
     progress_hide();
     flush_stdout(); /* keeps both streams in order on a terminal */

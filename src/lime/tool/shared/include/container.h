@@ -11,7 +11,6 @@ struct container {
     struct limefile_fd file;
     struct limefile_index *index;
     uint64_t deviations; /* number of deviations of the structure, without harmless ones */
-    int beginning; /* after a failed open: 0: not a container; < 0: an error; 1: not examined */
 
     struct limefile_source *source;    /* reads the file, or `mounted` */
     struct mounted_container *mounted; /* NULL: a file; otherwise fd is -1 */
@@ -37,9 +36,6 @@ void container_close(struct container *);
 /* Opens the file that holds a record's data. Returns a descriptor, which the caller closes, or
  * -errno. Sets record->data_offset to the offset of the data in this file. */
 int container_open_data(const struct container *, struct limefile_record *record);
-
-/* Returns a short text, for scripts, on why the container could not be opened. */
-const char *container_failure_text(const struct container *);
 
 /* If the index ends at a fault, prints the fault on stderr, and returns TOOL_UNUSABLE if it is
  * a read error, else TOOL_BAD. Returns TOOL_GOOD if the index is complete. */

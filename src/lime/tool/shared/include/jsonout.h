@@ -44,7 +44,7 @@ json_t *jsonout_finding(const struct limefile_finding *);
 
 void jsonout_print(FILE *, json_t *);
 
-/* Prints element i of a list, counted from 0, on a line of its own. */
+/* Prints element i of a list, counted from 0, after a comma if it is not the first. */
 void jsonout_element(size_t i, json_t *);
 
 /* Prints `before`, the object `members` without its braces, and `after`. */

@@ -6,25 +6,32 @@
 #ifndef PARALLEL_H
 #define PARALLEL_H
 
+#include "limeverdict.h"
 #include "pathlist.h"
 
 struct parallel {
     const struct pathlist *list; /* the files */
     unsigned processors;         /* number of processors to use; 0: all */
     bool is_io_bound;      /* the work mostly waits for storage: use at least 4 processes */
+    bool is_quiet;         /* drop the output and the messages of good and skipped files */
     const char *action;    /* for messages and the progress bar */
     const char *separator; /* printed on stdout between the output of two files; or NULL */
     void *context;
 
-    /* Examines a file, normally in a child process. Returns an exit status. */
-    int (*work)(void *context, const struct pathlist_item *, unsigned threads);
+    /* Examines a file, normally in a child process. */
+    enum limefile_verdict (*work)(void *context, const struct pathlist_item *,
+                                  unsigned threads);
 
     /* Prints on stdout a replacement for the output of a child that has crashed. A message with
-     * `why` is printed before. NULL: no replacement. */
+     * `why` is printed before. */
     void (*print_crash)(void *context, const struct pathlist_item *, const char *why);
+
+    /* Set by parallel_run(). */
+    uint64_t verdicts[LIMEFILE_UNREADABLE + 1]; /* number of files, by verdict */
+    bool has_printed;                           /* a file has printed on stdout */
 };
 
-/* Returns the worst exit status of all files: TOOL_UNUSABLE if a child has crashed. */
-int parallel_run(const struct parallel *);
+/* Returns the worst exit status of all files; a file whose child has crashed is unreadable. */
+int parallel_run(struct parallel *);
 
 #endif

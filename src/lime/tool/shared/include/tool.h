@@ -30,6 +30,7 @@ struct command;
 /* clang-format off */
 #define FLAG_RULE(name, letter, flag) {name, letter, OPTION_FLAG, .value = (flag)}
 #define TEXT_RULE(name, letter, text) {name, letter, OPTION_TEXT, .value = (text)}
+#define JOBS_RULE(jobs) {"jobs", 'j', OPTION_UNSIGNED, (jobs), 1, .most = 65535}
 #define THREADS_RULE(threads) {"threads", 'j', OPTION_UNSIGNED, (threads), 1, .most = 65535}
 /* clang-format on */
 
@@ -68,6 +69,12 @@ extern const struct command compat_lime_contents, compat_lemon_contents,
 
 /* Sets the name that messages begin with, initially "lime". */
 void message_set_program(const char *name);
+
+/* Returns the text, without program and file, of the first message after message_forget() that
+ * is not a warning; "" if there is none. */
+enum { MESSAGE_FIRST_MAX = 512 };
+const char *message_first(void);
+void message_forget(void);
 
 /* Prints "program: file: text" on stderr. file may be NULL. */
 __attribute__((format(printf, 2, 3))) void message(const char *file, const char *format, ...);
