@@ -74,7 +74,7 @@ class Tool(limetest.TestCase):
                 self.assertEqual(done.returncode, 1)
                 self.assertEqual(done.stderr.decode().count(message), 1, done.stderr)
             found = json.loads(run(["lime", "check", "--json", mount.path]).stdout)
-            self.assertEqual((found["verdict"], found["faults"], found["records"]), ("bad", 1, 3))
+            self.assertEqual((found["status"], found["faults"], found["records"]), ("bad", 1, 3))
             self.assertEqual([f["code"] for f in found["findings"]], ["data-cut"])
             found = json.loads(run(["lime", "info", "--json", mount.path]).stdout)
             self.assertEqual(found["fault"]["code"], "data-cut")

@@ -26,6 +26,7 @@ import errno
 import faulthandler
 import fcntl
 import functools
+import json
 import mmap
 import os
 import shutil
@@ -240,6 +241,11 @@ def program(name):
             if os.path.exists(os.path.join(directory, name)):
                 return os.path.join(directory, name)
     return name
+
+
+def json_lines(text):
+    """Returns the values of a text with one JSON value in each line."""
+    return [json.loads(line) for line in text.splitlines()]
 
 
 def run(args, timeout=60, check=False, **kw):

@@ -87,12 +87,12 @@ class Check(limetest.TestCase):
         paths = [self.write("broken", data) for data, *_ in BROKEN.values()]
         done = run(["lime", "check", "--json", *paths])
         self.assertEqual((done.returncode, done.stderr), (1, b""))
-        results = json.loads(done.stdout)
+        results = limetest.json_lines(done.stdout)
         for result, path, (data, code, offset, ordinal, *sizes) in zip(
                 results, paths, BROKEN.values(), strict=True):
             harmless = code in WARNINGS
             self.assertEqual((result["file"], result["size"]), (path, len(data)))
-            self.assertEqual((result["verdict"], result["warnings"], result["faults"]),
+            self.assertEqual((result["status"], result["warnings"], result["faults"]),
                              ("good" if harmless else "bad", harmless, code in FAULTS))
             self.assertEqual([(f["code"], f["offset"], f["ordinal"], f["harmless"])
                               for f in result["findings"]], [(code, offset, ordinal, harmless)])
@@ -120,7 +120,8 @@ class Check(limetest.TestCase):
         path = self.write("good.lime", GOOD)
         self.assertEqual(json.loads(self.run_ok(["lime", "check", "--json", path])),
                          {"file": path, "findings": [], "deviations": 0, "faults": 0, "warnings": 0,
-                          "records": 3, "messages": 2, "size": len(GOOD), "verdict": "good"})
+                          "records": 3, "messages": 2, "size": len(GOOD), "status": "good",
+                          "error": None})
 
     def test_ten_thousand_are_all_named(self):
         path = self.write("many", record("t", b"", 1, 1, reserved=1) * 10000)
@@ -135,7 +136,7 @@ class Check(limetest.TestCase):
         os.mkfifo(fifo)
         for path, why in ((self.write("f", b"text" * 99),
                            "not a LIME container (no record header at offset 0)"),
-                          (fifo, ""), (limetest.tempdir(), "open: Is a directory"),
+                          (fifo, ""), (limetest.tempdir(), "open: Is a directory; use -r for the files in it"),
                           ("/dev/zero", ""), ("/nonexistent", "open: No such file or directory")):
             for quiet in [], ["-q"]:
                 self.fails(["lime", "check", *quiet, path], f"lime: {path}: {why}", status=2,
@@ -143,12 +144,12 @@ class Check(limetest.TestCase):
             done = run(["lime", "check", "--json", "--data", "--physics", path])
             self.assertEqual(done.returncode, 2)
             result = json.loads(done.stdout)
-            self.assertEqual((result["verdict"], result["checksums"], result["physics"]),
-                             ("unreadable", [], []))
+            self.assertEqual((set(result), result["status"]),
+                             ({"file", "status", "error"}, "unreadable"))
             self.assertTrue(result["error"])
 
     def test_directory(self):
-        self.fails(["lime", "check", os.curdir], "use -r to check the containers in it", status=2)
+        self.fails(["lime", "check", os.curdir], "open: Is a directory; use -r for the files in it", status=2)
 
 
 SMALL = scidac.field((2, 2, 2, 4), 576, seed=1)
@@ -163,7 +164,7 @@ class Meaning(limetest.TestCase):
     def codes(self, data, *args):
         done = run(["lime", "check", "--json", *args, self.write("f.lime", data)])
         result = json.loads(done.stdout)
-        self.assertEqual((done.returncode, result["verdict"]),
+        self.assertEqual((done.returncode, result["status"]),
                          (1, "bad") if result["deviations"] + result["faults"] else
                          (3, "unverified") if "unverified" in done.stdout.decode() else
                          (0, "good"))
@@ -223,10 +224,10 @@ class Data(limetest.TestCase):
         paths = sorted({row["path"] for row in limetest.manifest()})
         done = run(["lime", "check", "--data", "--json", *paths])
         self.assertEqual(done.returncode, 3)
-        states = [c["state"] for file in json.loads(done.stdout) for c in file["checksums"]]
+        states = [c["state"] for file in limetest.json_lines(done.stdout) for c in file["checksums"]]
         self.assertEqual((states.count("good"), states.count("unverified")), (9, 2))
         self.assertEqual(len(states), 11)
-        for file in json.loads(done.stdout):
+        for file in limetest.json_lines(done.stdout):
             self.assertNotIn("checksum", {f["code"] for f in file["findings"]})
 
     def test_flips(self):
@@ -252,7 +253,7 @@ class Data(limetest.TestCase):
                          ("checksum", 2, self.at))
         self.assertEqual(finding["want"], f"{right[0]:08x} {right[1]:08x}")
         self.assertEqual(finding["have"], f"{wrong[0]:08x} {wrong[1]:08x}")
-        self.assertEqual(result["verdict"], "bad")
+        self.assertEqual(result["status"], "bad")
         self.assertEqual(result["checksums"], [{"ordinal": 2, "state": "bad", "suma":
                          f"{wrong[0]:08x}", "sumb": f"{wrong[1]:08x}"}])
         text = self.check(bytes(data))[2]
@@ -390,7 +391,9 @@ class Many(limetest.TestCase):
         out, err = self.lime("-r", "--data", self.top, status=1)
         self.assertIn("7 files: 3 good, 1 bad, 1 unverified, 0 unreadable, 2 skipped; ", out[-1])
         self.assertIn("c/wrong.lime: offset", err)
-        self.assertEqual(self.lime("-q", "-r", "--data", self.top, status=1), ([], ""))
+        out, quiet = self.lime("-q", "-r", "--data", self.top, status=1)
+        self.assertEqual([line for line in out if "record" not in line], [])
+        self.assertEqual(quiet, err)
 
     @limetest.needs_fuse
     def test_recursive_in_a_mount(self):
@@ -403,8 +406,8 @@ class Many(limetest.TestCase):
             out, err = self.lime("-r", "--data", mount.path, status=1)
             self.assertIn("7 files: 3 good, 1 bad, 1 unverified, 0 unreadable, 2 skipped", out[-1])
             self.assertIn("c/wrong.lime: offset", err)
-            info = json.loads(self.run_ok(["lime", "info", "-r", "--json", mount.path]))
-            self.assertEqual([one["file"] for one in info], names)
+            info = limetest.json_lines(self.run_ok(["lime", "info", "-r", "--json", mount.path]))
+            self.assertEqual([one["file"] for one in info[:-1]], names)
             out, _ = self.lime("-r", names[0], names[1], status=0)
             self.assertIn("2 files: 2 good", out[-1])
 
@@ -433,8 +436,8 @@ class Many(limetest.TestCase):
                                       for name, why in want[-2:]))
         out, _ = self.lime("-r", "--json", "--list-skipped", self.top, status=0)
         lines = [json.loads(line) for line in out]
-        self.assertEqual([(line["file"], line["reason"]) for line in lines[:-1]
-                          if line["verdict"] == "skipped"],
+        self.assertEqual([(line["file"], line["error"]) for line in lines[:-1]
+                          if line["status"] == "skipped"],
                          [(self.put(name), why) for name, why in want])
         self.assertEqual(lines[-1]["summary"]["skipped"], 9)
         self.lime(self.put("a/.1.lime.limefs-stage"), status=1)
@@ -442,7 +445,7 @@ class Many(limetest.TestCase):
     def test_json_lines(self):
         out, _ = self.lime("--json", "--data", "-r", self.top, status=1)
         lines = [json.loads(line) for line in out]
-        self.assertEqual([line["verdict"] for line in lines[:-1]],
+        self.assertEqual([line["status"] for line in lines[:-1]],
                          ["good", "good", "unverified", "bad", "good"])
         summary = lines[-1]["summary"]
         self.assertEqual({k: summary[k] for k in ("files", "good", "bad", "unverified",
@@ -502,7 +505,7 @@ class Many(limetest.TestCase):
                       done.stdout)
         done = run([*command, "--json"])
         self.assertIn((self.put("a/b"), "unreadable"),
-                      [(one["file"], one["verdict"])
+                      [(one["file"], one["status"])
                        for one in map(json.loads, done.stdout.splitlines()[:-1])])
 
     def test_files_from(self):

@@ -361,7 +361,7 @@ class Checked(ConvertCase):
                 within = 1e-6 if name == "milc" else 1e-13
                 self.assertLess(abs(result["plaquette"] - gaugelib.plaquette(u)), within)
                 self.assertLess(abs(result["link_trace"] - gaugelib.link_trace(u)), within)
-                self.assertEqual((report["format"], report["verdict"], result["state"]),
+                self.assertEqual((report["format"], report["status"], result["state"]),
                                  (name, "good", "good"))
                 self.assertEqual([s["name"] for s in result["stated"]],
                                  {"nersc": ["link_trace", "plaquette"], "milc": [],

@@ -130,7 +130,7 @@ class Writers(GaugeCase):
                 report = self.check(path, "--data", status=0)
                 unknown = str(writer[0]).startswith("ABC")
                 self.assertEqual([f["code"] for f in report["findings"]], ["datatype"] * unknown)
-                self.assertEqual((report["verdict"], report["warnings"]), ("good", int(unknown)))
+                self.assertEqual((report["status"], report["warnings"]), ("good", int(unknown)))
                 self.check(path, "--data", "--strict", status=int(unknown))
                 self.assert_measured(report["physics"][0], self.links)
                 got = self.npy(path, "3.npy")

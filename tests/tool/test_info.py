@@ -140,7 +140,7 @@ gauge configuration su3gauge (record 3)
         self.assertNotIn("record 21: ", out)
         self.assertTrue(out.endswith("  ... and 30 more; 'lime check' names all\n"))
         got = self.json(self.write("f", data), status=1)
-        self.assertEqual((len(got["deviations"]), got["verdict"]), (50, "bad"))
+        self.assertEqual((len(got["deviations"]), got["status"]), (50, "bad"))
 
     def test_plain_containers(self):
         out = self.info(corpus("lemon_canonical_n1"))
@@ -218,7 +218,7 @@ class Json(InfoCase):
         self.assertEqual({k: v for k, v in got.items() if k not in ("fields", "info")}, {
             "file": path, "size": os.path.getsize(path), "records": 8, "messages": 2,
             "fault": None, "lfn": "lfn://test/lfn", "deviations": [], "checkpoints": [],
-            "verdict": "good"})
+            "status": "good", "error": None})
         self.assertEqual([i["type"] for i in got["info"]],
                          ["scidac-file-xml", "scidac-record-xml"])
         self.assertEqual(got["info"][1]["facts"]["ENSEMBLE_ID"], "test")
@@ -267,7 +267,7 @@ class Failures(InfoCase):
         self.assertIn("gauge configuration", out)
         self.assertIn("record 3: the file ends inside the data", self.err)
         got = self.json(path, status=1)
-        self.assertEqual((got["fault"]["code"], len(got["fields"]), got["verdict"]),
+        self.assertEqual((got["fault"]["code"], len(got["fields"]), got["status"]),
                          ("data-cut", 1, "bad"))
 
     def test_structure(self):
@@ -277,7 +277,7 @@ class Failures(InfoCase):
             out = self.info(path, status=status)
             self.assertEqual("1 deviation of the structure; 'lime check' names all" in out,
                              status == 1)
-            self.assertEqual(self.json(path, status=status)["verdict"], ["good", "bad"][status])
+            self.assertEqual(self.json(path, status=status)["status"], ["good", "bad"][status])
 
     def test_damaged_beginnings(self):
         """A damaged or empty container is bad; another file is unreadable."""
@@ -292,9 +292,10 @@ class Failures(InfoCase):
             status = 1 if verdict == "bad" else 2
             self.info(path, status=status)
             self.assertIn(f"lime: {path}: {message}", self.err)
-            self.assertEqual(self.json(path, status=status)["verdict"], verdict)
-            got = self.json("-r", os.path.dirname(path), status=1 if status == 1 else 0)
-            self.assertEqual([one["verdict"] for one in got], ["bad"] * (status == 1))
+            self.assertEqual(self.json(path, status=status)["status"], verdict)
+            *got, _ = limetest.json_lines(self.info("--json", "-r", os.path.dirname(path),
+                                                    status=status % 2))
+            self.assertEqual([one["status"] for one in got], ["bad"] * (status == 1))
 
     def test_many_records(self):
         """The time is proportional to the number of records."""

@@ -129,7 +129,7 @@ class Physics(limetest.TestCase):
         self.assertEqual((finding["code"], finding["ordinal"]), ("links", 2))
         self.assertEqual(finding["offset"], data.index(encode(links, precision))
                          + (4 * site + direction) * 18 * precision // 8)
-        self.assertEqual(result["verdict"], "bad")
+        self.assertEqual(result["status"], "bad")
         first = result["physics"][0]["first_bad"]
         at = [site % 3, site // 3 % 2, site // 6 % 1, site // 6]
         self.assertEqual((first["site"], first["direction"]), (at, "xyzt"[direction]))

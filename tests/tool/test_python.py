@@ -567,7 +567,8 @@ class Stacks(Case):
             self.assertLess(at.index(before), at.index(after), (before, after))
         refs = json.loads(self.run_ok(["lime", "refs", "-r", directory]))["refs"]
         self.assertEqual([refs[f"field/{i}.0.0.0.0.0.0.0"][0] for i in range(len(names))], paths)
-        shown = json.loads(self.run_ok(["lime", "info", "--json", "-r", directory]))
+        shown = limetest.json_lines(
+            self.run_ok(["lime", "info", "--json", "-r", directory]))[:-1]
         self.assertEqual([one["file"] for one in shown], paths)
 
     def test_choice(self):

@@ -148,16 +148,15 @@ class Several(limetest.TestCase):
         names = [os.path.join(self.directory, f"n{i}") for i in range(3)]
         for command in "info", "check":
             paths, out = self.lose_a_worker(command, *names)
-            files = json.loads(out)
+            files = limetest.json_lines(out)
             self.assertEqual([one["file"] for one in files], paths)
-            self.assertEqual([one.get("error") for one in files], [None, why, None])
+            self.assertEqual(files[1]["error"], why)
             alone = run(["lime", command, "--json", paths[0]]).stdout
             self.assertEqual(files[0], json.loads(alone))
-        self.assertEqual([one["verdict"] for one in files],
-                         ["bad", "unreadable", "bad"])
+            self.assertEqual([one["status"] for one in files], ["bad", "unreadable", "bad"])
         paths, out = self.lose_a_worker("check", "-r", self.directory)
-        lines = [json.loads(line) for line in out.splitlines()]
-        self.assertEqual([one.get("error") for one in lines], [None, why, None, None])
+        lines = limetest.json_lines(out)
+        self.assertEqual(lines[1], {"file": paths[1], "status": "unreadable", "error": why})
         summary = lines[-1]["summary"]
         self.assertEqual((summary["bad"], summary["unreadable"]), (2, 1))
 
@@ -187,7 +186,7 @@ class Several(limetest.TestCase):
             why = "not enough memory for its output"
             self.assertEqual(done.stderr.decode(), "".join(
                 f"lime: {path}: {command}: {why}\n" for path in paths))
-            self.assertEqual([(one["file"], one["error"]) for one in json.loads(done.stdout)],
+            self.assertEqual([(one["file"], one["error"]) for one in limetest.json_lines(done.stdout)],
                              [(path, why) for path in paths])
 
     def assert_same_with(self, limit):
@@ -298,16 +297,19 @@ class Several(limetest.TestCase):
         paths = self.configurations(20)
         self.put("notes.txt", b"no container")
         alone = [run(["lime", "info", path]).stdout for path in paths]
-        self.assertEqual(run(["lime", "info", *paths]).stdout, b"\n\n".join(alone))
+        total = b"\n\n%d files: 20 good, 0 bad, 0 unverified, 0 unreadable, %d skipped\n"
+        self.assertEqual(run(["lime", "info", *paths]).stdout,
+                         b"\n\n".join(alone) + total % (20, 0))
         for args in (["-r", self.directory], ["-j", "3", "-r", self.directory]):
             done = run(["lime", "info", *args])
             self.assertEqual((done.returncode, done.stderr), (0, b""))
-            self.assertEqual(done.stdout, b"\n\n".join(alone))
+            self.assertEqual(done.stdout, b"\n\n".join(alone) + total % (21, 1))
         names = "\0".join(reversed(paths)).encode()
         done = run(["lime", "info", "--json", "-0", "--files-from", "-"], input=names)
-        self.assertEqual([one["file"] for one in json.loads(done.stdout)], paths[::-1])
+        self.assertEqual([one["file"] for one in limetest.json_lines(done.stdout)[:-1]],
+                         paths[::-1])
         done = run(["lime", "info", "--json", "-r", self.tempdir()])
-        self.assertEqual((done.returncode, json.loads(done.stdout)), (0, []))
+        self.assertEqual((done.returncode, json.loads(done.stdout)["summary"]["files"]), (0, 0))
 
     def test_info_of_another_file(self):
         paths = self.configurations(2)
@@ -315,8 +317,8 @@ class Several(limetest.TestCase):
         self.fails(["lime", "info", paths[0], other, paths[1]], "notes.txt: not a LIME container",
                    status=2)
         done = run(["lime", "info", "--json", paths[0], other, paths[1]])
-        self.assertEqual(["error" in one for one in json.loads(done.stdout)],
-                         [False, True, False])
+        self.assertEqual([one["status"] for one in limetest.json_lines(done.stdout)],
+                         ["good", "unreadable", "good"])
 
     def test_stage(self):
         """The first file takes longest; failed files keep their place in the list."""

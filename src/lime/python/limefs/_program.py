@@ -64,7 +64,7 @@ def _run_lime(command, paths, options=()):
     except ValueError as error:
         raise Error(messages or f"{program} {command}: no JSON: {error}") from error
     if len(found) != len(paths):
-        raise Error(messages or f"{program} {command}: {len(found)} objects for {len(paths)} files")
+        raise Error(messages or f"{program} {command}: no JSON: {len(found)} objects for {len(paths)} files")
     return found, messages
 
 

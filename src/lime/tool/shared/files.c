@@ -73,7 +73,7 @@ static int examine_item(const struct files_run *run, const struct pathlist_item 
     if (item->error)
         message_code(item->path, "read", -item->error);
     else if (!task->skipped && !item->is_optional && is_plain_directory(item->path))
-        message(item->path, "a directory; use -r for the files in it");
+        message(item->path, "open: Is a directory; use -r for the files in it");
     else
         return task->skipped ? TOOL_GOOD : run->command->examine(task);
     return TOOL_UNUSABLE;

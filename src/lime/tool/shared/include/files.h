@@ -27,16 +27,16 @@ struct files_options {
     FLAG_RULE("list-skipped", 0, &(options).list_skipped)
 /* clang-format on */
 
-#define FILES_HELP                                                                         \
-    "  -r, --recursive        also work on all files in a directory and below it; other\n" \
-    "                         kinds of files are skipped and counted\n"                    \
-    "      --list-skipped     also name the files that are skipped\n"                      \
-    "      --files-from LIST  also work on the files named in LIST, one per line; '-':\n"  \
-    "                         standard input\n"                                            \
-    "  -0, --null             in LIST, each name ends with a NUL\n"                        \
-    "  -j, --jobs N           use N processors, for N files at once (default: all)\n"      \
-    "  -q, --quiet            print only files that are not good\n"                        \
-    "      --json             print a JSON object a line for each file, for scripts\n"     \
+#define FILES_HELP                                                                     \
+    "  -r, --recursive        also all files in a directory and below it; files of\n"  \
+    "                         other kinds are skipped and counted\n"                   \
+    "      --list-skipped     also name the files that are skipped\n"                  \
+    "      --files-from LIST  also the files named in LIST, one per line; '-':\n"      \
+    "                         standard input\n"                                        \
+    "  -0, --null             in LIST, each name ends with a NUL\n"                    \
+    "  -j, --jobs N           use N processors, for N files at once (default: all)\n"  \
+    "  -q, --quiet            print only files that are not good\n"                    \
+    "      --json             print a JSON object a line for each file, for scripts\n" \
     "      --help             print this text\n"
 
 enum { FILE_ERROR_MAX = 512 };
