@@ -24,6 +24,9 @@ def parse(data):
     return [(r.name, r.data, r.mb, r.me) for r in limetest.records(data, strict=False)]
 
 
+GOOD = {"status": "good", "error": None}
+
+
 class SumCase(limetest.TestCase):
     def lime(self, *args, status=0, **kw):
         return super().lime("checksum", *args, status=status, **kw).splitlines()
@@ -43,7 +46,7 @@ class Cksum(SumCase):
         self.assertEqual(self.lime("--cksum", path, "x", "1"),
                          ["4294967295 0 2 x", "930766865 9 1 ildg-binary-data"])
         self.lime("--cksum", "--json", path, "1", "x")
-        self.assertEqual(json.loads(self.out), {"file": path, "records": [
+        self.assertEqual(json.loads(self.out), {"file": path, **GOOD, "records": [
             {"ordinal": 1, "type": "ildg-binary-data", "bytes": 9, "cksum": 930766865},
             {"ordinal": 2, "type": "x", "bytes": 0, "cksum": 4294967295}]})
 
@@ -110,7 +113,7 @@ class Print(SumCase):
         path = self.write("f.lime", container([[FORMAT, DATA, SUM]]))
         a, b = SUMS.split()
         self.assertEqual(json.loads("\n".join(self.lime("--json", path))), {
-            "file": path, "records": [{
+            "file": path, **GOOD, "records": [{
                 "ordinal": 2, "type": "ildg-binary-data", "bytes": len(SMALL), "sites": 32,
                 "site_bytes": 576, "state": "good", "suma": a, "sumb": b,
                 "stored": {"ordinal": 3, "suma": a, "sumb": b}}]})
@@ -122,8 +125,26 @@ class Print(SumCase):
         for path in (self.write("f", container([[("text", b"x")]])), "nowhere", os.devnull):
             done = run(["lime", "checksum", "--json", path])
             got = json.loads(done.stdout)
-            self.assertEqual((got["file"], got["records"]), (path, []))
-            self.assertIn("error", got)
+            self.assertEqual((got["file"], "records" in got), (path, False))
+            self.assertTrue(got["error"])
+
+    def test_several_files(self):
+        """Operands are files if all of them exist and none is a number, else records."""
+        one, two = (self.write("f.lime", container([[FORMAT, DATA, sums]]))
+                    for sums in (SUM, ("scidac-checksum", scidac.checksum_xml((1, 2)))))
+        alone = [f"{path}: {SUMS} {state} 2 ildg-binary-data"
+                 for path, state in ((one, "good      "), (two, "bad       "))]
+        total = "2 files: 1 good, 1 bad, 0 unverified, 0 unreadable, 0 skipped"
+        stated = "  (record 3 says 00000001 00000002)"
+        for args in ([one, two], ["-r", one, two], ["-j", "2", one, "--files-from",
+                                                    self.write("list", two.encode())]):
+            self.assertEqual(self.lime(*args, status=1), [alone[0], alone[1] + stated, total])
+        self.assertEqual(self.lime("-q", one, two, status=1), [alone[1] + stated])
+        self.lime(one, two + "-none", status=1)
+        self.assertIn("no such record", self.err)
+        self.lime("--add", "--replace", one, two)
+        self.assertEqual(self.lime("--cksum", two), self.lime("--cksum", one))
+        self.lime(one, two)
 
     def test_site_options(self):
         data = random.Random(4).randbytes(30 * 7 * 4)

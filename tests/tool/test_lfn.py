@@ -45,7 +45,13 @@ class Show(LfnCase):
         path = os.path.join(limetest.CORPUS, "qio_nersc_ildg.lime")
         self.assertEqual(self.lime(path), "lfn://test/lfn\n")
         none = os.path.join(limetest.CORPUS, "lemon_canonical_n1.lime")
-        self.assertEqual(self.lime(path, none, status=1), f"{path}: lfn://test/lfn\n")
+        self.assertEqual(self.lime(path, none, status=1).splitlines()[:-1],
+                         [f"{path}: lfn://test/lfn"])
+        one, two = limetest.json_lines(self.lime("--json", path, none, status=1))
+        self.assertEqual(one, {"file": path, "lfns": ["lfn://test/lfn"], "status": "good",
+                               "error": None})
+        self.assertEqual((two["lfns"], two["status"]), ([], "bad"))
+        self.assertIn("no logical file name", two["error"])
         self.assertIn(f"{none}: no logical file name", self.err)
 
     def test_all_of_them(self):

@@ -2,7 +2,7 @@
 #define _GNU_SOURCE
 #include "container.h"
 #include "edit.h"
-#include "jsonout.h"
+#include "files.h"
 #include "limeildg.h"
 #include "text.h"
 #include "tool.h"
@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum sum_action { SUM_UNTOUCHED, SUM_ADDED, SUM_REPLACED };
 
@@ -30,23 +31,23 @@ struct sum_item {
 };
 
 struct checksum_options {
-    bool json, add, replace, cksum;
-    unsigned threads;
+    bool add, replace, cksum;
     uint64_t site_bytes, sites; /* 0: as the file states */
-    const char *path;
-    char **words;
+    char **words;               /* the records to sum; all data if word_count is 0 */
     size_t word_count;
+    struct file_task *task; /* the file */
 };
 
 static const char *const action_words[] = {NULL, "added", "replaced"};
 
-static void print_sum_text(const struct sum_item *item)
+/* path: begins the line, or NULL. */
+static void print_sum_text(const char *path, const struct sum_item *item)
 {
     const struct limefile_field *f = &item->field;
     char type_name[TYPE_TEXT_MAX], more[96] = "";
     format_type(item->type, strlen(item->type), type_name);
     if (item->has_cksum)
-        print_line(NULL, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %s", item->cksum, f->record.bytes,
+        print_line(path, "%" PRIu32 " %" PRIu64 " %" PRIu64 " %s", item->cksum, f->record.bytes,
                    f->record.ordinal, type_name);
     if (item->has_cksum || !item->has_sum)
         return;
@@ -60,7 +61,7 @@ static void print_sum_text(const struct sum_item *item)
                  f->checksum_ordinal);
     else if (item->verdict == LIMEFILE_UNVERIFIED)
         snprintf(more, sizeof more, "  (no checksum)");
-    print_line(NULL, "%08x %08x %-10s %" PRIu64 " %s%s", item->sum.suma, item->sum.sumb,
+    print_line(path, "%08x %08x %-10s %" PRIu64 " %s%s", item->sum.suma, item->sum.sumb,
                limefile_verdict_word(item->verdict), f->record.ordinal, type_name, more);
 }
 
@@ -89,26 +90,39 @@ static json_t *item_json(const struct sum_item *item)
     return json;
 }
 
+/* Explains the file's status, for JSON. Messages explain other verdicts. */
+static void describe_sum(struct file_task *task, const struct sum_item *item)
+{
+    if (!*task->error && item->has_sum && item->verdict != LIMEFILE_GOOD)
+        snprintf(task->error, sizeof task->error, "record %" PRIu64 ": %s",
+                 item->field.record.ordinal,
+                 item->verdict == LIMEFILE_BAD
+                     ? "the data do not match the checksum in the file"
+                     : "no checksum");
+}
+
 /* Prints an item; i: its position in the output, from 0. */
 static void print_item(const struct checksum_options *o, const struct sum_item *item, size_t i)
 {
-    if (o->json)
+    describe_sum(o->task, item);
+    if (o->task->json)
         jsonout_element(i, item_json(item));
     else
-        print_sum_text(item);
+        print_sum_text(o->task->several ? o->task->path : NULL, item);
 }
 
 static void begin_items(const struct checksum_options *o)
 {
-    if (o->json)
-        jsonout_members("{", json_pack("{s:o}", "file", jsonout_string(o->path)),
-                        ", \"records\": [");
+    if (!o->task->json)
+        return;
+    file_json_begin(o->task, NULL);
+    fputs(", \"records\": [", stdout);
 }
 
 static void end_items(const struct checksum_options *o)
 {
-    if (o->json)
-        fputs("]}\n", stdout);
+    if (o->task->json)
+        putchar(']');
 }
 
 static const char checksum_type[] = "scidac-checksum";
@@ -155,28 +169,27 @@ static int checksum_replace(struct edit *edit, uint64_t ordinal,
 }
 
 static const char help[] =
-    "Usage: lime checksum [--json] [-j N] [--site-bytes N | --lattice LxLxLxT] FILE\n"
-    "                     [RECORD]...\n"
-    "       lime checksum --add [--replace] [OPTION]... FILE [RECORD]...\n"
-    "       lime checksum --cksum [--json] [-j N] FILE [RECORD]...\n"
+    "Usage: lime checksum [OPTION]... FILE [RECORD]...\n"
+    "       lime checksum [OPTION]... FILE FILE...\n"
+    "       lime checksum [OPTION]... -r DIR...\n"
+    "       lime checksum [OPTION]... --files-from LIST [-0]\n"
     "Compute the SciDAC checksums of all ildg-binary-data and scidac-binary-data\n"
     "records of FILE, or of each RECORD. A line is\n"
     "\n"
     "  suma sumb STATE ORDINAL TYPE\n"
     "\n"
     "where STATE compares them with the checksum in the file: 'good', 'bad', or\n"
-    "'unverified' if the file has none.\n"
+    "'unverified' if the file has none. For several files it begins with 'FILE:'.\n"
     "\n"
-    "      --cksum         instead, compute cksum(1) of the data, which is QCDml's\n"
-    "                      crcCheckSum: a line is 'CKSUM BYTES ORDINAL TYPE'\n"
-    "      --add           add a scidac-checksum record to data that have none\n"
-    "      --replace       with --add: also replace a wrong checksum\n"
-    "      --site-bytes N  size of a site, instead of the one in the file\n"
-    "      --lattice DIMS  lattice, instead of the one in the file: 32x32x32x64\n"
-    "  -j, --threads N     use N processors (default: all)\n"
-    "      --json          print everything as JSON, for scripts\n"
-    "      --help          this text\n"
+    "      --cksum            instead, compute cksum(1) of the data, which is QCDml's\n"
+    "                         crcCheckSum: a line is 'CKSUM BYTES ORDINAL TYPE'\n"
+    "      --add              add a scidac-checksum record to data that have none\n"
+    "      --replace          with --add: also replace a wrong checksum\n"
+    "      --site-bytes N     size of a site, instead of the one in the file\n"
+    "      --lattice DIMS     lattice, instead of the one in the file: 32x32x32x64\n" FILES_HELP
     "\n"
+    "The operands after the first one are files if all of them exist and none is a\n"
+    "number; otherwise they are records.\n"
     "If the data are in the last message, --add appends the new record. Otherwise it\n"
     "writes a new file and then replaces FILE, so there must be space for both.\n"
     "\n"
@@ -316,7 +329,7 @@ static int sum_as_stored(const struct checksum_options *o, const struct containe
     if (!f->has_checksum || limefile_field_is_summable(f) || o->site_bytes || o->sites)
         return 0;
     int right =
-        limefile_field_verify(c->fd, f, o->threads, progress_count, progress, &fit, sum);
+        limefile_field_verify(c->fd, f, o->task->threads, progress_count, progress, &fit, sum);
     if (right == 1)
         *f = fit;
     return right == LIMEFILE_E_STATE ? 0 : right;
@@ -334,7 +347,7 @@ static int compute_sum(const struct checksum_options *o, const struct container 
     if (!err && !check_summable(o, c, f))
         return TOOL_BAD;
     if (!err)
-        err = limefile_field_sum(c->fd, f, o->threads, progress_count, progress, sum);
+        err = limefile_field_sum(c->fd, f, o->task->threads, progress_count, progress, sum);
     if (err)
         message_record(c->path, f->record.ordinal, err);
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
@@ -373,8 +386,8 @@ static int cksum_record(const struct checksum_options *o, const struct container
                         struct sum_item *item, struct limefile_field *f,
                         struct progress *progress)
 {
-    int err = limefile_record_cksum(c->source, &f->record, o->threads, progress_count, progress,
-                                    &item->cksum);
+    int err = limefile_record_cksum(c->source, &f->record, o->task->threads, progress_count,
+                                    progress, &item->cksum);
     if (err)
         message_record(c->path, f->record.ordinal, err);
     else
@@ -382,34 +395,23 @@ static int cksum_record(const struct checksum_options *o, const struct container
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
-/* With --json, prints the object of a file without results. Returns `status`. */
-static int json_failure(const struct checksum_options *o, int status)
-{
-    if (o->json) {
-        jsonout_print(stdout, json_pack("{s:o, s:s, s:[]}", "file", jsonout_string(o->path),
-                                        "error", "no checksum could be computed", "records"));
-        putchar('\n');
-    }
-    return status;
-}
-
 static int sum_selected(const struct checksum_options *o, const struct container *c,
                         const struct limefile_fields *fields, const struct selected *selected)
 {
-    struct progress progress;
+    struct progress *progress = o->task->progress;
     int worst = TOOL_GOOD;
-    progress_begin(&progress, "checksum", selected->bytes);
+    if (progress)
+        progress->total = selected->bytes;
     begin_items(o);
     for (size_t i = 0; i < selected->count; i++) {
         struct limefile_field field;
         get_field_to_sum(o, c, fields, selected->ordinal[i], &field);
         struct sum_item item = new_item(&field);
-        int status = (o->cksum ? cksum_record : sum_record)(o, c, &item, &field, &progress);
+        int status = (o->cksum ? cksum_record : sum_record)(o, c, &item, &field, progress);
         print_item(o, &item, i);
         worst = worse_status(worst, status);
     }
     end_items(o);
-    progress_end(&progress);
     return worst;
 }
 
@@ -426,19 +428,19 @@ static int print_sums(const struct checksum_options *o)
     struct container c;
     struct limefile_fields fields;
     struct selected selected;
-    int status = container_open(&c, o->path);
+    int status = container_open(&c, o->task->path);
     if (status != TOOL_GOOD)
-        return json_failure(o, status);
+        return status;
     status = container_report_fault(&c);
     if (load_fields(&c, &fields) == TOOL_GOOD) {
         int done = select_records(o, &c, &fields, &selected);
-        done =
-            done == TOOL_GOOD ? sum_selected(o, &c, &fields, &selected) : json_failure(o, done);
+        if (done == TOOL_GOOD)
+            done = sum_selected(o, &c, &fields, &selected);
         status = worse_status(done, status);
         free(selected.ordinal);
         limefile_fields_release(&fields);
     } else {
-        status = json_failure(o, TOOL_UNUSABLE);
+        status = TOOL_UNUSABLE;
     }
     container_close(&c);
     return status;
@@ -527,14 +529,13 @@ static int add_field_checksum(const struct checksum_options *o, struct edit *edi
     return status;
 }
 
-static int add_to_file(const struct checksum_options *o, struct sum_item *item,
-                       struct progress *progress)
+static int add_to_file(const struct checksum_options *o, struct sum_item *item)
 {
     struct edit edit;
-    int status = edit_open(&edit, o->path);
+    int status = edit_open(&edit, o->task->path);
     if (status != TOOL_GOOD)
         return status;
-    status = add_field_checksum(o, &edit, item, progress);
+    status = add_field_checksum(o, &edit, item, o->task->progress);
     edit_close(&edit);
     return status;
 }
@@ -556,15 +557,14 @@ static int compare_items(const void *a, const void *b)
 /* Begins with the last record, because an insertion changes the ordinals of later records. */
 static int add_checksums(const struct checksum_options *o, struct sum_items *items)
 {
-    struct progress progress;
     int worst = TOOL_GOOD;
     qsort(items->item, items->count, sizeof *items->item, compare_items);
-    progress_begin(&progress, "checksum", items->bytes);
+    if (o->task->progress)
+        o->task->progress->total = items->bytes;
     for (size_t i = items->count; i-- > 0;) {
-        int status = add_to_file(o, &items->item[i], &progress);
+        int status = add_to_file(o, &items->item[i]);
         worst = worse_status(status, worst);
     }
-    progress_end(&progress);
     begin_items(o);
     for (size_t i = 0; i < items->count; i++)
         print_item(o, &items->item[i], i);
@@ -594,7 +594,7 @@ static int select_from_file(const struct checksum_options *o, struct sum_items *
 {
     struct container c;
     struct limefile_fields fields;
-    int status = container_open(&c, o->path);
+    int status = container_open(&c, o->task->path);
     if (status != TOOL_GOOD)
         return status;
     status = load_fields(&c, &fields);
@@ -612,7 +612,8 @@ static int run_checksum_add(const struct checksum_options *o)
 {
     struct sum_items items = {.count = 0};
     int status = select_from_file(o, &items);
-    status = status == TOOL_GOOD ? add_checksums(o, &items) : json_failure(o, status);
+    if (status == TOOL_GOOD)
+        status = add_checksums(o, &items);
     free(items.item);
     return status;
 }
@@ -634,6 +635,7 @@ static bool parse_lattice(const char *text, uint64_t *sites)
 }
 
 static struct checksum_options options;
+static struct files_options files;
 
 static int parse_lattice_option(const void *command, char *text)
 {
@@ -643,20 +645,37 @@ static int parse_lattice_option(const void *command, char *text)
 }
 
 static const struct option_rule rules[] = {
-    FLAG_RULE("json", 0, &options.json),
     FLAG_RULE("add", 0, &options.add),
     FLAG_RULE("replace", 0, &options.replace),
     FLAG_RULE("cksum", 0, &options.cksum),
     {"site-bytes", 0, OPTION_NUMBER, &options.site_bytes, 1, 0x1p60,
      .expected = "bytes, from 1"},
     {"lattice", 0, OPTION_CALL_TEXT, .handle = parse_lattice_option},
-    THREADS_RULE(&options.threads),
+    FILES_RULES(files),
     {NULL},
 };
+
+static int checksum_file(struct file_task *task)
+{
+    struct checksum_options one = options;
+    one.task = task;
+    return one.add ? run_checksum_add(&one) : print_sums(&one);
+}
+
+/* Returns true if the operands after the first one name files, not records. */
+static bool name_files(int count, char **words)
+{
+    bool exist = true;
+    for (int i = 1; exist && i < count; i++)
+        exist = words[i][strspn(words[i], "0123456789.")] && access(words[i], F_OK) == 0;
+    return exist;
+}
 
 static int run_checksum(int count, char **words)
 {
     struct checksum_options *o = &options;
+    const struct files_command command = {
+        .command = &cmd_checksum, .skips_others = true, .examine = checksum_file};
     if (o->replace && !o->add)
         return usage_error(&cmd_checksum, "--replace requires --add");
     if (o->cksum && (o->add || o->site_bytes || o->sites))
@@ -664,12 +683,14 @@ static int run_checksum(int count, char **words)
                            "--cksum cannot be combined with --add, --site-bytes or --lattice");
     if (o->site_bytes && o->sites)
         return usage_error(&cmd_checksum, "--site-bytes and --lattice cannot be combined");
-    o->path = words[0];
-    o->words = words + 1;
-    o->word_count = (size_t)count - 1;
-    return o->add ? run_checksum_add(o) : print_sums(o);
+    if (!files.paths.recursive && !files.paths.list && !name_files(count, words)) {
+        o->words = words + 1;
+        o->word_count = (size_t)count - 1;
+        count = 1;
+    }
+    return files_command(&command, &files, count, words);
 }
 
 const struct command cmd_checksum = {
-    "checksum", "compute, compare and add checksums", help, run_checksum,
-    rules,      {"no FILE given", 1, INT_MAX},        NULL};
+    "checksum", "compute, compare and add checksums", help, run_checksum, rules, ANY_OPERANDS,
+    NULL};

@@ -3,19 +3,19 @@
 #include "limeildg.h"
 #include "edit.h"
 #include "container.h"
-#include "tool.h"
+#include "files.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 static const char help[] =
-    "Usage: lime lfn FILE...\n"
+    "Usage: lime lfn [OPTION]... FILE...\n"
+    "       lime lfn [OPTION]... -r DIR...\n"
+    "       lime lfn [OPTION]... --files-from LIST [-0]\n"
     "       lime lfn --set LFN FILE [RECORD]\n"
     "Print the logical file names in containers, or set one.\n"
     "\n"
-    "      --set LFN  set the name, for example lfn://ensemble/0042\n"
-    "      --help     this text\n"
-    "\n"
+    "      --set LFN          set the name, for example lfn://ensemble/0042\n" FILES_HELP "\n"
     "Without --set, lime lfn prints one name per line, after 'FILE: ' if there are\n"
     "several files. With --set, it replaces the data of the ildg-data-lfn record, or\n"
     "adds such a record to the message of the ildg-binary-data. RECORD is needed if\n"
@@ -62,23 +62,25 @@ static uint64_t count_lfns(const struct limefile_index *index, struct limefile_r
     return count + more;
 }
 
-static int print_lfn(struct container *c, const struct limefile_record *record, bool several)
+/* Prints the LFN in a record, or with --json adds it to the file's list. */
+static int print_lfn(struct file_task *task, struct container *c,
+                     const struct limefile_record *record)
 {
     char lfn[LIMEFILE_LFN_MAX];
     int result = limefile_record_lfn(c->source, record, lfn);
-    if (result == 1) {
-        print_line(several ? c->path : NULL, "%s", lfn);
-        return TOOL_GOOD;
-    }
-    if (result == 0)
+    if (result == 1 && task->json)
+        json_array_append_new(json_object_get(task->members, "lfns"), jsonout_string(lfn));
+    else if (result == 1)
+        print_line(task->several ? c->path : NULL, "%s", lfn);
+    else if (result == 0)
         message(c->path, "record %" PRIu64 ": %s", record->ordinal,
                 "no logical file name: empty, too long, or with control characters");
     else
         message_code(c->path, "read", result);
-    return TOOL_BAD;
+    return result == 1 ? TOOL_GOOD : result == 0 ? TOOL_BAD : TOOL_UNUSABLE;
 }
 
-static int print_lfns(struct container *c, bool several)
+static int print_lfns(struct file_task *task, struct container *c)
 {
     struct limefile_record r;
     uint64_t count = count_lfns(c->index, &r), seen = 0;
@@ -92,19 +94,20 @@ static int print_lfns(struct container *c, bool several)
         if (!is_lfn_record(&r))
             continue;
         seen++;
-        int one = print_lfn(c, &r, several);
+        int one = print_lfn(task, c, &r);
         status = worse_status(one, status);
     }
     return status;
 }
 
-static int print_file_lfns(const char *path, bool several)
+static int print_file_lfns(struct file_task *task)
 {
     struct container c;
-    int status = container_open(&c, path);
+    int status = container_open_or_mounted(&c, task->path);
     if (status != TOOL_GOOD)
         return status;
-    status = print_lfns(&c, several);
+    task->members = json_pack("{s:[]}", "lfns");
+    status = print_lfns(task, &c);
     int fault = container_report_fault(&c);
     container_close(&c);
     return worse_status(status, fault);
@@ -264,22 +267,24 @@ static int run_lfn_set(const char *lfn, int count, char **words)
 }
 
 static const char *new_lfn;
+static struct files_options files;
 
 static const struct option_rule rules[] = {
     TEXT_RULE("set", 0, &new_lfn),
+    FILES_RULES(files),
     {NULL},
 };
 
 static int run_lfn(int count, char **paths)
 {
-    int worst = TOOL_GOOD;
-    if (new_lfn)
-        return run_lfn_set(new_lfn, count, paths);
-    if (count == 0)
-        return usage_error(&cmd_lfn, "no FILE given");
-    for (int i = 0; i < count; i++)
-        worst = worse_status(print_file_lfns(paths[i], count > 1), worst);
-    return worst;
+    const struct files_command command = {
+        .command = &cmd_lfn,
+        .is_io_bound = true,
+        .skips_others = true,
+        .examine = print_file_lfns,
+    };
+    return new_lfn ? run_lfn_set(new_lfn, count, paths)
+                   : files_command(&command, &files, count, paths);
 }
 
 const struct command cmd_lfn = {
