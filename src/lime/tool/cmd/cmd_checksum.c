@@ -181,7 +181,7 @@ static const char help[] =
     "where STATE compares them with the checksum in the file: 'good', 'bad', or\n"
     "'unverified' if the file has none. For several files it begins with 'FILE:'.\n"
     "\n"
-    "      --cksum            instead, compute cksum(1) of the data, which is QCDml's\n"
+    "      --cksum            instead, compute the data's cksum(1), which is QCDml's\n"
     "                         crcCheckSum: a line is 'CKSUM BYTES ORDINAL TYPE'\n"
     "      --add              add a scidac-checksum record to data that have none\n"
     "      --replace          with --add: also replace a wrong checksum\n"

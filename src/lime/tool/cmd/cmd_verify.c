@@ -2,17 +2,16 @@
 #define _GNU_SOURCE
 #include "check.h"
 #include "container.h"
-#include "jsonout.h"
+#include "files.h"
 #include "limefile.h"
 #include "limeildg.h"
 #include "limeverdict.h"
 #include "mounted_container.h"
-#include "pathlist.h"
 #include "text.h"
 #include "tool.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <libgen.h>
 #include <pthread.h>
@@ -25,13 +24,13 @@
 #include <unistd.h>
 
 static const char help[] =
-    "Usage: lime verify [-q] [--json] FILE...\n"
+    "Usage: lime verify [OPTION]... FILE...\n"
+    "       lime verify [OPTION]... --files-from LIST [-0]\n"
     "Verify the data of records in a limefs mount. FILE is a record, or a directory:\n"
     "then all data records in it and below it, and the structure of each container.\n"
-    "\n"
-    "  -q, --quiet  print only what is not good\n"
-    "      --json   print an object on a line for each record, for scripts\n"
-    "      --help   print this text\n"
+    "\n" FILES_HELP "\n"
+    "-r is not needed. By default one file is verified at a time, as the mount uses\n"
+    "all its processors for it.\n"
     "\n"
     "The verdict on a record is good, bad, unverified or unreadable, with a reason.\n"
     "Data are compared with their SciDAC checksum; those of a NERSC, MILC or openQCD\n"
@@ -61,10 +60,7 @@ enum {
     POLL_MS = 200, /* interval between reads of ATTR_VERIFYING */
 };
 
-struct options {
-    bool quiet, json;
-    uint64_t records_seen; /* number of data records that were verified */
-};
+static const char no_data[] = "no record with data to verify";
 
 /* Reads the attribute as a string. Returns its length, or -errno. */
 static int read_attribute(const char *path, const char *name, char value[VALUE_MAX])
@@ -109,19 +105,22 @@ static void show_verify_progress(pthread_t thread, const char *path, uint64_t by
     progress_end(&progress);
 }
 
-/* Prints the verdict, and the reason unless it is "". Returns the exit status. */
-static int print_verdict(const struct options *o, const char *path,
-                         enum limefile_verdict verdict, const char *reason)
+/* Prints the verdict on a record of the task's file or on the file, and the reason unless it is
+ * "". Returns the exit status. */
+static int report_verdict(struct file_task *task, const char *path,
+                          enum limefile_verdict verdict, const char *reason)
 {
-    const char *word = limefile_verdict_word(verdict);
-    if (o->json) {
-        jsonout_print(stdout,
-                      json_pack("{s:o, s:s, s:o*}", "file", jsonout_string(path), "verdict",
-                                word, "reason", *reason ? jsonout_string(reason) : NULL));
-        putchar('\n');
-    } else if (!o->quiet || verdict != LIMEFILE_GOOD) {
+    const char *word = limefile_verdict_word(verdict), *slash = strrchr(path, '/');
+    if (!*task->error)
+        snprintf(task->error, sizeof task->error, "%s", reason);
+    if (task->json)
+        json_array_append_new(json_object_get(task->members, "records"),
+                              json_pack("{s:o, s:s, s:o}", "name",
+                                        jsonout_string(path == task->path ? NULL : slash + 1),
+                                        "status", word, "error",
+                                        jsonout_string_or_null(reason)));
+    else
         print_line(path, "%s%s%s", word, *reason ? ": " : "", reason);
-    }
     return verdict_status(verdict);
 }
 
@@ -134,183 +133,159 @@ static enum limefile_verdict parse_verdict(const char *word)
 }
 
 /* Lets the mount verify a record of `bytes` bytes, and prints its verdict. */
-static int verify_record(struct options *o, const char *path, uint64_t bytes)
+static int verify_record(struct file_task *task, const char *path, uint64_t bytes)
 {
     struct verify_request request = {.path = path};
     pthread_t thread;
-    o->records_seen++;
     if (pthread_create(&thread, NULL, request_verdict, &request) == 0)
         show_verify_progress(thread, path, bytes);
     else
         request_verdict(&request);
     if (request.len == -EBUSY || request.len == -ESTALE)
-        return print_verdict(o, path, LIMEFILE_UNVERIFIED, "the record is being changed");
+        return report_verdict(task, path, LIMEFILE_UNVERIFIED, "the record is being changed");
     if (request.len < 0)
-        return print_verdict(o, path, LIMEFILE_UNREADABLE, limefile_strerror(request.len));
+        return report_verdict(task, path, LIMEFILE_UNREADABLE, limefile_strerror(request.len));
     char reason[VALUE_MAX];
     read_attribute(path, ATTR_REASON, reason);
-    return print_verdict(o, path, parse_verdict(request.verdict), reason);
+    return report_verdict(task, path, parse_verdict(request.verdict), reason);
 }
 
-/* Prints the verdict on a container or a plain file unless the verdict is good or skipped. */
-static int verify_structure(const struct options *o, const char *path)
+/* Examines the structure of a container or a plain file. Prints the verdict if it is not good.
+ * Skips a file in a format that is neither a container nor a damaged file of another format. */
+static int verify_structure(struct file_task *task)
 {
     char reason[REASON_MAX];
     const struct check_options structure = {.data = false};
-    struct check check = {.path = path, .options = &structure, .is_optional = true};
+    struct check check = {.path = task->path, .options = &structure, .is_optional = true};
     check_file(&check);
     uint64_t bad = check.deviations + check.faults;
     int n = snprintf(reason, sizeof reason, "%s", check.error ? check.error : check.first_text);
     if (bad > 1 && !check.error)
         snprintf(reason + n, sizeof reason - (size_t)n, ", and %" PRIu64 " more", bad - 1);
-    if (check.verdict == LIMEFILE_SKIPPED && gauge_check_damage(path, reason, sizeof reason))
+    if (check.verdict == LIMEFILE_SKIPPED &&
+        gauge_check_damage(task->path, reason, sizeof reason))
         check.verdict = LIMEFILE_BAD;
+    if (check.verdict == LIMEFILE_SKIPPED)
+        task->skipped = check.skipped;
     return check.verdict == LIMEFILE_GOOD || check.verdict == LIMEFILE_SKIPPED
                ? TOOL_GOOD
-               : print_verdict(o, path, check.verdict, reason);
+               : report_verdict(task, task->path, check.verdict, reason);
 }
 
-static int verify_directory(struct options *o, const char *path);
-
-/* True if the file is in the directory of a mounted container. Attributes do not prove that:
- * even a copy of a record on another file system can have them. */
-static bool is_mounted_record(const char *path)
-{
-    char *real = realpath(path, NULL);
-    bool is_record = real && mounted_is_container(dirname(real));
-    free(real);
-    return is_record;
-}
-
-static int verify_path(struct options *o, const char *path)
-{
-    struct stat st;
-    char value[VALUE_MAX];
-    if (stat(path, &st) != 0) {
-        message_code(path, "open", -errno);
-        return TOOL_UNUSABLE;
-    }
-    if (S_ISDIR(st.st_mode))
-        return verify_directory(o, path);
-    if (!is_mounted_record(path)) {
-        message(path, "not a record in a limefs mount; use 'lime check --data'");
-        return TOOL_UNUSABLE;
-    }
-    if (read_attribute(path, ATTR_CHECKSUM, value) >= 0)
-        return verify_record(o, path, (uint64_t)st.st_size);
-    return print_verdict(o, path, LIMEFILE_UNVERIFIED, "the record is not the data of a field");
-}
-
-/* Where the files of a directory are: outside of mounts, in a mount but not in a container, or
- * in a container that a mount shows as this directory. */
-enum location { OUTSIDE, IN_TREE, IN_CONTAINER };
-
-struct verify_walk {
-    struct options *o;
-    char *directory; /* the argument of the latest find_location(), or NULL */
-    size_t length;   /* of `directory` */
-    enum location location;
+/* The directory of a container whose records are verified. */
+struct verify_directory {
+    struct file_task *task;
+    uint64_t records; /* number of data records seen */
     int worst;
 };
 
-/* Returns the location of the directory named by the first `length` bytes of path. */
-static enum location find_location(struct verify_walk *walk, const char *path, size_t length)
+/* Verifies an entry of the directory if it is a data record. Returns 0. */
+static int verify_entry(void *context, const char *name)
 {
-    if (walk->directory && walk->length == length && memcmp(walk->directory, path, length) == 0)
-        return walk->location;
-    free(walk->directory);
-    walk->directory = strndup(path, length);
-    walk->length = length;
-    const char *name = walk->directory ? walk->directory : "";
-    walk->location = mounted_is_container(name) ? IN_CONTAINER
-                     : is_in_limefs(name)       ? IN_TREE
-                                                : OUTSIDE;
-    return walk->location;
-}
-
-/* Verifies the data of a record, or the structure of a plain file in a mount. */
-static int verify_file(struct verify_walk *walk, const struct walk_entry *entry)
-{
-    char value[VALUE_MAX];
-    const char *slash = strrchr(entry->path, '/');
-    size_t length = slash ? (size_t)(slash - entry->path) : 0;
-    switch (find_location(walk, entry->path, length + (length == 0))) {
-    case IN_CONTAINER: /* print nothing for records without data: there may be a million */
-        return read_attribute(entry->path, ATTR_CHECKSUM, value) == -ENODATA
-                   ? TOOL_GOOD
-                   : verify_record(walk->o, entry->path, (uint64_t)entry->st->st_size);
-    case IN_TREE:
-        return verify_structure(walk->o, entry->path);
-    case OUTSIDE:
-        break;
+    struct verify_directory *directory = context;
+    struct file_task *task = directory->task;
+    struct stat st;
+    char *path, value[VALUE_MAX];
+    if (asprintf(&path, "%s%s%s", task->path,
+                 task->path[strlen(task->path) - 1] == '/' ? "" : "/", name) < 0)
+        return -ENOMEM;
+    if (lstat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+        read_attribute(path, ATTR_CHECKSUM, value) != -ENODATA) {
+        int status = verify_record(task, path, (uint64_t)st.st_size);
+        directory->worst = worse_status(status, directory->worst);
+        directory->records++;
     }
-    return TOOL_GOOD;
+    free(path);
+    return 0;
 }
 
-static bool verify_entry(void *context, const struct walk_entry *entry)
+static int verify_container(struct file_task *task)
 {
-    struct verify_walk *walk = context;
-    int status = TOOL_GOOD;
-    if (entry->kind == WALK_ERROR)
-        status = print_verdict(walk->o, entry->path, LIMEFILE_UNREADABLE,
-                               limefile_strerror(-entry->error));
-    else if (entry->kind == WALK_DIRECTORY &&
-             find_location(walk, entry->path, strlen(entry->path)) == IN_CONTAINER)
-        status = verify_structure(walk->o, entry->path);
-    else if (entry->kind == WALK_FILE)
-        status = verify_file(walk, entry);
-    walk->worst = worse_status(status, walk->worst);
-    return true;
+    struct verify_directory directory = {task, 0, verify_structure(task)};
+    int err = directory_each(AT_FDCWD, task->path, 0, verify_entry, &directory);
+    if (err)
+        return worse_status(
+            directory.worst,
+            report_verdict(task, task->path, LIMEFILE_UNREADABLE, limefile_strerror(err)));
+    if (directory.records || directory.worst != TOOL_GOOD)
+        return directory.worst;
+    return report_verdict(task, task->path, LIMEFILE_UNVERIFIED, no_data);
 }
 
-/* Returns true for the temporary file of a command, if limefs shows it as a directory. */
-static bool is_temporary(const char *directory)
+/* Returns the directory of the file; the caller frees it. NULL: the file does not exist. */
+static char *find_directory(const char *path)
 {
-    const char *slash = strrchr(directory, '/');
-    return walk_is_temporary(slash ? slash + 1 : directory);
+    char *real = realpath(path, NULL), *directory = real ? strdup(dirname(real)) : NULL;
+    free(real);
+    return directory;
 }
 
-static int verify_directory(struct options *o, const char *path)
+static int verify_file(struct file_task *task, const char *directory)
 {
-    struct verify_walk walk = {.o = o};
-    if (!walk_tree(path, is_temporary, verify_entry, &walk))
-        walk.worst = TOOL_UNUSABLE;
-    free(walk.directory);
-    return walk.worst;
+    struct stat st;
+    char value[VALUE_MAX];
+    /* Attributes do not prove that a file is a record: even a copy elsewhere can have them. */
+    bool is_record = mounted_is_container(directory);
+    if (stat(task->path, &st) != 0) {
+        message_code(task->path, "open", -errno);
+        return TOOL_UNUSABLE;
+    }
+    if (!is_record && task->is_optional && is_in_limefs(directory))
+        return verify_structure(task);
+    if (!is_record && task->is_optional) {
+        task->skipped = "not in a limefs mount";
+        return TOOL_GOOD;
+    }
+    if (!is_record) {
+        message(task->path, "not a record in a limefs mount; use 'lime check --data'");
+        return TOOL_UNUSABLE;
+    }
+    if (read_attribute(task->path, ATTR_CHECKSUM, value) >= 0)
+        return verify_record(task, task->path, (uint64_t)st.st_size);
+    return report_verdict(task, task->path, LIMEFILE_UNVERIFIED,
+                          "the record is not the data of a field");
 }
 
-/* Reports that no data were verified. This is not good, because the mount may be missing. */
-static int report_no_data(const struct options *o, const char *directory)
+static int verify_task(struct file_task *task)
 {
-    if (is_in_limefs(directory))
-        return print_verdict(o, directory, LIMEFILE_UNVERIFIED,
-                             "no record with data to verify");
-    message(directory, "not in a limefs mount; use 'lime check --data -r'");
-    return TOOL_UNUSABLE;
+    task->members = json_pack("{s:[]}", "records");
+    if (mounted_is_container(task->path))
+        return verify_container(task);
+    char *directory = find_directory(task->path);
+    int status = verify_file(task, directory ? directory : "");
+    free(directory);
+    return status;
 }
 
-static int verify_named(struct options *o, const char *path)
+static struct files_options files = {.paths.recursive = true};
+static bool has_verified; /* some file was not skipped */
+
+static void note_verified(const struct files_results *results, json_t *summary,
+                          char text[SUMMARY_MAX])
 {
-    uint64_t before = o->records_seen;
-    int status = verify_path(o, path);
-    return status == TOOL_GOOD && o->records_seen == before ? report_no_data(o, path) : status;
+    (void)summary, (void)text;
+    has_verified = results->verdicts[LIMEFILE_SKIPPED] < results->list->count;
 }
-
-static struct options options;
 
 static const struct option_rule rules[] = {
-    FLAG_RULE("quiet", 'q', &options.quiet),
-    FLAG_RULE("json", 0, &options.json),
+    FILES_RULES(files),
     {NULL},
 };
 
 static int run_verify(int count, char **paths)
 {
-    int worst = TOOL_GOOD;
-    for (int i = 0; i < count; i++)
-        worst = worse_status(verify_named(&options, paths[i]), worst);
-    return worst;
+    const struct files_command command = {
+        .command = &cmd_verify, .examine = verify_task, .conclude = note_verified};
+    files.jobs = files.jobs ? files.jobs : 1;
+    int status = files_command(&command, &files, count, paths);
+    if (status != TOOL_GOOD || has_verified)
+        return status;
+    /* Not good, because the mount may be missing. */
+    bool is_mounted = count > 0 && is_in_limefs(paths[0]);
+    message(count > 0 ? paths[0] : NULL, "%s",
+            is_mounted ? no_data : "not in a limefs mount; use 'lime check --data -r'");
+    return is_mounted ? TOOL_UNVERIFIED : TOOL_UNUSABLE;
 }
 
-const struct command cmd_verify = {"verify", "verify records of a mount",   help, run_verify,
-                                   rules,    {"no FILE given", 1, INT_MAX}, NULL};
+const struct command cmd_verify = {
+    "verify", "verify records of a mount", help, run_verify, rules, ANY_OPERANDS, NULL};
