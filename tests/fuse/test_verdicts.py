@@ -87,7 +87,7 @@ def opens(path):
 def checked(names, *options):
     """Return what lime check --json reports for the files."""
     done = limetest.run(["lime", "check", "--json", *options, *names])
-    return json.loads(done.stdout)
+    return limetest.json_lines(done.stdout)
 
 
 @limetest.needs_fuse
@@ -112,14 +112,15 @@ class Damaged(limetest.TestCase):
     def assert_verify(self, directory, verdict, status):
         """lime verify reports this verdict and exits with this status for a container."""
         done = limetest.run(["lime", "verify", "--json", directory])
-        reported = {line["file"]: line for line in map(json.loads, done.stdout.splitlines())}
+        reported = {one["name"]: one for one in json.loads(done.stdout)["records"]}
         self.assertEqual((done.returncode, done.stderr), (status, b""))
         record = data_record(directory)
         if record:
-            self.assertEqual(reported[record]["verdict"], verdict)
-            self.assertEqual("reason" in reported.pop(record), verdict != "good")
+            one = reported.pop(os.path.basename(record))
+            self.assertEqual((one["status"], bool(one["error"])), (verdict, verdict != "good"))
         bad_structure = status == 1 and verdict != "bad"
-        self.assertEqual([line["verdict"] for line in reported.values()], ["bad"] * bad_structure)
+        self.assertEqual([one["status"] for one in reported.values() if one["status"] == "bad"],
+                         ["bad"] * bad_structure)
 
     def test_on_request(self):
         with limetest.Mount(self.directory, opts="formats") as mount:
@@ -138,8 +139,8 @@ class Damaged(limetest.TestCase):
                         self.assertEqual(listed, verdict != "good")
             done = limetest.run(["lime", "verify", "--json", mount.path])
             self.assertEqual(done.returncode, 1)
-            reported = {os.path.basename(line["file"]): line["verdict"]
-                        for line in map(json.loads, done.stdout.splitlines())}
+            reported = {os.path.basename(line["file"]): line["status"]
+                        for line in limetest.json_lines(done.stdout)[:-1]}
             for name, row in TABLE.items():  # lime verify reports remains of containers
                 if row is PLAIN:
                     self.assertEqual(reported.get(name), "bad", name)
@@ -195,7 +196,7 @@ class Damaged(limetest.TestCase):
                 self.assertEqual(*([[one[key] for key in keys] for one in report["findings"]]
                                    for report in (container, file)))
                 if is_container and not name.startswith("padding"):
-                    for key in "verdict", "records", "messages", "size":
+                    for key in "status", "records", "messages", "size":
                         self.assertEqual(container[key], file[key])
                 for part in "checksums", "physics":
                     self.assertEqual(*([one["state"] for one in report.get(part, ())]
@@ -216,7 +217,7 @@ class Damaged(limetest.TestCase):
                         continue
                     for options in ("--data",), ("--physics",), ("--data", "--physics"):
                         with self.subTest(name, verify=verify, options=options):
-                            report = checked([path], *options)
+                            report, = checked([path], *options)
                             codes = [one["code"] for one in report["findings"]]
                             want = "plaquette" if name.startswith("plaquette") else "checksum"
                             self.assertEqual(codes, [want])
@@ -261,7 +262,7 @@ class Cases(limetest.TestCase):
                 self.assertEqual(done.returncode, int(not good), (name, done))
                 for options in ("--data",), ("--physics",), ("--data", "--physics"):
                     for checked_path in path, mount.path:
-                        report = checked([checked_path], *options)
+                        report, = checked([checked_path], *options)
                         self.assertEqual([one["code"] for one in report["findings"]],
                                          [] if good else ["plaquette"], (name, options))
                         done = limetest.run(["lime", "check", "-q", *options, checked_path])

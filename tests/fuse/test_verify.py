@@ -157,6 +157,7 @@ class OnRequest(Files):
         for name, (records, _) in cases.items():
             self.put(records, name)
         self.put([("note", b"text"), ("note", b"more")], "none")
+        nothing = "no record with data to verify"
         for opts in "verify=off", "verify=stream", "verify=open":
             with limetest.Mount(self.directory, opts=opts) as mount:
                 expected = []
@@ -173,21 +174,23 @@ class OnRequest(Files):
                 for args in (["-q"], []):  # metadata of "b" and "c" are bad as well
                     lines = self.lime(*args, mount.path, status=1).splitlines()
                     self.assertEqual([line for line in lines if ": unverified: " in line],
-                                     [f"{path}: unverified: {why}" for path, why in expected])
+                                     [f"{path}: unverified: {why}" for path, why in expected] +
+                                     [f"{mount.join('none')}: unverified: {nothing}"])
                     self.assertEqual([line.split(": bad: ")[0] for line in lines
                                       if ": bad: " in line], [mount.join(name) for name in "bc"])
-                found = [json.loads(line)
-                         for line in self.lime("--json", mount.path, status=1).splitlines()]
-                self.assertEqual([one for one in found if one["verdict"] != "bad"],
-                                 [{"file": path, "verdict": "unverified", "reason": why}
-                                  for path, why in expected])
+                *found, total = limetest.json_lines(self.lime("--json", mount.path, status=1))
+                self.assertEqual([(os.path.join(one["file"], record["name"]), record["error"])
+                                  for one in found for record in one["records"]
+                                  if record["status"] == "unverified" and record["name"]],
+                                 expected)
+                self.assertEqual((total["summary"]["bad"], total["summary"]["unverified"]), (2, 3))
                 none = mount.join("none")
                 for args in (["-q"], []):
                     self.assertEqual(self.lime(*args, none, status=3),
-                                     f"{none}: unverified: no record with data to verify\n")
+                                     f"{none}: unverified: {nothing}\n")
+                state = {"status": "unverified", "error": nothing}
                 self.assertEqual(json.loads(self.lime("--json", none, status=3)),
-                                 {"file": none, "verdict": "unverified",
-                                  "reason": "no record with data to verify"})
+                                 {"file": none, "records": [{"name": None, **state}], **state})
                 note = mount.join("none", "001-note")
                 self.assertIn("not the data of a field", self.lime(note, status=3))
                 self.assertFalse({CHECKSUM, REASON} & set(os.listxattr(note)))
@@ -239,8 +242,9 @@ class OnRequest(Files):
             record = mount.join("good.lime", "ildg-binary-data")
             self.assertEqual(self.lime(record), f"{record}: good\n")
             self.assertEqual(self.lime("-q", record), "")
-            self.assertEqual(self.lime("--json", record),
-                             json.dumps({"file": record, "verdict": "good"}) + "\n")
+            state = {"status": "good", "error": None}
+            self.assertEqual(json.loads(self.lime("--json", record)),
+                             {"file": record, "records": [{"name": None, **state}], **state})
             bad = mount.join("bad.lime", "002-ildg-binary-data")
             plain = mount.join("plain.lime", "002-ildg-binary-data")
             output = self.lime("-q", mount.path, status=1)
@@ -250,7 +254,8 @@ class OnRequest(Files):
                                        "[0-9a-f]{8} [0-9a-f]{8}$")
             self.assertEqual(output, "".join(lines))
             lines.insert(1, f"{mount.join('good.lime', '002-ildg-binary-data')}: good\n")
-            self.assertEqual(self.lime(mount.path, status=1), "".join(lines))
+            self.assertEqual(self.lime(mount.path, status=1), "".join(lines) +
+                             "4 files: 1 good, 1 bad, 1 unverified, 0 unreadable, 1 skipped\n")
             self.assertIn("not a record in a limefs mount",
                           self.lime(mount.join("notes.txt"), status=2))
         self.assertIn("not a record in a limefs mount", self.lime(good, status=2))
@@ -268,7 +273,8 @@ class OnRequest(Files):
             put(os.path.join(self.directory, name), b"" if name == ".run.lock" else part)
         with limetest.Mount(self.directory) as mount:
             self.assertEqual(self.lime(mount.path),
-                             f"{mount.join('good.lime', '002-ildg-binary-data')}: good\n")
+                             f"{mount.join('good.lime', '002-ildg-binary-data')}: good\n"
+                             "4 files: 1 good, 0 bad, 0 unverified, 0 unreadable, 3 skipped\n")
             done = limetest.run(["lime", "check", "-r", mount.path], check=True)
             self.assertIn(b"4 files: 1 good, 0 bad, 0 unverified, 0 unreadable, 3 skipped",
                           done.stdout)

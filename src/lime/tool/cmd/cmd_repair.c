@@ -3,6 +3,7 @@
 #include "check.h"
 #include "container.h"
 #include "edit.h"
+#include "files.h"
 #include "limeedit.h"
 #include "limecleanup.h"
 #include "tool.h"
@@ -26,9 +27,11 @@ struct repair {
     uint64_t changes;
     uint64_t lost_records; /* records that the cut loses; each is printed */
     struct progress progress;
+    struct file_task *task;
 };
 
-/* Counts a change and prints it on stdout as "FILE: text", with a mark in a dry run. */
+/* Counts a change and prints it on stdout as "FILE: text", with a mark in a dry run; with
+ * --json, adds it to the file's list. */
 __attribute__((format(printf, 2, 3))) static void repair_note(struct repair *repair,
                                                               const char *format, ...)
 {
@@ -38,8 +41,12 @@ __attribute__((format(printf, 2, 3))) static void repair_note(struct repair *rep
     va_start(args, format);
     int len = vasprintf(&text, format, args);
     va_end(args);
-    print_line(repair->path, "%s%s", len < 0 ? "changed" : text,
-               repair->dry_run ? " (dry run)" : "");
+    if (repair->task->json)
+        json_array_append_new(json_object_get(repair->task->members, "changes"),
+                              jsonout_string(len < 0 ? "changed" : text));
+    else
+        print_line(repair->path, "%s%s", len < 0 ? "changed" : text,
+                   repair->dry_run ? " (dry run)" : "");
     if (len >= 0)
         free(text);
 }
@@ -322,22 +329,25 @@ static int repair_tail(struct repair *repair, const struct limefile_survey *surv
 }
 
 static const char help[] =
-    "Usage: lime repair [-n] [--force] FILE\n"
+    "Usage: lime repair [OPTION]... FILE...\n"
+    "       lime repair [OPTION]... -r DIR...\n"
+    "       lime repair [OPTION]... --files-from LIST [-0]\n"
     "Cut off an unfinished end that a crash has left, and correct message flags,\n"
     "reserved bits and padding. The cut bytes are kept in FILE.cut-OFFSET, except an\n"
     "unfinished record of lime or limefs; lost records are printed. Data and record\n"
     "types are never changed, except that a 'lime replace' that was killed is\n"
     "completed. Data are not verified: 'lime check --data' does that.\n"
     "\n"
-    "  -n, --dry-run  print what would be done; change nothing\n"
-    "      --force    cut even if more than an unfinished record follows\n"
-    "      --help     this text\n"
+    "  -n, --dry-run          print what would be done; change nothing\n"
+    "      --force            cut even if more than an unfinished record follows\n" FILES_HELP
     "\n"
     "Message flags: if one of two neighbours states that a message ends or begins\n"
     "between them, both state it afterwards; the first record begins a message and\n"
     "the last ends one.\n"
     "\n"
-    "Example: lime check conf.0042 || lime repair -n conf.0042\n"
+    "Examples:\n"
+    "  lime check conf.0042 || lime repair -n conf.0042\n"
+    "  lime repair -n -q -r /data/runs\n"
     "\n"
     "Exit status: that of 'lime check' on the repaired FILE, or 1 if records are\n"
     "lost: 0 the structure is good; 1 it is not, or records are lost; 2 FILE cannot\n"
@@ -371,14 +381,15 @@ static int mend_structure(struct repair *repair)
     return err;
 }
 
-/* Runs lime check on the file as it is now. Returns the exit status of lime check. */
+/* Runs lime check on the file as it is now. Returns the exit status of lime check. quiet: do
+ * not print the findings; with --json, they are never printed. */
 static int check_now(struct repair *repair, bool quiet, struct check *check)
 {
     const struct check_options options = {.threads = 1};
-    struct file_task task = {.path = repair->path};
+    quiet = quiet || repair->task->json;
     *check = (struct check){.path = repair->path,
                             .options = &options,
-                            .task = quiet ? NULL : &task,
+                            .task = quiet ? NULL : repair->task,
                             .progress = &repair->progress};
     progress_begin(&repair->progress, "check", get_file_size(repair));
     check_file(check);
@@ -423,12 +434,13 @@ static int print_conclusion(struct repair *repair)
     int status = check_now(repair, true, &check);
     if (repair->dry_run && repair->changes && status == TOOL_UNUSABLE)
         status = TOOL_BAD; /* the file holds only an unfinished record */
-    if (repair->dry_run && repair->changes)
+    bool has_left_changes = repair->dry_run && repair->changes;
+    if (has_left_changes && !repair->task->json)
         print_line(repair->path, "%" PRIu64 " change%s to make, nothing was changed",
                    repair->changes, plural(repair->changes));
-    else if (status != TOOL_GOOD)
+    else if (!has_left_changes && status != TOOL_GOOD)
         report_remaining(repair);
-    if (status == TOOL_GOOD)
+    if (status == TOOL_GOOD && !repair->task->json)
         print_good_structure(repair, &check);
     return worse_status(status, repair->lost_records ? TOOL_BAD : TOOL_GOOD);
 }
@@ -478,28 +490,40 @@ static int repair_opened(struct repair *repair)
     return print_conclusion(repair);
 }
 
-static struct repair repair;
+static struct repair options;
+static struct files_options files;
 
 static const struct option_rule rules[] = {
-    FLAG_RULE("dry-run", 'n', &repair.dry_run),
-    FLAG_RULE("force", 0, &repair.force),
+    FLAG_RULE("dry-run", 'n', &options.dry_run),
+    FLAG_RULE("force", 0, &options.force),
+    FILES_RULES(files),
     {NULL},
 };
 
-static int run_repair(int count, char **paths)
+static int repair_file(struct file_task *task)
 {
-    (void)count;
-    repair.path = paths[0];
+    struct repair repair = options;
+    repair.path = task->path;
+    repair.task = task;
+    task->members =
+        json_pack("{s:b, s:[], s:i}", "dry_run", repair.dry_run, "changes", "lost_records", 0);
     int status = edit_open_locked(repair.path, repair.dry_run, &repair.fd);
     if (status != TOOL_GOOD)
         return status;
     limefile_fd_init(&repair.file, repair.fd);
     status = repair_opened(&repair);
+    json_object_set_new(task->members, "lost_records", jsonout_integer(repair.lost_records));
     close(repair.fd);
     return status;
 }
 
-const struct command cmd_repair = {"repair", "cut an unfinished end, correct flags",
-                                   help,     run_repair,
-                                   rules,    {"one FILE expected", 1, 1},
-                                   NULL};
+static int run_repair(int count, char **paths)
+{
+    const struct files_command command = {
+        .command = &cmd_repair, .skips_others = true, .examine = repair_file};
+    return files_command(&command, &files, count, paths);
+}
+
+const struct command cmd_repair = {
+    "repair", "cut an unfinished end, correct flags", help, run_repair, rules, ANY_OPERANDS,
+    NULL};

@@ -114,11 +114,11 @@ static int report_verdict(struct file_task *task, const char *path,
     if (!*task->error)
         snprintf(task->error, sizeof task->error, "%s", reason);
     if (task->json)
-        json_array_append_new(json_object_get(task->members, "records"),
-                              json_pack("{s:o, s:s, s:o}", "name",
-                                        jsonout_string(path == task->path ? NULL : slash + 1),
-                                        "status", word, "error",
-                                        jsonout_string_or_null(reason)));
+        json_array_append_new(
+            json_object_get(task->members, "records"),
+            json_pack("{s:o, s:s, s:o}", "name",
+                      jsonout_string_or_null(path == task->path ? NULL : slash + 1), "status",
+                      word, "error", jsonout_string_or_null(reason)));
     else
         print_line(path, "%s%s%s", word, *reason ? ": " : "", reason);
     return verdict_status(verdict);
@@ -257,7 +257,7 @@ static int verify_task(struct file_task *task)
     return status;
 }
 
-static struct files_options files = {.paths.recursive = true};
+static struct files_options files;
 static bool has_verified; /* some file was not skipped */
 
 static void note_verified(const struct files_results *results, json_t *summary,
@@ -276,6 +276,10 @@ static int run_verify(int count, char **paths)
 {
     const struct files_command command = {
         .command = &cmd_verify, .examine = verify_task, .conclude = note_verified};
+    struct stat st;
+    for (int i = 0; i < count; i++) /* a directory always means the tree below it */
+        if (stat(paths[i], &st) == 0 && S_ISDIR(st.st_mode) && !mounted_is_container(paths[i]))
+            files.paths.recursive = true;
     files.jobs = files.jobs ? files.jobs : 1;
     int status = files_command(&command, &files, count, paths);
     if (status != TOOL_GOOD || has_verified)
