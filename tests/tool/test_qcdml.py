@@ -485,7 +485,7 @@ class Check(QcdmlCase):
         qcdml = report["qcdml"]
         self.assertEqual({k: qcdml[k] for k in qcdml if k != "found"},
                          {"file": doc, "records": 1, "differences": 1, "warnings": 1,
-                          "verdict": "bad"})
+                          "status": "bad"})
         self.assertEqual(qcdml["found"], [
             {"warning": False, "what": "precision", "document": "mixed", "container": "double",
              "why": "the data have another precision", "line": 4, "ordinal": None},
@@ -493,11 +493,11 @@ class Check(QcdmlCase):
              "container": str(cksum(self.DATA)), "line": 10, "ordinal": 3,
              "why": "not the data's cksum, but the data match their SciDAC checksum"}])
         self.check("no XML", path, "--json", status=1)
-        self.assertEqual(json.loads(self.out)["qcdml"]["verdict"], "unreadable")
+        self.assertEqual(json.loads(self.out)["qcdml"]["status"], "unreadable")
         self.check(self.good(), "/nonexistent", "--json", status=2)
         self.assertEqual(json.loads(self.out)["status"], "unreadable")
         self.check(self.good(), path, "--json", "--data")
-        self.assertEqual(json.loads(self.out)["qcdml"]["verdict"], "good")
+        self.assertEqual(json.loads(self.out)["qcdml"]["status"], "good")
 
     def test_usage(self):
         path = self.conf()

@@ -550,10 +550,11 @@ static int compare_document(struct check *check)
 
 static void describe_error(struct file_task *task, const struct check *check, int status)
 {
-    const char *text = check->error                         ? ""
-                       : *check->first_text                 ? check->first_text
-                       : status == TOOL_BAD && check->qcdml ? "differs from its QCDml document"
-                                                            : "";
+    const char *text = check->error ? "" : check->first_text;
+    if (!*text && status == TOOL_UNVERIFIED)
+        text = "some data have no checksum, or one that cannot be compared";
+    else if (!*text && check->qcdml && status == TOOL_BAD)
+        text = "differs from its QCDml document";
     snprintf(task->error, sizeof task->error, "%s", text);
 }
 

@@ -195,6 +195,7 @@ struct info {
     struct facts facts;              /* of the record that is being printed */
     struct limecheckpoint_walk walk; /* the checkpoints that are not printed yet */
     uint64_t deviations;             /* number found so far, warnings excluded */
+    struct file_task *task;
 };
 
 static const char help[] =
@@ -371,6 +372,15 @@ static int print_facts_json(struct info *info)
 /* Prints the i-th finding, counted from 0. */
 typedef void print_finding_fn(struct info *, const struct limefile_finding *, size_t i);
 
+/* Counts a finding that is not a warning; the first one is the file's error. */
+static void count_finding(struct info *info, const struct limefile_finding *finding)
+{
+    if (limefile_is_harmless(finding->code))
+        return;
+    if (info->deviations++ == 0)
+        limefile_finding_text(finding, info->task->error, sizeof info->task->error);
+}
+
 /* Calls print for all findings about fields and checkpoints. Sets *count to their number. Adds
  * the number of those that are not warnings to info->deviations. Returns an exit status. */
 static int print_findings(struct info *info, print_finding_fn *print, size_t *count)
@@ -380,12 +390,12 @@ static int print_findings(struct info *info, print_finding_fn *print, size_t *co
     size_t i = 0;
     int got;
     for (; limefile_fields_finding(&info->fields, i, &finding); i++) {
-        info->deviations += !limefile_is_harmless(finding.code);
+        count_finding(info, &finding);
         print(info, &finding, i);
     }
     limecheckpoint_findings_begin(&checkpoints, info->c.source, info->c.index);
     for (; (got = limecheckpoint_findings_next(&checkpoints, &finding)) == 1; i++) {
-        info->deviations += !limefile_is_harmless(finding.code);
+        count_finding(info, &finding);
         print(info, &finding, i);
     }
     *count = i;
@@ -672,6 +682,9 @@ static int examine_info(struct info *info, struct file_task *task)
     if (err)
         return info_status(info, err);
     info->deviations = info->c.deviations;
+    if (info->deviations)
+        snprintf(task->error, sizeof task->error, "%" PRIu64 " deviation%s of the structure",
+                 info->deviations, plural(info->deviations));
     int status = task->json ? print_info_json(info, task) : print_info(info);
     limefile_fields_release(&info->fields);
     const struct limefile_finding *fault = info_fault(info);
@@ -682,7 +695,7 @@ static int examine_info(struct info *info, struct file_task *task)
 
 static int info_file(struct file_task *task)
 {
-    struct info info = {.deviations = 0};
+    struct info info = {.task = task};
     int status = container_open_or_mounted(&info.c, task->path);
     if (status != TOOL_GOOD)
         return status;

@@ -434,6 +434,7 @@ static int print_conclusion(struct repair *repair)
     int status = check_now(repair, true, &check);
     if (repair->dry_run && repair->changes && status == TOOL_UNUSABLE)
         status = TOOL_BAD; /* the file holds only an unfinished record */
+    snprintf(repair->task->error, sizeof repair->task->error, "%s", check.first_text);
     bool has_left_changes = repair->dry_run && repair->changes;
     if (has_left_changes && !repair->task->json)
         print_line(repair->path, "%" PRIu64 " change%s to make, nothing was changed",

@@ -357,7 +357,7 @@ json_t *qcdml_check_json(const struct qcdml_check *check)
     return json_pack("{s:o, s:o, s:o, s:o, s:O, s:s}", "file", jsonout_string(check->document),
                      "records", jsonout_integer(check->records), "differences",
                      jsonout_integer(check->differences), "warnings",
-                     jsonout_integer(check->warnings), "found", check->found, "verdict",
+                     jsonout_integer(check->warnings), "found", check->found, "status",
                      !check->compared     ? "unreadable"
                      : check->differences ? "bad"
                                           : "good");

@@ -1,0 +1,148 @@
+"""Every command that takes many files does so in the same way: a table of commands and options."""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import limetest
+import scidac
+from limetest import container, run
+
+DIMS = (2, 2, 2, 4)
+DATA = scidac.field(DIMS, 576, seed=1)
+GOOD = [scidac.records(DIMS, DATA) + [("ildg-data-lfn", b"lfn://a/b")]]
+# In natural order; the last two are not containers.
+FILES = {"conf.2": container(GOOD), "conf.10": container(GOOD)[:-200], "conf.11": b"",
+         "sub/conf.1": container(GOOD), "sub/no-lfn": container([[("text", b"x")]]),
+         "sub/notes.txt": b"text" * 100, "sub/table.csv": b"1,2\n" * 100}
+G, B, N, X = "good", "bad", "unverified", "unreadable"
+# The status that each command gives the containers, in the order of FILES.
+COMMANDS = {
+    ("ls",): (G, B, G, G, G),
+    ("info",): (G, B, B, G, G),
+    ("check",): (G, B, B, G, G),
+    ("check", "--data"): (G, B, B, G, G),
+    ("checksum",): (G, B, B, G, B),
+    ("checksum", "--cksum"): (G, B, B, G, B),
+    ("lfn",): (G, B, B, G, B),
+    ("repair", "-n"): (G, B, B, G, G),
+    ("verify",): (G, B, B, G, N),
+}
+STATUS = {G: 0, "skipped": 0, B: 1, X: 2, N: 3}
+MOUNTED = ("verify",)  # commands that work only in a mount
+
+
+def worst(states):
+    return max((STATUS[state] for state in states), key=(0, 3, 1, 2).index)
+
+
+class Files(limetest.TestCase):
+    def setUp(self):
+        super().setUp()
+        self.top = self.directory = self.tempdir()
+        os.mkdir(os.path.join(self.top, "sub"))
+        for name, data in FILES.items():
+            limetest.put(os.path.join(self.top, name), data)
+
+    def run_lime(self, command, *args, status, **options):
+        done = run(["lime", *command, *args], **options)
+        self.assertEqual(done.returncode, status, (command, args, done))
+        return done
+
+    def json(self, command, *args, status, **options):
+        """Returns the objects of the files, and the numbers of the last line or None."""
+        lines = limetest.json_lines(self.run_lime(command, "--json", *args, status=status,
+                                                  **options).stdout)
+        total = lines.pop()["summary"] if lines and "summary" in lines[-1] else None
+        for one in lines:
+            self.assertEqual(list(one)[0], "file", one)
+            self.assertEqual(list(one)[-2:], ["status", "error"], one)
+            self.assertEqual(one["error"] is None, one["status"] == G, one)
+        return lines, total
+
+    def assert_total(self, total, states):
+        self.assertEqual(total["files"], len(states))
+        for word in STATUS:
+            self.assertEqual(total[word], states.count(word), word)
+
+    def total_line(self, states):
+        words = (G, B, N, X, "skipped")
+        return f"{len(states)} files: " + ", ".join(f"{states.count(word)} {word}"
+                                                   for word in words)
+
+    def assert_command(self, command, states):
+        paths = [os.path.join(self.top, name) for name in FILES][:len(states)]
+        others = [os.path.join(self.top, name) for name in FILES][len(states):]
+        tree = [*states, "skipped", "skipped"]
+        status = worst(states)
+        # the tree: natural order, other files are skipped and counted
+        files, total = self.json(command, "-r", self.top, status=status)
+        self.assertEqual([(one["file"], one["status"]) for one in files], list(zip(paths, states)))
+        self.assert_total(total, tree)
+        # the same files from a list and as operands, with any number of jobs
+        for end, args in ("\n", []), ("\0", ["-0"]):
+            for jobs in ["-j", "1"], ["--jobs", "7"], ["--threads", "2"]:
+                listed = self.json(command, *args, *jobs, "--files-from", "-", status=status,
+                                   input=end.join(paths).encode())
+                self.assertEqual(listed[0], files)
+                self.assert_total(listed[1], list(states))
+        self.assertEqual(self.json(command, *paths, status=status), (files, None))
+        # a single file has the same object; without another file there is no summary
+        for path, state, one in zip(paths, states, files):
+            self.assertEqual(self.json(command, path, status=STATUS[state]), ([one], None))
+            text = self.run_lime(command, path, status=STATUS[state]).stdout
+            self.assertNotIn(b"1 file", text)
+        # skipped files
+        for one in self.json(command, "--list-skipped", "-r", self.top, status=status)[0]:
+            if one not in files:
+                self.assertEqual((one["file"] in others, one["status"]), (True, "skipped"))
+        # -q leaves out what is good, as JSON and as text
+        quiet, total = self.json(command, "-q", "-r", self.top, status=status)
+        self.assertEqual(quiet, [one for one in files if one["status"] != G])
+        self.assert_total(total, tree)
+        text = self.run_lime(command, "-q", "-r", self.top, status=status)
+        shown = (text.stdout + text.stderr).decode()
+        for path, state in zip(paths, states):
+            self.assertEqual(path in shown, state != G, (path, shown))
+        self.assertNotIn("files:", shown)
+        # text: a last line with the numbers; the files in the same order
+        text = self.run_lime(command, "-r", self.top, status=status).stdout.decode()
+        self.assertTrue(text.splitlines()[-1].startswith(self.total_line(tree)), text)
+        seen = [text.find(path) for path in paths if path in text]
+        self.assertEqual(seen, sorted(seen))
+        # a file of another kind that is named is unreadable
+        files, total = self.json(command, others[0], paths[0], status=2)
+        self.assertEqual([one["status"] for one in files], [X, states[0]])
+        files, total = self.json(command, os.path.join(self.top, "none"), status=2)
+        self.assertEqual([one["status"] for one in files], [X])
+
+    def test_commands(self):
+        for command, states in COMMANDS.items():
+            if command != MOUNTED:
+                with self.subTest(command):
+                    self.assert_command(command, states)
+
+    @limetest.needs_fuse
+    def test_in_a_mount(self):
+        below = self.top
+        with limetest.Mount(below) as mount:
+            self.top = mount.path
+            states = COMMANDS[MOUNTED]
+            files, total = self.json(MOUNTED, self.top, status=worst(states))
+            self.assertEqual({os.path.relpath(one["file"], self.top): one["status"]
+                              for one in files}, dict(zip(FILES, states)))
+            self.assert_total(total, [*states, "skipped", "skipped"])
+            for command in ("ls",), ("info",), ("check",), ("lfn",):
+                files, total = self.json(command, "-r", self.top, status=1)
+                self.assertEqual([one["status"] for one in files], list(COMMANDS[command]))
+
+    def test_usage(self):
+        for command in COMMANDS:
+            for args in [], ["-r"], ["-0", self.top], ["-j", "0", self.top], ["--nonsense"]:
+                self.run_lime(command, *args, status=2)
+            if command != MOUNTED:
+                done = self.run_lime(command, self.top, status=2)
+                self.assertIn(b"Is a directory; use -r for the files in it", done.stderr)
+
+
+if __name__ == "__main__":
+    limetest.main()
