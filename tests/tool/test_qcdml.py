@@ -262,6 +262,26 @@ class Fill(QcdmlCase):
             whole = file.read()
         self.fill(text, self.write("cut.lime", whole[:-600]), status=1)
 
+    def test_many(self):
+        """--suffix writes a document for each file; --json prints the values, also of a tree."""
+        top = os.path.dirname(self.conf(name="conf.2"))
+        os.rename(self.conf(name="other", plaquette="0.5", lfn=None), top + "/conf.10")
+        limetest.put(top + "/notes", b"text" * 99)
+        template = self.put("t.xml", document([record()]))
+        *shown, total = limetest.json_lines(self.qcdml("--json", "-r", top))
+        self.assertEqual([(os.path.basename(one["file"]), one["dataLFN"],
+                           one["records"][0]["avePlaquette"]) for one in shown],
+                         [("conf.2", "lfn://ldg/etm/b1/0042", "0.588"), ("conf.10", None, "0.5")])
+        self.assertEqual((total["summary"]["good"], total["summary"]["skipped"]), (2, 1))
+        args = ["--template", template, "--suffix", ".xml", "--lfn", "lfn://x"]
+        self.assertIn(b"3 files: 2 good", self.qcdml(*args, "-r", top))
+        for path in "conf.2", "conf.10":
+            got = values(limetest.read(f"{top}/{path}.xml"))
+            self.assertEqual(got[0], "lfn://x")
+        self.qcdml(*args, f"{top}/conf.2", f"{top}/conf.10", status=1)  # they exist
+        self.qcdml(*args, "-f", f"{top}/conf.2", f"{top}/conf.10")
+        self.qcdml("--template", template, "--out", f"{top}/o", "-r", top, status=2)
+
     def test_usage(self):
         path, template = self.conf(), self.put("t.xml", document([record()]))
         for args in ([], ["--template", template], ["--template", template, path, path],

@@ -1,6 +1,7 @@
 /* cmd_qcdml.c - lime qcdml: fill in a QCDml configuration document from a container */
 #define _GNU_SOURCE
 #include "qcdml.h"
+#include "files.h"
 #include "limeoutput.h"
 #include "tool.h"
 
@@ -13,23 +14,26 @@
 
 static const char help[] =
     "Usage: lime qcdml [OPTION]... --template T.xml FILE\n"
+    "       lime qcdml [OPTION]... --template T.xml --suffix .xml FILE...\n"
+    "       lime qcdml [OPTION]... --json FILE...\n"
     "Fill in a QCDml configuration document (config2.0) from the container FILE:\n"
     "dataLFN, precision, and for each record (one per ildg-binary-data) field,\n"
     "crcCheckSum and avePlaquette. Everything else is copied from the template, byte\n"
     "for byte.\n"
     "\n"
-    "      --template T.xml  the document; elements to fill in may be empty\n"
-    "      --out O.xml       write the result to O.xml, not to standard output\n"
-    "  -f, --force           replace O.xml if it exists; never if it is an input\n"
-    "      --schema X.xsd    validate the result against this schema; if it is not\n"
-    "                        valid, print the errors and write nothing\n"
-    "      --lfn LFN         the logical file name (default: ildg-data-lfn in FILE,\n"
-    "                        otherwise that of the template)\n"
-    "      --plaquette P     the average plaquette, or P,P,... for several records\n"
-    "                        (default: computed from the links if they are SU(3)\n"
-    "                        matrices, otherwise from xlf-info or USQCD's XML)\n"
-    "  -j, --threads N       use N processors (default: all)\n"
-    "      --help            this text\n"
+    "      --template T.xml   the document; elements to fill in may be empty\n"
+    "      --out O.xml        write the result to O.xml, not to standard output\n"
+    "      --suffix TEXT      for each FILE, write the result to FILE followed by TEXT\n"
+    "  -f, --force            replace O.xml if it exists; never if it is an input\n"
+    "      --schema X.xsd     validate the result against this schema; if it is not\n"
+    "                         valid, print the errors and write nothing\n"
+    "      --lfn LFN          the logical file name (default: ildg-data-lfn in FILE,\n"
+    "                         otherwise that of the template)\n"
+    "      --plaquette P      the average plaquette, or P,P,... for several records\n"
+    "                         (default: computed from the links if they are SU(3)\n"
+    "                         matrices, otherwise from xlf-info or USQCD's XML)\n" FILES_HELP
+    "\n"
+    "With --json and without --template it prints the values that it would fill in.\n"
     "\n"
     "A document type declaration is an error, and nothing is fetched: a schema must\n"
     "be complete in one file. crcCheckSum is the cksum(1) of the data in decimal.\n"
@@ -45,9 +49,12 @@ static const char help[] =
     "or is not a container.\n";
 
 struct options {
-    const char *path, *template, *out, *schema, *lfn, *plaquettes;
-    unsigned threads;
+    const char *template, *out, *suffix, *schema, *lfn, *plaquettes;
     bool force;
+    const char *text; /* of the template, `text_n` bytes */
+    size_t text_n;
+    const char *path; /* the file; like `task`, set for each file */
+    struct file_task *task;
 };
 
 static int fill_value(const char *path, struct limefile_qcdml_value *value, const char *text)
@@ -276,23 +283,65 @@ static int finish_document(const struct options *o, const struct limefile_qcdml 
     return status;
 }
 
+/* Sets the members of the file's JSON object. */
+static void set_members(const struct options *o, const struct configs *configs)
+{
+    char lfn[LIMEFILE_LFN_MAX];
+    bool has_lfn = configs_lfn(configs, NULL, lfn) >= 0;
+    json_t *records = json_array();
+    for (size_t i = 0; i < configs->count; i++) {
+        const struct config *config = &configs->config[i];
+        struct limefile_field field;
+        configs_field(configs, i, &field);
+        json_array_append_new(
+            records, json_pack("{s:i, s:o, s:o, s:o}", "ordinal", (int)config->ordinal, "field",
+                               jsonout_string_or_null(field.name), "crcCheckSum",
+                               jsonout_integer(config->cksum), "avePlaquette",
+                               jsonout_string_or_null(config->plaquette)));
+    }
+    o->task->members =
+        json_pack("{s:o, s:o, s:o, s:o}", "dataLFN",
+                  jsonout_string_or_null(o->lfn    ? o->lfn
+                                         : has_lfn ? lfn
+                                                   : NULL),
+                  "precision", jsonout_string_or_null(configs_precision(configs)), "records",
+                  records, "document", jsonout_string_or_null(o->out));
+}
+
+/* Computes the values of all configurations, without a template. */
+static int compute_values(const struct options *o, struct configs *configs)
+{
+    int status = parse_plaquettes(o, configs);
+    progress_begin(&configs->progress, "qcdml", configs->bytes);
+    for (size_t i = 0; !status && i < configs->count; i++) {
+        status = configs_plaquette(configs, i);
+        if (!status)
+            status = configs_cksum(configs, i);
+    }
+    progress_end(&configs->progress);
+    return status;
+}
+
+/* document: the template, or NULL. */
 static int fill_from_container(const struct options *o, struct limefile_qcdml *document,
                                struct limefile_output *out)
 {
     struct configs configs;
-    int status = configs_open(&configs, o->path, o->threads);
+    int status = configs_open(&configs, o->path, o->task->threads);
     if (status)
         return status;
-    status = fill_document(o, &configs, document);
+    status = document ? fill_document(o, &configs, document) : compute_values(o, &configs);
+    if (!status && o->task->json)
+        set_members(o, &configs);
     configs_close(&configs);
-    return status ? status : finish_document(o, document, out);
+    return status || !document ? status : finish_document(o, document, out);
 }
 
-static int make_document(const struct options *o, const char *text, size_t n)
+static int make_document(const struct options *o)
 {
     struct limefile_qcdml document;
     struct limefile_output out;
-    int status = document_parse(o->template, text, n, &document);
+    int status = document_parse(o->template, o->text, o->text_n, &document);
     if (status)
         return status;
     status = o->out ? open_document_output(o, &out) : TOOL_GOOD;
@@ -306,30 +355,63 @@ static int make_document(const struct options *o, const char *text, size_t n)
 }
 
 static struct options options;
+static struct files_options files;
 
 static const struct option_rule rules[] = {
     TEXT_RULE("template", 0, &options.template),
     TEXT_RULE("out", 0, &options.out),
+    TEXT_RULE("suffix", 0, &options.suffix),
     TEXT_RULE("schema", 0, &options.schema),
     FLAG_RULE("force", 'f', &options.force),
     TEXT_RULE("lfn", 0, &options.lfn),
     TEXT_RULE("plaquette", 0, &options.plaquettes),
-    THREADS_RULE(&options.threads),
+    FILES_RULES(files),
     {NULL},
 };
 
+static int qcdml_task(struct file_task *task)
+{
+    struct options one = options;
+    char *out = NULL;
+    one.path = task->path;
+    one.task = task;
+    if (one.suffix && asprintf(&out, "%s%s", task->path, one.suffix) < 0)
+        return report_error(task->path, "qcdml", -ENOMEM);
+    one.out = out ? out : one.out;
+    int status = one.template ? make_document(&one) : fill_from_container(&one, NULL, NULL);
+    free(out);
+    return status;
+}
+
+/* Returns TOOL_GOOD, or the result of usage_error() for options that contradict each other. */
+static int check_usage(int count)
+{
+    const struct options *o = &options;
+    bool many = count != 1 || files.paths.recursive || files.paths.list;
+    if (!o->template && !files.json)
+        return usage_error(&cmd_qcdml, "--template is required, or --json");
+    if (!o->template && (o->out || o->suffix || o->schema))
+        return usage_error(&cmd_qcdml, "--out, --suffix and --schema require --template");
+    if (o->out && o->suffix)
+        return usage_error(&cmd_qcdml, "--out and --suffix cannot be combined");
+    if (o->template && !o->suffix && many)
+        return usage_error(&cmd_qcdml, "one FILE expected without --suffix");
+    if (o->template && !o->out && !o->suffix && files.json)
+        return usage_error(&cmd_qcdml, "--json with --template requires --out or --suffix");
+    return TOOL_GOOD;
+}
+
 static int run_qcdml(int count, char **paths)
 {
-    char *text;
-    size_t n;
-    if (!options.template)
-        return usage_error(&cmd_qcdml, "--template is required");
-    if (count != 1)
-        return usage_error(&cmd_qcdml, "one FILE expected");
-    options.path = paths[0];
-    int status = document_read(options.template, &text, &n);
+    const struct files_command command = {
+        .command = &cmd_qcdml, .skips_others = true, .examine = qcdml_task};
+    char *text = NULL;
+    int status = check_usage(count);
+    if (!status && options.template)
+        status = document_read(options.template, &text, &options.text_n);
+    options.text = text;
     if (!status)
-        status = make_document(&options, text, n);
+        status = files_command(&command, &files, count, paths);
     free(text);
     return status;
 }
