@@ -30,6 +30,7 @@ struct limefs_dir {
     uint64_t dev;          /* device of that directory */
     off_t offset;          /* of the entry at `next` */
     size_t next, filled;   /* in `entries`: the next one to list; end of those read */
+    size_t prefetched;     /* in `entries`: end of those whose files are being read */
     _Alignas(struct dirent64) char entries[]; /* of a directory of the source tree */
 };
 
@@ -270,15 +271,17 @@ static int read_entries(struct limefs_dir *dir)
     if (dir->next < dir->filled)
         return 1;
     ssize_t n = getdents64(dir->fd, dir->entries, ENTRIES_BYTES);
-    dir->next = 0;
+    dir->next = dir->prefetched = 0;
     dir->filled = n > 0 ? (size_t)n : 0;
     return n < 0 ? -errno : n > 0;
 }
 
 /* Starts to read the first bytes of the next regular files, with the thread's rights. */
-static void prefetch_files(const struct limefs_dir *dir)
+static void prefetch_files(struct limefs_dir *dir)
 {
     size_t at = dir->next;
+    if (at < dir->prefetched)
+        return;
     for (int i = 0; i < PREFETCHED_FILES && at < dir->filled; i++) {
         const struct dirent64 *entry = entry_at(dir, at);
         int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC;
@@ -289,6 +292,7 @@ static void prefetch_files(const struct limefs_dir *dir)
         }
         at += entry->d_reclen;
     }
+    dir->prefetched = at;
 }
 
 static ino_t mount_ino(const struct limefs *fs, const struct limefs_dir *dir, uint64_t ino)
@@ -343,7 +347,7 @@ static int list_source_dir(struct limefs *fs, struct limefs_dir *dir,
 {
     int got;
     if (offset != dir->offset) {
-        dir->next = dir->filled = 0;
+        dir->next = dir->filled = dir->prefetched = 0;
         if (lseek(dir->fd, offset, SEEK_SET) < 0)
             return -errno;
         dir->offset = offset;
