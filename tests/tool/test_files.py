@@ -65,9 +65,8 @@ class Files(limetest.TestCase):
             self.assertEqual(total[word], states.count(word), word)
 
     def total_line(self, states):
-        words = (G, B, N, X, "skipped")
-        return f"{len(states)} files: " + ", ".join(f"{states.count(word)} {word}"
-                                                   for word in words)
+        counted = (f"{states.count(state)} {state}" for state in (G, B, N, X, "skipped"))
+        return f"{len(states)} files: " + ", ".join(counted)
 
     def assert_command(self, command, states):
         paths = [os.path.join(self.top, name) for name in FILES][:len(states)]
@@ -86,7 +85,7 @@ class Files(limetest.TestCase):
                 self.assertEqual(listed[0], files)
                 self.assert_total(listed[1], list(states))
         self.assertEqual(self.json(command, *paths, status=status), (files, None))
-        # a single file has the same object; without another file there is no summary
+        # a single file has the same object, and no summary
         for path, state, one in zip(paths, states, files):
             self.assertEqual(self.json(command, path, status=STATUS[state]), ([one], None))
             text = self.run_lime(command, path, status=STATUS[state]).stdout

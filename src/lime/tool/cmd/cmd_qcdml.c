@@ -23,7 +23,7 @@ static const char help[] =
     "\n"
     "      --template T.xml   the document; elements to fill in may be empty\n"
     "      --out O.xml        write the result to O.xml, not to standard output\n"
-    "      --suffix TEXT      for each FILE, write the result to FILE followed by TEXT\n"
+    "      --suffix TEXT      write the result for FILE to FILE followed by TEXT\n"
     "  -f, --force            replace O.xml if it exists; never if it is an input\n"
     "      --schema X.xsd     validate the result against this schema; if it is not\n"
     "                         valid, print the errors and write nothing\n"

@@ -70,8 +70,8 @@ extern const struct command compat_lime_contents, compat_lemon_contents,
 /* Sets the name that messages begin with, initially "lime". */
 void message_set_program(const char *name);
 
-/* Returns the text, without program and file, of the first message after message_forget() that
- * is not a warning; "" if there is none. */
+/* Returns the text, without program and file, of the first message after message_forget(), not
+ * counting warnings; "" without messages. */
 enum { MESSAGE_FIRST_MAX = 512 };
 const char *message_first(void);
 void message_forget(void);
