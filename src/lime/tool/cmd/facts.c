@@ -1,0 +1,166 @@
+/* facts.c - find the names and values in the text of a metadata record */
+#define _GNU_SOURCE
+#include "facts.h"
+#include "limeerror.h"
+#include "text.h"
+#include "xmlread.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { FACTS_BYTES_MAX = 64 * 1024 }; /* bytes of a record that are parsed */
+
+static const struct {
+    const char *type, *title;
+    enum facts_form form;
+} record_titles[] = {
+    {"xlf-info", "ensemble", FACTS_TEXT},
+    {"propagator-type", "propagator type", FACTS_TEXT},
+    {"inverter-info", "inverter", FACTS_TEXT},
+    {"eigenvector-info", "eigenvector", FACTS_TEXT},
+    {"vector-type", "vector type", FACTS_TEXT},
+    {"scidac-file-xml", "file", FACTS_XML},
+    {"scidac-record-xml", "record", FACTS_XML},
+};
+
+const char *facts_title(const char *type, enum facts_form *form)
+{
+    *form = FACTS_NONE;
+    for (size_t i = 0; i < sizeof record_titles / sizeof record_titles[0]; i++)
+        if (strcmp(record_titles[i].type, type) == 0) {
+            *form = record_titles[i].form;
+            return record_titles[i].title;
+        }
+    return NULL;
+}
+
+/* Returns a copy in one line, without white space around it. */
+static char *copy_trimmed(const char *text, size_t n)
+{
+    limefile_text_trim(&text, &n);
+    char *out = strndup(text, n);
+    for (char *c = out; c && *c; c++)
+        if ((unsigned char)*c <= ' ')
+            *c = ' ';
+    return out;
+}
+
+static void add_fact(struct facts *facts, const char *name, size_t name_len, const char *value,
+                     size_t value_len)
+{
+    if (facts->count == FACTS_MAX) {
+        facts->is_truncated = true;
+        return;
+    }
+    struct fact fact = {copy_trimmed(name, name_len), copy_trimmed(value, value_len)};
+    if (!fact.name || !fact.value || (!*fact.name && !*fact.value)) {
+        free(fact.name);
+        free(fact.value);
+        return;
+    }
+    facts->fact[facts->count++] = fact;
+}
+
+/* Returns the length of the line's first fact, which ends at a comma before the next
+ * "name = value" or at the end of the line. */
+static size_t fact_length(const char *line, size_t n)
+{
+    const char *comma = memchr(line, ',', n);
+    while (comma) {
+        size_t at = (size_t)(comma - line) + 1;
+        const char *next = memchr(line + at, ',', n - at);
+        if (memchr(line + at, '=', next ? (size_t)(next - line) - at : n - at))
+            return at - 1;
+        comma = next;
+    }
+    return n;
+}
+
+static void add_line_facts(struct facts *facts, const char *line, size_t n)
+{
+    while (n) {
+        size_t length = fact_length(line, n);
+        const char *sign = memchr(line, '=', length);
+        if (sign)
+            add_fact(facts, line, (size_t)(sign - line), sign + 1,
+                     length - (size_t)(sign + 1 - line));
+        else
+            add_fact(facts, "", 0, line, length);
+        if (length < n)
+            length++; /* skip the comma */
+        line += length;
+        n -= length;
+    }
+}
+
+static void add_text_facts(struct facts *facts, const char *text, size_t n)
+{
+    while (n && !facts->is_truncated) {
+        const char *end = memchr(text, '\n', n);
+        size_t length = end ? (size_t)(end - text) : n;
+        add_line_facts(facts, text, length);
+        text += length + (end != NULL);
+        n -= length + (end != NULL);
+    }
+}
+
+static void add_leaf_fact(void *context, const char *name, size_t depth, const char *text)
+{
+    struct facts *facts = context;
+    if (strcmp(name, "version") == 0 || *text == '\0')
+        return;
+    if (strchr(text, '\n') && strchr(text, '='))
+        add_text_facts(facts, text, strlen(text)); /* headers of MILC and NERSC */
+    else if (depth == 1 && strcasecmp(name, "title") != 0)
+        add_fact(facts, "", 0, text, strlen(text));
+    else
+        add_fact(facts, name, strlen(name), text, strlen(text));
+}
+
+static int add_xml_facts(struct facts *facts, const char *text, size_t n)
+{
+    int err = xmlread_facts(text, n, add_leaf_fact, facts);
+    if (err == LIMEFILE_E_XML && facts->count == 0) {
+        add_text_facts(facts, text, n);
+        err = 0;
+    }
+    return err == LIMEFILE_E_XML ? 0 : err;
+}
+
+int facts_read(struct facts *facts, struct limefile_source *source,
+               const struct limefile_record *record, enum facts_form form)
+{
+    size_t n = record->bytes < FACTS_BYTES_MAX ? (size_t)record->bytes : FACTS_BYTES_MAX;
+    facts->count = 0;
+    facts->is_truncated = false;
+    char *text;
+    int err = limefile_record_read_text(source, record, n, &text);
+    if (!err) {
+        n = strlen(text); /* C programs often store the NUL, too */
+        if (form == FACTS_XML)
+            err = add_xml_facts(facts, text, n);
+        else
+            add_text_facts(facts, text, n);
+        facts->is_truncated = facts->is_truncated || record->bytes > FACTS_BYTES_MAX;
+    }
+    free(text);
+    return err;
+}
+
+void facts_release(struct facts *facts)
+{
+    for (size_t i = 0; i < facts->count; i++) {
+        free(facts->fact[i].name);
+        free(facts->fact[i].value);
+    }
+    facts->count = 0;
+}
+
+const char *facts_find(const struct facts *facts, const char *name)
+{
+    for (size_t i = 0; i < facts->count; i++)
+        if (strcasecmp(facts->fact[i].name, name) == 0 && *facts->fact[i].value)
+            return facts->fact[i].value;
+    return NULL;
+}
