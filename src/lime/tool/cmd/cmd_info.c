@@ -355,7 +355,6 @@ static int print_field(struct info *info, const struct limefile_field *f, uint64
     struct limefile_scidac_record stated;
     int status = TOOL_GOOD;
     bool has_date = read_private_record(info, f->private_ordinal, &stated) && stated.date[0];
-    info->facts.count = 0;
     if (record_xml && limefile_index_get(info->c.index, record_xml, &record) == 0)
         status = info_read_facts(info, &record, FACTS_XML);
     putchar('\n');

@@ -1,7 +1,7 @@
 /* facts.c - find the names and values in the text of a metadata record */
 #define _GNU_SOURCE
 #include "facts.h"
-#include "limeerror.h"
+#include "limephysics.h"
 #include "text.h"
 #include "xmlread.h"
 
@@ -120,8 +120,9 @@ static void add_leaf_fact(void *context, const char *name, size_t depth, const c
 
 static int add_xml_facts(struct facts *facts, const char *text, size_t n)
 {
+    size_t before = facts->count;
     int err = xmlread_facts(text, n, add_leaf_fact, facts);
-    if (err == LIMEFILE_E_XML && facts->count == 0) {
+    if (err == LIMEFILE_E_XML && facts->count == before) {
         add_text_facts(facts, text, n);
         err = 0;
     }
@@ -132,8 +133,6 @@ int facts_read(struct facts *facts, struct limefile_source *source,
                const struct limefile_record *record, enum facts_form form)
 {
     size_t n = record->bytes < FACTS_BYTES_MAX ? (size_t)record->bytes : FACTS_BYTES_MAX;
-    facts->count = 0;
-    facts->is_truncated = false;
     char *text;
     int err = limefile_record_read_text(source, record, n, &text);
     if (!err) {
@@ -148,6 +147,71 @@ int facts_read(struct facts *facts, struct limefile_source *source,
     return err;
 }
 
+int facts_read_field(struct facts *facts, struct limefile_source *source,
+                     const struct limefile_index *index, const struct limefile_field *field)
+{
+    static const struct {
+        const char *type;
+        bool same_message; /* the record must be in the field's message */
+    } records[] = {
+        {"xlf-info", false},
+        {"nersc-header", false},
+        {"milc-header", false},
+        {"openqcd-header", false},
+        {"scidac-record-xml", true},
+        {"ildg-qcdml", true},
+        {"qcdml", true},
+        {"scidac-private-record-xml", true},
+    };
+    struct limefile_record r;
+    int err = 0;
+    for (size_t i = 0; !err && i < sizeof records / sizeof records[0]; i++)
+        if (limefile_physics_find_text(index, field, records[i].type, &r) &&
+            (!records[i].same_message || r.message == field->record.message))
+            err = facts_read(facts, source, &r, FACTS_XML);
+    return err;
+}
+
+/* Names that programs give to the same value. */
+static const struct {
+    const char *name, *synonym;
+} synonyms[] = {
+    {"trajectory", "trajectory nr"},   /* tmLQCD */
+    {"trajectory", "SEQUENCE_NUMBER"}, /* NERSC */
+    {"trajectory", "update"},          /* QCDml */
+    {"trajectory", "update_no"},       /* Chroma */
+    {"beta", "gauge.beta"},
+    {"beta", "gauge.beta11"}, /* MILC */
+    {"mass", "quark.mass"},
+    {"mass", "quark.mass1"},
+    {"u0", "gauge.tadpole.u0"},
+    {"csw", "clovCoeff"},
+    {"ensemble", "ENSEMBLE_ID"},
+    {"date", "CREATION_DATE"},
+    {"program", "hmcversion"},
+    {"program", "CREATOR"},
+    {"linktrace", "linktr"},
+    {"linktrace", "LINK_TRACE"},
+    {"linktrace", "gauge.nersc_linktr"},
+};
+
+static const char *find_fact(const struct facts *facts, const char *name)
+{
+    for (size_t i = 0; i < facts->count; i++)
+        if (strcasecmp(facts->fact[i].name, name) == 0 && *facts->fact[i].value)
+            return facts->fact[i].value;
+    return NULL;
+}
+
+const char *facts_find(const struct facts *facts, const char *name)
+{
+    const char *value = find_fact(facts, name);
+    for (size_t i = 0; !value && i < sizeof synonyms / sizeof synonyms[0]; i++)
+        if (strcmp(synonyms[i].name, name) == 0)
+            value = find_fact(facts, synonyms[i].synonym);
+    return value;
+}
+
 void facts_release(struct facts *facts)
 {
     for (size_t i = 0; i < facts->count; i++) {
@@ -155,12 +219,5 @@ void facts_release(struct facts *facts)
         free(facts->fact[i].value);
     }
     facts->count = 0;
-}
-
-const char *facts_find(const struct facts *facts, const char *name)
-{
-    for (size_t i = 0; i < facts->count; i++)
-        if (strcasecmp(facts->fact[i].name, name) == 0 && *facts->fact[i].value)
-            return facts->fact[i].value;
-    return NULL;
+    facts->is_truncated = false;
 }

@@ -1,13 +1,8 @@
-/* facts.h - find the names and values in the text of a metadata record
- *
- *     facts_title     how to parse a record of a type, and its heading
- *     facts_read      parses a record
- *     facts_find      returns a value by its name
- *     facts_release   frees the facts */
+/* facts.h - find names and values in the text of metadata records */
 #ifndef FACTS_H
 #define FACTS_H
 
-#include "limefile.h"
+#include "limeildg.h"
 
 enum { FACTS_MAX = 400 }; /* per record; more are not read */
 
@@ -33,14 +28,20 @@ enum facts_form {
 /* Returns a heading for a record of that type, such as "ensemble"; NULL for other types. */
 const char *facts_title(const char *type, enum facts_form *form);
 
-/* Parses a record's data. Returns 0, -errno or LIMEFILE_E_SHRUNK. Call facts_release() before
- * the next call, also after an error. */
+/* Adds the facts in a record's data to those of earlier calls; *facts begins as zeros. Returns
+ * 0, -errno or LIMEFILE_E_SHRUNK. Call facts_release() at the end, also after an error. */
 int facts_read(struct facts *, struct limefile_source *, const struct limefile_record *,
                enum facts_form);
+
+/* Does the same for all records that describe a configuration, as far as they have names and
+ * values: the metadata of its program, the header of another format, the private record. */
+int facts_read_field(struct facts *, struct limefile_source *, const struct limefile_index *,
+                     const struct limefile_field *);
 void facts_release(struct facts *);
 
-/* Returns the first value with this name, in upper or lower case, that is not empty; or NULL.
- */
+/* Returns the first value with this name, in upper or lower case, or else with a name that
+ * another program gives to the same value: "trajectory" also finds tmLQCD's "trajectory nr" and
+ * NERSC's SEQUENCE_NUMBER. Ignores empty values. Returns NULL if there is none. */
 const char *facts_find(const struct facts *, const char *name);
 
 #endif

@@ -1,0 +1,379 @@
+/* info_table.c - the table of `lime info --table`, a line for each gauge configuration */
+#define _GNU_SOURCE
+#include "info_table.h"
+#include "facts.h"
+#include "limephysics.h"
+#include "pathlist.h"
+#include "text.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CELL_MAX = 8 * 1024 }; /* bytes of a cell, with the NUL */
+
+enum cell_kind {
+    CELL_FACT, /* the value of this name in the metadata */
+    CELL_FILE,
+    CELL_STATUS,
+    CELL_RECORD,
+    CELL_TYPE,
+    CELL_LATTICE,
+    CELL_PRECISION,
+    CELL_BYTES,
+    CELL_PLAQUETTE,
+    CELL_CHECKSUM,
+    CELL_SUMS,
+    CELL_LFN,
+};
+
+static const struct known_column {
+    const char *name;
+    enum cell_kind kind;
+    bool is_usual; /* shown without --columns */
+} known_columns[] = {
+    {"file", CELL_FILE, true},
+    {"status", CELL_STATUS, true},
+    {"record", CELL_RECORD, false},
+    {"type", CELL_TYPE, false},
+    {"lattice", CELL_LATTICE, true},
+    {"precision", CELL_PRECISION, true},
+    {"bytes", CELL_BYTES, false},
+    {"beta", CELL_FACT, true},
+    {"kappa", CELL_FACT, true},
+    {"mu", CELL_FACT, true},
+    {"mass", CELL_FACT, true},
+    {"csw", CELL_FACT, true},
+    {"u0", CELL_FACT, false},
+    {"trajectory", CELL_FACT, true},
+    {"plaquette", CELL_PLAQUETTE, true},
+    {"linktrace", CELL_FACT, false},
+    {"checksum", CELL_CHECKSUM, true},
+    {"sums", CELL_SUMS, false},
+    {"ensemble", CELL_FACT, false},
+    {"program", CELL_FACT, false},
+    {"date", CELL_FACT, false},
+    {"lfn", CELL_LFN, true},
+};
+enum { KNOWN_COLUMNS = sizeof known_columns / sizeof known_columns[0] };
+
+static const char fact_prefix[] = "info:"; /* before any name in the metadata */
+
+/* ---- columns ---- */
+
+static int report_unknown_column(const struct command *command, const char *option,
+                                 const char *name)
+{
+    char list[KNOWN_COLUMNS * 16] = "";
+    for (size_t i = 0; i < KNOWN_COLUMNS; i++)
+        strcat(strcat(list, known_columns[i].name), ", ");
+    strcat(list, "info:NAME");
+    return value_error(command, option, "column", name, list);
+}
+
+static const struct known_column *find_column(const char *name)
+{
+    static const struct known_column any = {"", CELL_FACT, false};
+    for (size_t i = 0; i < KNOWN_COLUMNS; i++)
+        if (strcmp(known_columns[i].name, name) == 0)
+            return &known_columns[i];
+    return strncmp(name, fact_prefix, strlen(fact_prefix)) == 0 ? &any : NULL;
+}
+
+static int add_column(struct info_table *table, const struct command *command,
+                      const char *option, const char *name)
+{
+    const struct known_column *how = find_column(name);
+    if (!how)
+        return report_unknown_column(command, option, name);
+    if (table->count == TABLE_COLUMNS_MAX)
+        return usage_error(command, "%s: more than %d columns", option, TABLE_COLUMNS_MAX);
+    table->columns[table->count++] = (struct table_column){strdup(name), how};
+    return TOOL_GOOD;
+}
+
+/* Finds or adds the column to sort by. */
+static int choose_sort_column(struct info_table *table, const struct command *command,
+                              const char *sort)
+{
+    table->is_descending = *sort == '-';
+    sort += table->is_descending;
+    for (table->sort = 0; table->sort < table->count; table->sort++)
+        if (strcmp(table->columns[table->sort].name, sort) == 0)
+            return TOOL_GOOD;
+    return add_column(table, command, "--sort", sort);
+}
+
+int info_table_init(struct info_table *table, const struct command *command,
+                    const char *columns, const char *sort)
+{
+    int status = TOOL_GOOD;
+    char *list = columns ? strdup(columns) : NULL, *rest = list;
+    *table = (struct info_table){.sort = SIZE_MAX, .hides_empty = !columns};
+    table->out = open_memstream(&table->text, &table->bytes);
+    for (char *name; !status && (name = strsep(&rest, ","));)
+        status = add_column(table, command, "--columns", name);
+    for (size_t i = 0; !columns && i < KNOWN_COLUMNS; i++)
+        if (known_columns[i].is_usual)
+            add_column(table, command, "", known_columns[i].name);
+    free(list);
+    table->shown = table->count;
+    return status || !sort ? status : choose_sort_column(table, command, sort);
+}
+
+void info_table_release(struct info_table *table)
+{
+    if (table->out)
+        fclose(table->out);
+    free(table->text);
+    for (size_t i = 0; i < table->count; i++)
+        free(table->columns[i].name);
+}
+
+/* ---- the cells of a file ---- */
+
+static void format_plaquette(const struct info_table_file *file,
+                             const struct limefile_field *field, char out[CELL_MAX])
+{
+    struct limefile_physics_stated stated;
+    if (limefile_physics_read_plaquette(file->source, file->index, field, &stated) != 1)
+        return;
+    bool is_normalized = stated.value == strtod(stated.text, NULL);
+    snprintf(out, CELL_MAX, is_normalized ? "%s" : "%.0s%.12g", stated.text, stated.value);
+}
+
+static void format_lattice(const struct limefile_lattice *lattice, char out[CELL_MAX])
+{
+    size_t n = 0;
+    for (unsigned i = 0; i < lattice->dims; i++)
+        n += (size_t)snprintf(out + n, CELL_MAX - n, "%s%" PRIu64, i ? "x" : "",
+                              lattice->extent[i]);
+}
+
+static void format_lfn(const struct info_table_file *file, const struct limefile_field *field,
+                       char out[CELL_MAX])
+{
+    struct limefile_record r;
+    if (!field->lfn_ordinal || limefile_index_get(file->index, field->lfn_ordinal, &r) != 0 ||
+        limefile_record_lfn(file->source, &r, out) != 1)
+        *out = '\0';
+}
+
+/* Formats a value of a configuration; "" if it has none. */
+static void format_cell(const struct info_table_file *file, const struct limefile_field *f,
+                        const struct facts *facts, const struct table_column *column,
+                        char out[CELL_MAX])
+{
+    const char *name = column->name, *value;
+    switch (column->how->kind) {
+    case CELL_FACT:
+        value = facts_find(facts, *column->how->name ? name : name + strlen(fact_prefix));
+        snprintf(out, CELL_MAX, "%s", value ? value : "");
+        break;
+    case CELL_FILE:
+    case CELL_STATUS:
+        break; /* not a value of the configuration */
+    case CELL_RECORD:
+        snprintf(out, CELL_MAX, "%" PRIu64, f->record.ordinal);
+        break;
+    case CELL_TYPE:
+        snprintf(out, CELL_MAX, "%s", f->name);
+        break;
+    case CELL_LATTICE:
+        format_lattice(&f->lattice, out);
+        break;
+    case CELL_PRECISION:
+        snprintf(out, CELL_MAX, f->precision ? "%u" : "", f->precision);
+        break;
+    case CELL_BYTES:
+        snprintf(out, CELL_MAX, "%" PRIu64, f->record.bytes);
+        break;
+    case CELL_PLAQUETTE:
+        format_plaquette(file, f, out);
+        break;
+    case CELL_CHECKSUM:
+        snprintf(out, CELL_MAX, "%s",
+                 f->has_checksum       ? "stated"
+                 : f->checksum_ordinal ? "invalid"
+                                       : "none");
+        break;
+    case CELL_SUMS:
+        if (f->has_checksum)
+            snprintf(out, CELL_MAX, "%08" PRIx32 " %08" PRIx32, f->checksum.suma,
+                     f->checksum.sumb);
+        break;
+    case CELL_LFN:
+        format_lfn(file, f, out);
+        break;
+    }
+}
+
+/* field NULL: only the file and its status have values. */
+static int write_line(const struct info_table *table, const struct info_table_file *file,
+                      const struct limefile_field *field, FILE *out)
+{
+    char cell[CELL_MAX];
+    struct facts facts = {.count = 0};
+    int err = field ? facts_read_field(&facts, file->source, file->index, field) : 0;
+    for (size_t i = 0; i < table->count; i++) {
+        enum cell_kind kind = table->columns[i].how->kind;
+        *cell = '\0';
+        if (kind == CELL_FILE || kind == CELL_STATUS)
+            snprintf(cell, sizeof cell, "%s", kind == CELL_FILE ? file->path : file->status);
+        else if (field)
+            format_cell(file, field, &facts, &table->columns[i], cell);
+        fwrite(cell, 1, strlen(cell) + 1, out);
+    }
+    facts_release(&facts);
+    return err;
+}
+
+int info_table_write(const struct info_table *table, const struct info_table_file *file,
+                     FILE *out)
+{
+    bool is_good = strcmp(file->status, limefile_verdict_word(LIMEFILE_GOOD)) == 0;
+    size_t lines = 0;
+    int err = 0;
+    for (size_t i = 0; file->source && !err && i < file->fields->count; i++) {
+        struct limefile_field field;
+        limefile_fields_get(file->fields, i, &field);
+        if (field.kind != LIMEFILE_KIND_GAUGE)
+            continue;
+        err = write_line(table, file, &field, out);
+        lines++;
+    }
+    return err || lines || is_good ? err : write_line(table, file, NULL, out);
+}
+
+/* ---- the table ---- */
+
+void info_table_add(struct info_table *table, const char *cells, size_t n)
+{
+    fwrite(cells, 1, n, table->out);
+}
+
+/* Returns cell i of a line, which begins with its first cell. */
+static const char *line_cell(const char *line, size_t i)
+{
+    while (i--)
+        line += strlen(line) + 1;
+    return line;
+}
+
+static bool is_finite_number(const char *text, double *value)
+{
+    char *end;
+    *value = strtod(text, &end);
+    return *text && !*end && isfinite(*value);
+}
+
+/* Numbers come first, in order of their values; then other texts in natural order; lines
+ * without a value are last, in descending order, too. */
+static int compare_lines(const void *a, const void *b, void *context)
+{
+    const struct info_table *table = context;
+    const char *left = *(const char *const *)a, *right = *(const char *const *)b;
+    const char *x = line_cell(left, table->sort), *y = line_cell(right, table->sort);
+    double p, q;
+    if (!*x != !*y)
+        return !*x - !*y;
+    bool is_x = is_finite_number(x, &p), is_y = is_finite_number(y, &q);
+    int order = is_x && is_y   ? (p > q) - (p < q)
+                : is_x != is_y ? is_y - is_x
+                               : name_compare(x, y);
+    order = table->is_descending ? -order : order;
+    return order ? order : (left > right) - (left < right);
+}
+
+/* Returns the number of characters, without the bytes that continue one. */
+static int text_width(const char *text)
+{
+    int n = 0;
+    for (; *text; text++)
+        n += (*text & 0xc0) != 0x80;
+    return n;
+}
+
+static void print_cell(const char *text, enum table_form form, int width, bool is_last)
+{
+    bool must_quote = form == TABLE_CSV && strpbrk(text, ",\"\r\n");
+    if (must_quote)
+        putchar('"');
+    for (const char *c = text; *c; c++) {
+        if (must_quote && *c == '"')
+            putchar('"');
+        putchar(*c);
+    }
+    if (must_quote)
+        putchar('"');
+    if (form != TABLE_ALIGNED)
+        fputs(is_last ? "" : form == TABLE_CSV ? "," : "\t", stdout);
+    else if (!is_last)
+        printf("%*s", width + 2 - text_width(text), "");
+}
+
+/* Prints a line, or with line NULL the header. widths: 0 for a column that is left out. */
+static void print_table_line(const struct info_table *table, const char *line,
+                             enum table_form form, const int *widths)
+{
+    size_t last = table->shown - 1;
+    while (last && !widths[last])
+        last--;
+    for (size_t i = 0; i <= last; i++) {
+        const char *text = line ? line_cell(line, i) : table->columns[i].name;
+        if (widths[i])
+            print_cell(*text || form != TABLE_ALIGNED ? text : "-", form, widths[i], i == last);
+    }
+    putchar('\n');
+}
+
+/* Returns a list of the lines' first cells and their number; NULL: no memory. Replaces
+ * characters that are not safe to print. */
+static const char **find_lines(const struct info_table *table, size_t *count)
+{
+    const char **lines = NULL;
+    size_t capacity = 0, cell = 0;
+    *count = 0;
+    if (!limefile_reserve(&lines, &capacity, 1, sizeof *lines))
+        return NULL;
+    for (char *at = table->text; at < table->text + table->bytes; cell++) {
+        size_t n = strlen(at) + 1;
+        limefile_text_sanitize(at, "");
+        if (cell % table->count == 0) {
+            if (!limefile_reserve(&lines, &capacity, *count + 1, sizeof *lines))
+                return NULL;
+            lines[(*count)++] = at;
+        }
+        at += n;
+    }
+    return lines;
+}
+
+int info_table_print(struct info_table *table, enum table_form form)
+{
+    int widths[TABLE_COLUMNS_MAX] = {0};
+    size_t count;
+    bool hides = table->hides_empty && form == TABLE_ALIGNED;
+    const char **lines = fflush(table->out) == 0 ? find_lines(table, &count) : NULL;
+    if (!lines)
+        return -ENOMEM;
+    if (table->sort < table->count)
+        qsort_r(lines, count, sizeof *lines, compare_lines, table);
+    for (size_t i = 0; i < table->shown; i++) {
+        for (size_t k = 0; k < count; k++) {
+            int n = text_width(line_cell(lines[k], i));
+            widths[i] = n > widths[i] ? n : widths[i];
+        }
+        int name = text_width(table->columns[i].name);
+        if (widths[i] < name && (widths[i] || !hides))
+            widths[i] = name;
+    }
+    print_table_line(table, NULL, form, widths);
+    for (size_t k = 0; k < count; k++)
+        print_table_line(table, lines[k], form, widths);
+    free(lines);
+    return 0;
+}
