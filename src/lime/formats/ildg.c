@@ -1,5 +1,6 @@
 /* ildg.c - read a configuration in a LIME container, and write the records around its data */
 #include "gauge.h"
+#include "text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -99,6 +100,21 @@ static int read_info(struct limefile_gauge *g, const struct limefile_field *fiel
     return 0;
 }
 
+/* Reads the configuration number from g->text: from a line or, in one line, after a comma. */
+static void read_sequence(struct limefile_gauge *g)
+{
+    static const char *const names[] = {"trajectory nr", "SEQUENCE_NUMBER"};
+    for (size_t i = 0; g->text && i < sizeof names / sizeof names[0]; i++) {
+        const char *at = strstr(g->text, names[i]);
+        if (!at || g->has_sequence)
+            continue;
+        at += strlen(names[i]);
+        at += strspn(at, " =");
+        g->has_sequence = limefile_parse_number(at, strspn(at, "0123456789"), &g->sequence) &&
+                          g->sequence <= INT64_MAX;
+    }
+}
+
 int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
 {
     struct limefile_gauge_private *priv = g->priv;
@@ -119,6 +135,7 @@ int gauge_ildg_open(struct limefile_gauge *g, uint64_t ordinal)
         err = read_lfn(g, field.lfn_ordinal);
     if (!err)
         err = read_info(g, &field);
+    read_sequence(g);
     return err ? err : read_stated(g, &field);
 }
 

@@ -1,10 +1,9 @@
 /* cmd_convert.c - lime convert: write a gauge configuration in another program's format */
 #define _GNU_SOURCE
-#include "container.h"
+#include "gaugefile.h"
 #include "limegauge.h"
 #include "limeoutput.h"
 #include "limephysics.h"
-#include "volume_set.h"
 #include "text.h"
 #include "tool.h"
 
@@ -14,134 +13,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-struct gaugefile {
-    const char *path; /* as the user gave it; not owned */
-    int fd;
-    struct limefile_fd file;
-    struct volume_set set;          /* if set.volumes is NULL, the input is the file `fd` */
-    struct limefile_source *source; /* of the file or the set */
-    struct limefile_gauge *gauge;
-};
-
-/* Finds the record that `word` selects (container.h). Returns an exit status. */
-static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t *ordinal)
-{
-    struct container c = {.path = f->path};
-    struct limefile_record record;
-    int err = limefile_index_build(f->source, &c.index);
-    if (err)
-        return report_error(f->path, "index", err);
-    bool found = select_record(&c, word, false, &record);
-    if (found)
-        *ordinal = record.ordinal;
-    limefile_index_free(c.index);
-    return found ? TOOL_GOOD : TOOL_BAD;
-}
-
-enum { NAMED_MAX = 8 };
-
-/* Reports at most NAMED_MAX fields that may be configurations but cannot be read, and why. If
- * ordinal is not 0, examines only that record. Returns true if it has reported any field. */
-static bool report_unreadable_fields(const struct gaugefile *f, uint64_t ordinal)
-{
-    struct limefile_index *index;
-    struct limefile_fields fields;
-    unsigned named = 0;
-    if (limefile_index_build(f->source, &index) != 0)
-        return false;
-    if (limefile_fields_build(f->source, index, &fields) == 0) {
-        for (size_t i = 0; i < fields.count && named < NAMED_MAX; i++) {
-            struct limefile_field field;
-            const char *why;
-            limefile_fields_get(&fields, i, &field);
-            if ((ordinal && field.record.ordinal != ordinal) ||
-                limefile_field_configuration(&field, &why) != LIMEFILE_CONFIGURATION_UNKNOWN)
-                continue;
-            message(f->path, "record %" PRIu64 ": not an SU(3) gauge configuration: %s",
-                    field.record.ordinal, why);
-            named++;
-        }
-        limefile_fields_release(&fields);
-    }
-    limefile_index_free(index);
-    return named > 0;
-}
-
-/* Prints why limefile_gauge_open() failed. why: what is wrong with the header, or "". */
-static void explain_open(const struct gaugefile *f, uint64_t ordinal, int err, const char *why)
-{
-    if (err == LIMEFILE_E_GAUGE_SEVERAL)
-        message(f->path,
-                "several configurations; choose one with --record ('lime info' lists them)");
-    else if (*why)
-        message(f->path, "open: %s", why);
-    else if (err != LIMEFILE_E_GAUGE_NONE || !report_unreadable_fields(f, ordinal))
-        message_code(f->path, "open", err);
-}
-
-/* Opens the file or, if its name is a volume's, the volume's set. Omits records that have only
- * a part of the lattice: they are not configurations. Returns an exit status. */
-static int open_input_source(struct gaugefile *f)
-{
-    static const struct limefile_volumes_options whole = {.skips_parts = true};
-    if (volume_set_is_name(f->path)) {
-        int status = volume_set_open(&f->set, f->path, &whole);
-        if (status == TOOL_GOOD)
-            f->source = limefile_volumes_source(f->set.volumes);
-        return status;
-    }
-    f->fd = open_or_report(f->path, O_RDONLY);
-    if (f->fd < 0)
-        return TOOL_UNUSABLE;
-    limefile_fd_init(&f->file, f->fd);
-    f->source = &f->file.source;
-    return TOOL_GOOD;
-}
-
-static void close_input_source(struct gaugefile *f)
-{
-    if (f->set.volumes)
-        volume_set_close(&f->set);
-    else
-        close(f->fd);
-}
-
-/* Opens the configuration in the record that `record` selects. NULL selects the only one.
- * Returns an exit status, after a message if it is not TOOL_GOOD; call gaugefile_close() only
- * after TOOL_GOOD. */
-static int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
-{
-    char why[LIMEFILE_GAUGE_WHY_MAX];
-    uint64_t ordinal = 0;
-    *f = (struct gaugefile){.path = path, .fd = -1};
-    int status = open_input_source(f);
-    if (status != TOOL_GOOD)
-        return status;
-    if (record)
-        status = select_ordinal(f, record, &ordinal);
-    int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge, why);
-    if (err) {
-        explain_open(f, ordinal, err, why);
-        status = TOOL_UNUSABLE;
-    }
-    if (status != TOOL_GOOD)
-        close_input_source(f);
-    return status;
-}
-
-static void gaugefile_close(struct gaugefile *f)
-{
-    limefile_gauge_close(f->gauge);
-    close_input_source(f);
-}
-
-/* Returns the descriptors of all input files, and their number in *count. */
-static const int *gaugefile_inputs(const struct gaugefile *f, size_t *count)
-{
-    *count = f->set.volumes ? f->set.count : 1;
-    return f->set.volumes ? f->set.fds : &f->fd;
-}
 
 static void warn_not_su3(const struct gaugefile *in, const struct limefile_physics *data)
 {

@@ -3,7 +3,6 @@
 #include "info_table.h"
 #include "facts.h"
 #include "limephysics.h"
-#include "pathlist.h"
 #include "text.h"
 #include "tool.h"
 
@@ -283,7 +282,7 @@ static int compare_lines(const void *a, const void *b, void *context)
     bool is_x = is_finite_number(x, &p), is_y = is_finite_number(y, &q);
     int order = is_x && is_y   ? (p > q) - (p < q)
                 : is_x != is_y ? is_y - is_x
-                               : name_compare(x, y);
+                               : limefile_natural_compare(x, y);
     order = table->is_descending ? -order : order;
     return order ? order : (left > right) - (left < right);
 }

@@ -1,0 +1,153 @@
+/* gaugefile.c - open the gauge configuration in a file of any format, or in a QIO volume set */
+#define _GNU_SOURCE
+#include "gaugefile.h"
+#include "container.h"
+#include "tool.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Finds the record that `word` selects (container.h). Returns an exit status. */
+static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t *ordinal)
+{
+    struct container c = {.path = f->path};
+    struct limefile_record record;
+    int err = limefile_index_build(f->source, &c.index);
+    if (err)
+        return report_error(f->path, "index", err);
+    bool found = select_record(&c, word, false, &record);
+    if (found)
+        *ordinal = record.ordinal;
+    limefile_index_free(c.index);
+    return found ? TOOL_GOOD : TOOL_BAD;
+}
+
+enum { NAMED_MAX = 8 };
+
+/* Counts the fields, at most NAMED_MAX, that may be configurations but cannot be read. If
+ * ordinal is not 0, examines only that record. path: reports the fields and why; NULL: does
+ * not. */
+static unsigned count_unreadable_fields(struct limefile_source *source, const char *path,
+                                        uint64_t ordinal)
+{
+    struct limefile_index *index;
+    struct limefile_fields fields;
+    unsigned named = 0;
+    if (limefile_index_build(source, &index) != 0)
+        return 0;
+    if (limefile_fields_build(source, index, &fields) == 0) {
+        for (size_t i = 0; i < fields.count && named < NAMED_MAX; i++) {
+            struct limefile_field field;
+            const char *why;
+            limefile_fields_get(&fields, i, &field);
+            if ((ordinal && field.record.ordinal != ordinal) ||
+                limefile_field_configuration(&field, &why) != LIMEFILE_CONFIGURATION_UNKNOWN)
+                continue;
+            if (path)
+                message(path, "record %" PRIu64 ": not an SU(3) gauge configuration: %s",
+                        field.record.ordinal, why);
+            named++;
+        }
+        limefile_fields_release(&fields);
+    }
+    limefile_index_free(index);
+    return named;
+}
+
+/* Prints why limefile_gauge_open() failed. why: what is wrong with the header, or "". */
+static void explain_open(const struct gaugefile *f, uint64_t ordinal, int err, const char *why)
+{
+    if (err == LIMEFILE_E_GAUGE_SEVERAL)
+        message(f->path,
+                "several configurations; choose one with --record ('lime info' lists them)");
+    else if (*why)
+        message(f->path, "open: %s", why);
+    else if (err != LIMEFILE_E_GAUGE_NONE ||
+             !count_unreadable_fields(f->source, f->path, ordinal))
+        message_code(f->path, "open", err);
+}
+
+/* Opens the file or, if its name is a volume's, the volume's set. Omits records that have only
+ * a part of the lattice: they are not configurations. Returns an exit status. */
+static int open_input_source(struct gaugefile *f)
+{
+    static const struct limefile_volumes_options whole = {.skips_parts = true};
+    if (volume_set_is_name(f->path)) {
+        int status = volume_set_open(&f->set, f->path, &whole);
+        if (status == TOOL_GOOD)
+            f->source = limefile_volumes_source(f->set.volumes);
+        return status;
+    }
+    f->fd = open_or_report(f->path, O_RDONLY);
+    if (f->fd < 0)
+        return TOOL_UNUSABLE;
+    limefile_fd_init(&f->file, f->fd);
+    f->source = &f->file.source;
+    return TOOL_GOOD;
+}
+
+static void close_input_source(struct gaugefile *f)
+{
+    if (f->set.volumes)
+        volume_set_close(&f->set);
+    else
+        close(f->fd);
+}
+
+int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
+{
+    char why[LIMEFILE_GAUGE_WHY_MAX];
+    uint64_t ordinal = 0;
+    *f = (struct gaugefile){.path = path, .fd = -1};
+    int status = open_input_source(f);
+    if (status != TOOL_GOOD)
+        return status;
+    if (record)
+        status = select_ordinal(f, record, &ordinal);
+    int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge, why);
+    if (err) {
+        explain_open(f, ordinal, err, why);
+        status = TOOL_UNUSABLE;
+    }
+    if (status != TOOL_GOOD)
+        close_input_source(f);
+    return status;
+}
+
+void gaugefile_close(struct gaugefile *f)
+{
+    limefile_gauge_close(f->gauge);
+    close_input_source(f);
+}
+
+const int *gaugefile_inputs(const struct gaugefile *f, size_t *count)
+{
+    *count = f->set.volumes ? f->set.count : 1;
+    return f->set.volumes ? f->set.fds : &f->fd;
+}
+
+bool gaugefile_probe(const char *path, bool *has_number, uint64_t *number)
+{
+    struct limefile_fd file;
+    struct limefile_gauge *g;
+    *has_number = false;
+    if (volume_set_is_name(path))
+        return strstr(path, "vol0000") != NULL;
+    int fd = limefile_open(path, O_RDONLY);
+    if (fd < 0)
+        return true;
+    limefile_fd_init(&file, fd);
+    int err = limefile_gauge_open(&file.source, 0, &g, NULL);
+    bool found =
+        err != LIMEFILE_E_GAUGE_UNKNOWN &&
+        (err != LIMEFILE_E_GAUGE_NONE || count_unreadable_fields(&file.source, NULL, 0) > 0);
+    if (!err) {
+        *has_number = g->has_sequence;
+        *number = g->sequence;
+        limefile_gauge_close(g);
+    }
+    close(fd);
+    return found;
+}
