@@ -1,7 +1,6 @@
 /* gaugefile.c - open the gauge configuration in a file of any format, or in a QIO volume set */
 #define _GNU_SOURCE
 #include "gaugefile.h"
-#include "container.h"
 #include "tool.h"
 
 #include <fcntl.h>
@@ -80,12 +79,11 @@ static int open_input_source(struct gaugefile *f)
             f->source = limefile_volumes_source(f->set.volumes);
         return status;
     }
-    f->fd = open_or_report(f->path, O_RDONLY);
-    if (f->fd < 0)
-        return TOOL_UNUSABLE;
-    limefile_fd_init(&f->file, f->fd);
-    f->source = &f->file.source;
-    return TOOL_GOOD;
+    int err = container_open_source(&f->c, f->path);
+    if (err)
+        container_close(&f->c);
+    f->source = f->c.source;
+    return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
 static void close_input_source(struct gaugefile *f)
@@ -93,14 +91,14 @@ static void close_input_source(struct gaugefile *f)
     if (f->set.volumes)
         volume_set_close(&f->set);
     else
-        close(f->fd);
+        container_close(&f->c);
 }
 
 int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
 {
     char why[LIMEFILE_GAUGE_WHY_MAX];
     uint64_t ordinal = 0;
-    *f = (struct gaugefile){.path = path, .fd = -1};
+    *f = (struct gaugefile){.path = path};
     int status = open_input_source(f);
     if (status != TOOL_GOOD)
         return status;
@@ -125,7 +123,7 @@ void gaugefile_close(struct gaugefile *f)
 const int *gaugefile_inputs(const struct gaugefile *f, size_t *count)
 {
     *count = f->set.volumes ? f->set.count : 1;
-    return f->set.volumes ? f->set.fds : &f->fd;
+    return f->set.volumes ? f->set.fds : &f->c.fd;
 }
 
 bool gaugefile_probe(const char *path, bool *has_number, uint64_t *number)

@@ -2,14 +2,14 @@
 #ifndef GAUGEFILE_H
 #define GAUGEFILE_H
 
+#include "container.h"
 #include "limegauge.h"
 #include "volume_set.h"
 
 struct gaugefile {
     const char *path; /* as the user gave it; not owned */
-    int fd;
-    struct limefile_fd file;
-    struct volume_set set;          /* if set.volumes is NULL, the input is the file `fd` */
+    struct container c;
+    struct volume_set set;          /* if set.volumes is NULL, the input is `c` */
     struct limefile_source *source; /* of the file or the set */
     struct limefile_gauge *gauge;
 };
