@@ -95,6 +95,7 @@ static enum limefile_verdict process_file(void *context, const struct pathlist_i
     size_t index = (size_t)(item - run->list.items);
     struct file_task task = {
         .path = item->path,
+        .index = index,
         .threads = threads,
         .json = run->options->json,
         .several = run->list.open_ended || run->list.count > 1,
@@ -143,7 +144,10 @@ static void print_summary(const struct files_run *run, const uint64_t *verdicts,
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%" PRIu64 " %s",
                                  i ? ", " : "", verdicts[summary_order[i]],
                                  limefile_verdict_word(summary_order[i]));
-    print_line(NULL, "%zu file%s: %s%s", count, plural(count), text, more);
+    if (run->command->prints_table)
+        message(NULL, "%zu file%s: %s%s", count, plural(count), text, more);
+    else
+        print_line(NULL, "%zu file%s: %s%s", count, plural(count), text, more);
 }
 
 static json_t *summary_json(const struct files_run *run, const uint64_t *verdicts)
@@ -206,6 +210,8 @@ int files_command(const struct files_command *command, const struct files_option
     struct pathlist_options paths = o->paths;
     paths.all = true;
     int status = pathlist_init(&run.list, &paths, command->command, count, operands);
+    if (!status && command->prepare)
+        status = command->prepare(&run.list);
     if (!status)
         status = process_list(&run);
     pathlist_release(&run.list);

@@ -143,6 +143,16 @@ bool walk_tree(const char *root, bool (*is_opaque)(const char *dir),
     return visit(&walker, root, root, true);
 }
 
+/* Returns item->below for a path. */
+static size_t find_below(const struct pathlist *list, const char *path)
+{
+    size_t n = list->directory ? strlen(list->directory) : 0;
+    const char *slash = strrchr(path, '/');
+    if (n && path[n])
+        return path[n] == '/' ? n + 1 : n;
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
 static bool add_list_item(struct pathlist *list, struct pathlist_item item)
 {
     bool fits =
@@ -153,6 +163,7 @@ static bool add_list_item(struct pathlist *list, struct pathlist_item item)
         return false;
     }
     item.path = copy;
+    item.below = find_below(list, copy);
     list->items[list->count++] = item;
     return true;
 }
@@ -202,8 +213,12 @@ static bool add_path(struct pathlist *list, const char *path)
 {
     struct stat st;
     bool known = stat(path, &st) == 0;
-    if (list->recursive && known && S_ISDIR(st.st_mode))
-        return walk_tree(path, mounted_is_container, add_walk_entry, list);
+    if (list->recursive && known && S_ISDIR(st.st_mode)) {
+        list->directory = path;
+        bool good = walk_tree(path, mounted_is_container, add_walk_entry, list);
+        list->directory = NULL;
+        return good;
+    }
     uint64_t size = known && S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
     return add_list_item(list, (struct pathlist_item){.path = (char *)path, .size = size});
 }

@@ -44,6 +44,7 @@ enum { FILE_ERROR_MAX = 512 };
 /* A file, and the results that the command sets. */
 struct file_task {
     const char *path;
+    size_t index;              /* of the file in the list */
     unsigned threads;          /* number of threads to use */
     struct progress *progress; /* of the file's bytes; NULL if there are several files */
     bool json;
@@ -76,7 +77,13 @@ struct files_command {
     const char *separator; /* of the text of two files, or NULL */
     bool is_io_bound;      /* the work mostly waits for storage */
     bool skips_others;     /* in directories, skip files that are not containers */
+    bool prints_table;     /* conclude() prints the only text on stdout: the summary line goes to
+                              stderr */
     size_t result_bytes;   /* size of the result of one file */
+
+    /* Runs before the first file. NULL: does nothing. Returns an exit status; if it is not
+     * TOOL_GOOD, no file is examined. */
+    int (*prepare)(const struct pathlist *);
 
     /* Examines the file and prints the results, as text or, if task->json, as JSON. Normally
      * runs in a child process. Returns an exit status, from which the status word follows. */

@@ -10,6 +10,8 @@ struct command;
 
 struct pathlist_item {
     char *path;       /* owned by the list */
+    size_t below;     /* offset in `path` of the part below the directory that was listed, or of
+                         the last component */
     uint64_t size;    /* bytes; 0: unknown */
     bool is_optional; /* found in a directory, so it need not be a container */
 
@@ -26,6 +28,7 @@ struct pathlist {
     bool recursive;  /* a directory means all regular files and mounted containers in it */
     bool all;        /* as in pathlist_options */
     bool open_ended; /* -r or --files-from was given: any number of files is possible */
+    const char *directory; /* private: the directory that is being listed, or NULL */
 };
 
 /* ---- options ---- */
