@@ -1,0 +1,30 @@
+/* convert_plan.h - choose the target of each file that `lime convert` converts to a directory
+ *
+ * A file that was found in a source directory gets the same place below the target directory.
+ */
+#ifndef CONVERT_PLAN_H
+#define CONVERT_PLAN_H
+
+#include "pathlist.h"
+
+struct convert_plan {
+    const char *directory; /* for the targets */
+    const char *pattern;   /* of the targets' names (target_name.h); NULL: the usual names */
+    const char *format;    /* name of the targets' format */
+    char **targets;        /* of file i; NULL: the file has no configuration */
+    size_t count;
+};
+
+/* Fills plan->targets; the caller has set the members before it. Returns TOOL_GOOD; or another
+ * exit status after a message: two files would have one target, a target is a source, a name
+ * cannot be formed. Call convert_plan_release() after both. */
+int convert_plan_make(struct convert_plan *, const struct pathlist *sources);
+void convert_plan_release(struct convert_plan *);
+
+/* Returns true if `path`, which need not exist, is the directory or in it. */
+bool convert_plan_is_inside(const char *path, const char *directory);
+
+/* Makes the directories that the target needs. Returns 0 or -errno. */
+int convert_plan_make_directories(const char *target);
+
+#endif
