@@ -4,6 +4,7 @@
 #include "container.h"
 #include "facts.h"
 #include "files.h"
+#include "info_table.h"
 #include "limecheckpoint.h"
 #include "limeexport.h"
 #include "limefile.h"
@@ -31,7 +32,18 @@ static const char help[] =
     "Describe what LIME containers contain: configurations, propagators and other\n"
     "fields with lattice, precision, size, checksum, ensemble, inverter and date;\n"
     "checkpoints of particles with domain, cells, step and fields.\n"
-    "\n" FILES_HELP "\n"
+    "\n"
+    "      --table            print a table with a line for each gauge configuration:\n"
+    "                         what its program wrote, '-' for a value that is missing\n"
+    "      --columns NAMES    the table's columns, separated by commas: file, status,\n"
+    "                         record, type, lattice, precision, bytes, beta, kappa, mu,\n"
+    "                         mass, csw, u0, trajectory, plaquette, linktrace, checksum,\n"
+    "                         sums, ensemble, program, date, lfn, or info:NAME for a\n"
+    "                         value NAME in the metadata\n"
+    "      --sort COLUMN      sort the lines: numbers by value, other texts in natural\n"
+    "                         order; -COLUMN: descending\n"
+    "      --csv, --tsv       print the table with commas or tabs, for scripts\n" FILES_HELP
+    "\n"
     "lime info reads metadata, not the data: 'lime check --data' verifies checksums.\n"
     "Deviations from the ILDG and SciDAC formats, and bad indexes of cells, are\n"
     "printed at the end, as by 'lime check'. FILE may also be the directory of a\n"
@@ -40,7 +52,7 @@ static const char help[] =
     "Examples:\n"
     "  lime info conf.0042\n"
     "  lime info --json conf.* | jq -r .lfn\n"
-    "  lime info -r /data/runs\n"
+    "  lime info --table --sort trajectory -r /data/runs\n"
     "\n"
     "Exit status, the worst of all files: 0 good; 1 structure or metadata are bad\n"
     "(what can be read is printed); 2 a file cannot be read or is not a container,\n"
@@ -501,6 +513,55 @@ static int print_info(struct info *info)
     return status ? status : print_all_findings(info);
 }
 
+/* ---- --table ---- */
+
+static struct {
+    const char *columns, *sort;
+    bool is_table, csv, tsv;
+} options;
+static struct files_options files;
+static struct info_table table;
+static int table_status;
+
+static void ignore_finding(struct info *info, const struct limefile_finding *finding, size_t i)
+{
+    (void)info;
+    (void)finding;
+    (void)i;
+}
+
+/* Writes the lines of a file into the table. source NULL: the file could not be opened. */
+static int write_table_lines(struct info *info, struct limefile_source *source, int status,
+                             struct file_task *task)
+{
+    const struct info_table_file file = {task->path,
+                                         limefile_verdict_word(status_verdict(status)), source,
+                                         info->c.index, &info->fields};
+    if (files.quiet && status == TOOL_GOOD)
+        return status;
+    return worse_status(status,
+                        info_status(info, info_table_write(&table, &file, task->result)));
+}
+
+static int write_info_table(struct info *info, struct file_task *task)
+{
+    size_t count;
+    int status = print_findings(info, ignore_finding, &count);
+    return write_table_lines(info, info->c.source, info_exit_status(info, status), task);
+}
+
+static void print_info_table(const struct files_results *results, json_t *summary, char *text)
+{
+    (void)summary;
+    (void)text;
+    enum table_form form = options.csv ? TABLE_CSV : options.tsv ? TABLE_TSV : TABLE_ALIGNED;
+    int err = info_table_print(&table, (const struct info_table_lines *)results->result,
+                               results->list->count, form);
+    table_status = report_error("--table", "print", err);
+}
+
+/* ---- all files ---- */
+
 static int examine_info(struct info *info, struct file_task *task)
 {
     int err = limefile_fields_build(info->c.source, info->c.index, &info->fields);
@@ -510,7 +571,9 @@ static int examine_info(struct info *info, struct file_task *task)
     if (info->deviations)
         snprintf(task->error, sizeof task->error, "%" PRIu64 " deviation%s of the structure",
                  info->deviations, plural(info->deviations));
-    int status = task->json ? print_info_json(info, task) : print_info(info);
+    int status = task->json         ? print_info_json(info, task)
+                 : options.is_table ? write_info_table(info, task)
+                                    : print_info(info);
     limefile_fields_release(&info->fields);
     const struct limefile_finding *fault = info_fault(info);
     if (fault)
@@ -522,6 +585,8 @@ static int info_file(struct file_task *task)
 {
     struct info info = {.task = task};
     int status = container_open_or_mounted(&info.c, task->path);
+    if (status != TOOL_GOOD && options.is_table)
+        return write_table_lines(&info, NULL, status, task);
     if (status != TOOL_GOOD)
         return status;
     status = examine_info(&info, task);
@@ -529,23 +594,44 @@ static int info_file(struct file_task *task)
     return status;
 }
 
-static struct files_options files;
-
 static const struct option_rule rules[] = {
+    FLAG_RULE("table", 0, &options.is_table),
+    TEXT_RULE("columns", 0, &options.columns),
+    TEXT_RULE("sort", 0, &options.sort),
+    FLAG_RULE("csv", 0, &options.csv),
+    FLAG_RULE("tsv", 0, &options.tsv),
     FILES_RULES(files),
     {NULL},
 };
 
+static int run_info_table(struct files_command *command, int count, char **paths)
+{
+    if (files.json || (options.csv && options.tsv))
+        return usage_error(&cmd_info, "choose one of --json, --csv, --tsv, --table");
+    command->separator = NULL;
+    command->prints_table = true;
+    command->result_bytes = sizeof(struct info_table_lines);
+    command->conclude = print_info_table;
+    int status = info_table_init(&table, &cmd_info, options.columns, options.sort);
+    if (!status)
+        status = files_command(command, &files, count, paths);
+    info_table_release(&table);
+    return worse_status(status, table_status);
+}
+
 static int run_info(int count, char **paths)
 {
-    const struct files_command command = {
+    struct files_command command = {
         .command = &cmd_info,
         .separator = "\n\n",
         .is_io_bound = true,
         .skips_others = true,
         .examine = info_file,
     };
-    return files_command(&command, &files, count, paths);
+    options.is_table =
+        options.is_table || options.columns || options.sort || options.csv || options.tsv;
+    return options.is_table ? run_info_table(&command, count, paths)
+                            : files_command(&command, &files, count, paths);
 }
 
 const struct command cmd_info = {

@@ -11,6 +11,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 enum { CELL_MAX = 8 * 1024 }; /* bytes of a cell, with the NUL */
 
@@ -112,7 +114,11 @@ int info_table_init(struct info_table *table, const struct command *command,
     int status = TOOL_GOOD;
     char *list = columns ? strdup(columns) : NULL, *rest = list;
     *table = (struct info_table){.sort = SIZE_MAX, .hides_empty = !columns};
-    table->out = open_memstream(&table->text, &table->bytes);
+    table->spool = memfd_create("lime", MFD_CLOEXEC);
+    table->end = mmap(NULL, sizeof *table->end, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (table->spool < 0 || table->end == MAP_FAILED)
+        status = report_error("--table", "begin", -errno);
     for (char *name; !status && (name = strsep(&rest, ","));)
         status = add_column(table, command, "--columns", name);
     for (size_t i = 0; !columns && i < KNOWN_COLUMNS; i++)
@@ -125,9 +131,9 @@ int info_table_init(struct info_table *table, const struct command *command,
 
 void info_table_release(struct info_table *table)
 {
-    if (table->out)
-        fclose(table->out);
-    free(table->text);
+    close(table->spool);
+    if (table->end != MAP_FAILED)
+        munmap(table->end, sizeof *table->end);
     for (size_t i = 0; i < table->count; i++)
         free(table->columns[i].name);
 }
@@ -230,8 +236,8 @@ static int write_line(const struct info_table *table, const struct info_table_fi
     return err;
 }
 
-int info_table_write(const struct info_table *table, const struct info_table_file *file,
-                     FILE *out)
+static int write_lines(const struct info_table *table, const struct info_table_file *file,
+                       FILE *out)
 {
     bool is_good = strcmp(file->status, limefile_verdict_word(LIMEFILE_GOOD)) == 0;
     size_t lines = 0;
@@ -247,12 +253,25 @@ int info_table_write(const struct info_table *table, const struct info_table_fil
     return err || lines || is_good ? err : write_line(table, file, NULL, out);
 }
 
-/* ---- the table ---- */
-
-void info_table_add(struct info_table *table, const char *cells, size_t n)
+int info_table_write(const struct info_table *table, const struct info_table_file *file,
+                     struct info_table_lines *lines)
 {
-    fwrite(cells, 1, n, table->out);
+    char *text = NULL;
+    size_t n = 0;
+    FILE *out = open_memstream(&text, &n);
+    int err = out ? write_lines(table, file, out) : -ENOMEM;
+    if (out && fclose(out) != 0)
+        err = -ENOMEM;
+    uint64_t offset = atomic_fetch_add(table->end, n);
+    if (!err)
+        err = limefile_fd_write(table->spool, text, n, offset);
+    if (!err)
+        *lines = (struct info_table_lines){offset, n};
+    free(text);
+    return err;
 }
+
+/* ---- the table ---- */
 
 /* Returns cell i of a line, which begins with its first cell. */
 static const char *line_cell(const char *line, size_t i)
@@ -329,50 +348,78 @@ static void print_table_line(const struct info_table *table, const char *line,
     putchar('\n');
 }
 
+/* Reads the cells of all files. Returns them, or NULL with an error. The caller frees them. */
+static char *read_cells(const struct info_table *table, const struct info_table_lines *lines,
+                        size_t count, size_t *bytes, int *err)
+{
+    char *text = malloc(atomic_load(table->end) + 1);
+    *bytes = 0;
+    *err = text ? 0 : -ENOMEM;
+    for (size_t i = 0; !*err && i < count; i++) {
+        *err = limefile_fd_read_exact(table->spool, text + *bytes, lines[i].bytes,
+                                      lines[i].offset);
+        *bytes += lines[i].bytes;
+    }
+    return text;
+}
+
 /* Returns a list of the lines' first cells and their number; NULL: no memory. Replaces
  * characters that are not safe to print. */
-static const char **find_lines(const struct info_table *table, size_t *count)
+static const char **find_lines(const struct info_table *table, char *text, size_t bytes,
+                               size_t *count)
 {
     const char **lines = NULL;
     size_t capacity = 0, cell = 0;
+    bool fits = limefile_reserve(&lines, &capacity, 1, sizeof *lines);
     *count = 0;
-    if (!limefile_reserve(&lines, &capacity, 1, sizeof *lines))
-        return NULL;
-    for (char *at = table->text; at < table->text + table->bytes; cell++) {
-        size_t n = strlen(at) + 1;
+    for (char *at = text, *end = text + bytes; fits && at < end; cell++) {
+        char *next = at + strlen(at) + 1;
         limefile_text_sanitize(at, "");
         if (cell % table->count == 0) {
-            if (!limefile_reserve(&lines, &capacity, *count + 1, sizeof *lines))
-                return NULL;
-            lines[(*count)++] = at;
+            fits = limefile_reserve(&lines, &capacity, *count + 1, sizeof *lines);
+            if (fits)
+                lines[(*count)++] = at;
         }
-        at += n;
+        at = next;
     }
-    return lines;
+    if (fits)
+        return lines;
+    free(lines);
+    return NULL;
 }
 
-int info_table_print(struct info_table *table, enum table_form form)
+/* Sets the widths of the columns; 0 for a column without values that is not shown. */
+static void find_widths(const struct info_table *table, const char *const *lines, size_t count,
+                        bool hides_empty, int *widths)
 {
-    int widths[TABLE_COLUMNS_MAX] = {0};
-    size_t count;
-    bool hides = table->hides_empty && form == TABLE_ALIGNED;
-    const char **lines = fflush(table->out) == 0 ? find_lines(table, &count) : NULL;
-    if (!lines)
-        return -ENOMEM;
-    if (table->sort < table->count)
-        qsort_r(lines, count, sizeof *lines, compare_lines, table);
     for (size_t i = 0; i < table->shown; i++) {
+        int name = text_width(table->columns[i].name);
         for (size_t k = 0; k < count; k++) {
             int n = text_width(line_cell(lines[k], i));
             widths[i] = n > widths[i] ? n : widths[i];
         }
-        int name = text_width(table->columns[i].name);
-        if (widths[i] < name && (widths[i] || !hides))
+        if (widths[i] < name && (widths[i] || !hides_empty))
             widths[i] = name;
     }
-    print_table_line(table, NULL, form, widths);
-    for (size_t k = 0; k < count; k++)
-        print_table_line(table, lines[k], form, widths);
+}
+
+int info_table_print(const struct info_table *table, const struct info_table_lines *files,
+                     size_t count, enum table_form form)
+{
+    int err, widths[TABLE_COLUMNS_MAX] = {0};
+    size_t bytes;
+    char *text = read_cells(table, files, count, &bytes, &err);
+    const char **lines = err ? NULL : find_lines(table, text, bytes, &count);
+    if (lines) {
+        if (table->sort < table->count)
+            qsort_r(lines, count, sizeof *lines, compare_lines, (void *)table);
+        find_widths(table, lines, count, table->hides_empty && form == TABLE_ALIGNED, widths);
+        print_table_line(table, NULL, form, widths);
+        for (size_t k = 0; k < count; k++)
+            print_table_line(table, lines[k], form, widths);
+    }
+    err = err || lines ? err : -ENOMEM;
     free(lines);
-    return 0;
+    free(text);
+    return err;
 }

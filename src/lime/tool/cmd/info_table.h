@@ -1,16 +1,15 @@
 /* info_table.h - the table of `lime info --table`, a line for each gauge configuration
  *
- *     info_table_init        parses the names of the columns
- *     info_table_write       writes the cells of a file's lines, normally in a child process
- *     info_table_add         adds these cells to the table
- *     info_table_print       sorts and prints the lines
- *     info_table_release     frees the table */
+ *     info_table_init      parses the names of the columns
+ *     info_table_write     writes the lines of a file, normally in a child process
+ *     info_table_print     sorts and prints the lines of all files
+ *     info_table_release   frees the table */
 #ifndef INFO_TABLE_H
 #define INFO_TABLE_H
 
 #include "limeildg.h"
 
-#include <stdio.h>
+#include <stdatomic.h>
 
 struct command;
 
@@ -28,10 +27,14 @@ struct info_table {
     size_t count, shown; /* a column that is not shown has the values to sort by */
     size_t sort;         /* index of the column to sort by; SIZE_MAX: keeps the order */
     bool is_descending;
-    bool hides_empty; /* leaves out columns without any value */
-    FILE *out;        /* collects `text`: all cells, each with a NUL, line after line */
-    char *text;
-    size_t bytes;
+    bool hides_empty;          /* leaves out columns without any value */
+    int spool;                 /* a memfd with the cells of all lines, each with a NUL */
+    atomic_uint_fast64_t *end; /* of the spool, in memory shared with child processes */
+};
+
+/* Where the spool has the lines of a file. */
+struct info_table_lines {
+    uint64_t offset, bytes;
 };
 
 /* A file whose configurations are lines of the table. */
@@ -50,14 +53,12 @@ int info_table_init(struct info_table *, const struct command *, const char *col
 void info_table_release(struct info_table *);
 
 /* Writes a line for each configuration of the file or, if it is not good and has none, one line
- * without values. source NULL: the file could not be opened. Returns 0 or an error of a read.
- */
-int info_table_write(const struct info_table *, const struct info_table_file *, FILE *out);
+ * without values. source NULL: the file could not be opened. Returns 0 or an error. */
+int info_table_write(const struct info_table *, const struct info_table_file *,
+                     struct info_table_lines *out);
 
-/* Adds n bytes that info_table_write() has written. */
-void info_table_add(struct info_table *, const char *cells, size_t n);
-
-/* Prints a header and the lines on stdout. Returns 0 or -ENOMEM. */
-int info_table_print(struct info_table *, enum table_form);
+/* Prints a header and the lines of `count` files on stdout. Returns 0 or an error. */
+int info_table_print(const struct info_table *, const struct info_table_lines *, size_t count,
+                     enum table_form);
 
 #endif

@@ -79,14 +79,6 @@ static int examine_item(const struct files_run *run, const struct pathlist_item 
     return TOOL_UNUSABLE;
 }
 
-static enum limefile_verdict status_verdict(int status)
-{
-    return status == TOOL_GOOD         ? LIMEFILE_GOOD
-           : status == TOOL_UNVERIFIED ? LIMEFILE_UNVERIFIED
-           : status == TOOL_BAD        ? LIMEFILE_BAD
-                                       : LIMEFILE_UNREADABLE;
-}
-
 static enum limefile_verdict process_file(void *context, const struct pathlist_item *item,
                                           unsigned threads)
 {

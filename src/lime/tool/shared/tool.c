@@ -263,6 +263,14 @@ int verdict_status(enum limefile_verdict verdict)
     return status[verdict];
 }
 
+enum limefile_verdict status_verdict(int status)
+{
+    return status == TOOL_GOOD         ? LIMEFILE_GOOD
+           : status == TOOL_UNVERIFIED ? LIMEFILE_UNVERIFIED
+           : status == TOOL_BAD        ? LIMEFILE_BAD
+                                       : LIMEFILE_UNREADABLE;
+}
+
 /* ---- options ---- */
 
 int value_error(const struct command *command, const char *option, const char *noun,

@@ -24,6 +24,7 @@ enum {
 int worse_status(int a, int b);
 
 int verdict_status(enum limefile_verdict verdict);
+enum limefile_verdict status_verdict(int status);
 
 struct command;
 
