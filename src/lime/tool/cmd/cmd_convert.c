@@ -1,18 +1,55 @@
 /* cmd_convert.c - lime convert: write a gauge configuration in another program's format */
 #define _GNU_SOURCE
+#include "convert_plan.h"
+#include "files.h"
 #include "gaugefile.h"
 #include "limegauge.h"
 #include "limeoutput.h"
 #include "limephysics.h"
+#include "target_name.h"
 #include "text.h"
 #include "tool.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+static struct options {
+    struct limefile_gauge_options form;
+    const char *record;
+    bool force;
+    bool ignores_checksum;
+    const char *name, *table; /* for many files */
+} options;
+static struct files_options files;
+
+enum outcome { OUTCOME_FAILED, OUTCOME_CONVERTED, OUTCOME_UNCHANGED };
+
+enum { SUM_TEXT_MAX = 24 };
+
+struct conversion_result {
+    enum outcome outcome;
+    char sum[SUM_TEXT_MAX]; /* the checksum in the target's header, or "" */
+};
+
+struct conversion {
+    struct gaugefile in;
+    struct limefile_gauge_image *image;
+    struct limefile_output out;
+    const char *out_path;
+    struct progress progress;
+    uint64_t site_bytes;
+    unsigned threads; /* 0: one for each processor */
+    bool without_plaquette;
+    bool is_one_of_many;
+    struct conversion_result *result;
+};
 
 static void warn_not_su3(const struct gaugefile *in, const struct limefile_physics *data)
 {
@@ -92,52 +129,94 @@ static void report_unwritten(const char *out_path, int err,
                           "choose another one with --to");
 }
 
+/* Returns true if data that were read back have the plaquette and the link trace of the source:
+ * exactly, if the output has the same numbers. */
+static bool has_source_values(const struct conversion *c, const struct limefile_gauge *g,
+                              const struct limefile_physics *data,
+                              const struct limefile_physics *source)
+{
+    bool same_numbers = g->rows == 3 && g->sites.precision == c->in.gauge->sites.precision;
+    double bound = same_numbers ? 0 : LIMEFILE_PHYSICS_TOLERANCE_SINGLE;
+    return fabs(data->plaquette - source->plaquette) <=
+               bound * fmax(1, fabs(data->plaquette)) &&
+           fabs(data->trace - source->trace) <= bound * fmax(1, fabs(data->trace));
+}
+
 /* Returns 0 if the output has this format and the values in `written`; otherwise an error. */
-static int compare_output(const struct limefile_gauge *g, enum limefile_gauge_format format,
+static int compare_output(const struct conversion *c, const struct limefile_gauge *g,
+                          enum limefile_gauge_format format,
                           const struct limefile_gauge_totals *written)
 {
     const struct limefile_gauge_pass pass = {
         .sites = &g->sites,
         .source = g,
-        .without_plaquette = !g->has_plaquette,
+        .without_plaquette = c->is_one_of_many ? c->without_plaquette : !g->has_plaquette,
+        .threads = c->threads,
     };
     char text[LIMEFILE_GAUGE_DIFFERENCE_MAX];
     struct limefile_gauge_totals data = {.physics = written->physics, .source = written->image};
+    bool must_read = c->is_one_of_many || written->physics.bad_links;
     if (g->format != format)
         return LIMEFILE_E_GAUGE_UNKNOWN;
-    int err = written->physics.bad_links ? limefile_gauge_pass_run(&pass, &data) : 0;
+    int err = must_read ? limefile_gauge_pass_run(&pass, &data) : 0;
     if (!err && data.physics.nonfinite)
         err = LIMEFILE_E_GAUGE_NAN;
+    if (!err && c->is_one_of_many && !has_source_values(c, g, &data.physics, &written->physics))
+        err = LIMEFILE_E_GAUGE_PLAQUETTE;
     return err ? err : limefile_gauge_compare(g, &data, text);
 }
 
-/* Opens the finished output `fd` as lime and limefs do, and compares its header with the values
- * computed while it was written. If a link is not an SU(3) matrix, also reads the data back:
- * large numbers may not fit into the output's precision. Returns an exit status. */
-static int convert_check_output(int fd, const char *out_path, enum limefile_gauge_format format,
+/* Formats the checksum in the header; "" if it has none. */
+static void format_sum(const struct limefile_gauge *g, char out[SUM_TEXT_MAX])
+{
+    const struct limefile_gauge_sums *sums = &g->sums;
+    uint32_t first = g->format == LIMEFILE_GAUGE_MILC ? sums->sum29 : sums->scidac.suma;
+    uint32_t second = g->format == LIMEFILE_GAUGE_MILC ? sums->sum31 : sums->scidac.sumb;
+    *out = '\0';
+    if (g->has_checksum && g->format == LIMEFILE_GAUGE_NERSC)
+        snprintf(out, SUM_TEXT_MAX, "%08" PRIx32, sums->nersc);
+    else if (g->has_checksum)
+        snprintf(out, SUM_TEXT_MAX, "%08" PRIx32 " %08" PRIx32, first, second);
+}
+
+/* Opens the finished output as lime and limefs do, and compares its header with the values
+ * computed while it was written. Also reads the data back if the file is one of many, or if a
+ * link is not an SU(3) matrix: large numbers may not fit into the output's precision. Returns
+ * an exit status. */
+static int convert_check_output(struct conversion *c, enum limefile_gauge_format format,
                                 const struct limefile_gauge_totals *written)
 {
     struct limefile_fd file;
     struct limefile_gauge *g;
-    limefile_fd_init(&file, fd);
+    limefile_fd_init(&file, c->out.fd);
     int err = limefile_gauge_open(&file.source, 0, &g, NULL);
     if (!err) {
-        err = compare_output(g, format, written);
+        err = compare_output(c, g, format, written);
+        format_sum(g, c->result->sum);
         limefile_gauge_close(g);
     }
     if (err)
-        report_unwritten(out_path, err, written);
+        report_unwritten(c->out_path, err, written);
     return err ? TOOL_BAD : TOOL_GOOD;
 }
 
 static const char help[] =
     "Usage: lime convert [OPTION]... IN OUT\n"
+    "       lime convert [OPTION]... FILE... DIR\n"
+    "       lime convert [OPTION]... -r SOURCE... DIR\n"
+    "       lime convert [OPTION]... --files-from LIST [-0] DIR\n"
     "Write the SU(3) gauge configuration in IN to OUT in another format. IN is a\n"
     "LIME container (ILDG, or QIO's four colour matrices), a volume of a set that\n"
     "QIO has written, or a NERSC, MILC (version 5) or openQCD file; its format is\n"
     "detected. OUT appears, or is replaced, only when all is written, and only if\n"
     "the data of IN match the checksum and plaquette in IN, and lime can read OUT\n"
     "back.\n"
+    "\n"
+    "Many files are written to DIR, in the same subdirectories as in SOURCE. Each is\n"
+    "also read back and compared with its source. A target that is not older than its\n"
+    "source and has the requested form is left unchanged, so the same command\n"
+    "continues a run that has been interrupted. A table names the source, target,\n"
+    "status (converted, unchanged, failed) and checksum of each file.\n"
     "\n"
     "  -f, --force           replace OUT if it exists; never if it is also IN\n"
     "      --to FORMAT       ildg, nersc, milc or openqcd; without it the suffix of\n"
@@ -154,34 +233,24 @@ static const char help[] =
     "      --ensemble ID     nersc: ENSEMBLE_ID; without it that of IN\n"
     "      --label TEXT      nersc: ENSEMBLE_LABEL; without it that of IN\n"
     "      --sequence N      nersc: SEQUENCE_NUMBER; without it that of IN, or 0\n"
-    "      --help            this text\n"
     "\n"
+    "Many files:\n"
+    "      --name PATTERN    name the targets; the default replaces the format's suffix.\n"
+    "                        {name} is the source's name, {ext} its suffix, {n} the\n"
+    "                        number at its end or, without one, the trajectory number,\n"
+    "                        {stem} the name without {n} and {ext}\n"
+    "      --table FILE      write the table to FILE, not to standard output\n" FILES_HELP "\n"
     "An option that the output format does not support is wrong usage.\n"
     "\n"
     "Examples:\n"
     "  lime convert conf.0042 conf.0042.nersc\n"
     "  lime convert --to openqcd conf.0042 run1n42\n"
+    "  lime convert --to nersc --name '{stem}.{n}.nersc' -r run1 run1.nersc\n"
     "  lime convert --lfn lfn://ldg/us/run/conf.0042 l4896f.0042 conf.0042.lime\n"
     "\n"
     "Exit status: 0 done; 1 the data of IN do not match its header, or OUT cannot be\n"
     "written or cannot hold the data; 2 wrong usage, or IN cannot be opened or has\n"
     "no configuration.\n";
-
-struct options {
-    struct limefile_gauge_options form;
-    const char *record;
-    bool force;
-    bool ignores_checksum;
-};
-
-struct conversion {
-    struct gaugefile in;
-    struct limefile_gauge_image *image;
-    struct limefile_output out;
-    const char *out_path;
-    struct progress progress;
-    uint64_t site_bytes;
-};
 
 /* Writes a chunk and starts its writeback, so that little is left for the fsync at the end. */
 static int write_image_data(void *context, const void *data, size_t n, uint64_t offset)
@@ -227,7 +296,9 @@ static int write_image(struct conversion *c, const struct options *o)
         .without_plaquette =
             !c->in.gauge->has_plaquette &&
             (o->form.format == LIMEFILE_GAUGE_MILC || o->form.format == LIMEFILE_GAUGE_ILDG),
+        .threads = c->threads,
     };
+    c->without_plaquette = pass.without_plaquette;
     c->site_bytes = limefile_sites_bytes(pass.sites);
     progress_begin(&c->progress, "convert", limefile_sites_count(pass.sites) * c->site_bytes);
     int err = limefile_gauge_pass_run(&pass, &totals);
@@ -240,9 +311,11 @@ static int write_image(struct conversion *c, const struct options *o)
     if (!err && status == TOOL_GOOD)
         err = limefile_gauge_image_write_headers(c->image, c->out.fd);
     if (!err && status == TOOL_GOOD)
-        status = convert_check_output(c->out.fd, c->out_path, o->form.format, &totals);
+        status = convert_check_output(c, o->form.format, &totals);
     if (!err && status == TOOL_GOOD) {
         err = limefile_output_commit(&c->out);
+        if (!err)
+            c->result->outcome = OUTCOME_CONVERTED;
         return report_output_error(c->out_path, "write", err);
     }
     if (err == LIMEFILE_E_GAUGE_RANGE)
@@ -290,14 +363,55 @@ static int open_converted_output(struct conversion *c, bool force)
     return limefile_output_open(&c->out, c->out_path, force, inputs, count);
 }
 
-static int convert_file(const struct options *given, const char *in, const char *out)
+/* Returns true if the target is not older than its source, and has the requested form. */
+static bool is_up_to_date(struct conversion *c, const struct options *o)
 {
-    struct options o = *given;
-    struct conversion c = {.out_path = out};
+    const struct limefile_gauge *in = c->in.gauge;
+    unsigned precision = o->form.precision                          ? o->form.precision
+                         : o->form.format == LIMEFILE_GAUGE_MILC    ? 32
+                         : o->form.format == LIMEFILE_GAUGE_OPENQCD ? 64
+                                                                    : in->sites.precision;
+    struct stat source, target;
+    struct limefile_fd file;
+    struct limefile_gauge *g;
+    int fd =
+        o->force || stat(c->in.path, &source) != 0 ? -1 : limefile_open(c->out_path, O_RDONLY);
+    if (fd < 0)
+        return false;
+    limefile_fd_init(&file, fd);
+    bool is_current =
+        fstat(fd, &target) == 0 && (target.st_mtim.tv_sec > source.st_mtim.tv_sec ||
+                                    (target.st_mtim.tv_sec == source.st_mtim.tv_sec &&
+                                     target.st_mtim.tv_nsec >= source.st_mtim.tv_nsec));
+    if (is_current && limefile_gauge_open(&file.source, 0, &g, NULL) == 0) {
+        is_current = g->format == o->form.format && g->sites.precision == precision &&
+                     g->rows == (o->form.rows ? o->form.rows : 3) &&
+                     memcmp(g->sites.extent, in->sites.extent, sizeof g->sites.extent) == 0;
+        format_sum(g, c->result->sum);
+        limefile_gauge_close(g);
+    } else {
+        is_current = false;
+    }
+    close(fd);
+    return is_current;
+}
+
+/* many: keep a target that is up to date, and make the directory of another one. */
+static int convert_file(const char *in, const char *out, unsigned threads, bool many,
+                        struct conversion_result *result)
+{
+    struct options o = options;
+    struct conversion c = {
+        .out_path = out, .threads = threads, .is_one_of_many = many, .result = result};
     char date[32], type[32];
     int status = gaugefile_open(&c.in, in, o.record);
     if (status != TOOL_GOOD)
         return status;
+    if (many && is_up_to_date(&c, &o)) {
+        result->outcome = OUTCOME_UNCHANGED;
+        gaugefile_close(&c.in);
+        return TOOL_GOOD;
+    }
     snprintf(type, sizeof type, "%s-header", limefile_gauge_format_name(c.in.gauge->format));
     fill_form(&o.form, c.in.gauge, date, c.in.gauge->text_type ? c.in.gauge->text_type : type);
     if (!o.ignores_checksum) /* with --ignore-checksum, the text may contradict the data */
@@ -313,7 +427,9 @@ static int convert_file(const struct options *given, const char *in, const char 
         warn_changed_text(out, "ENSEMBLE_ID", o.form.ensemble_id);
         warn_changed_text(out, "ENSEMBLE_LABEL", o.form.ensemble_label);
     }
-    err = open_converted_output(&c, o.force);
+    err = many ? convert_plan_make_directories(out) : 0;
+    if (!err)
+        err = open_converted_output(&c, o.force);
     if (!err)
         err = allocate_output(&c);
     if (err)
@@ -333,8 +449,6 @@ static enum limefile_gauge_format parse_suffix(const char *path)
     return strcmp(dot, ".lime") == 0 ? LIMEFILE_GAUGE_ILDG
                                      : limefile_gauge_format_by_name(dot + 1);
 }
-
-static struct options options;
 
 static bool parse_one_of_two(const char *text, uint64_t one, uint64_t other, unsigned *out)
 {
@@ -407,23 +521,173 @@ static const struct option_rule rules[] = {
     {"sequence", 0, OPTION_CALL_TEXT, .handle = parse_sequence_option},
     FLAG_RULE("force", 'f', &options.force),
     FLAG_RULE("ignore-checksum", 0, &options.ignores_checksum),
+    TEXT_RULE("name", 0, &options.name),
+    TEXT_RULE("table", 0, &options.table),
+    FILES_RULES(files),
     {NULL},
 };
+
+/* ---- many files ---- */
+
+static struct convert_plan plan;
+static int table_status;
+static const char *only_target; /* IN OUT: the name OUT; NULL: many files */
+
+static const char *const outcome_words[] = {
+    [OUTCOME_FAILED] = "failed",
+    [OUTCOME_CONVERTED] = "converted",
+    [OUTCOME_UNCHANGED] = "unchanged",
+};
+static const char table_header[] = "source\ttarget\tstatus\tsum\n";
+
+static int plan_conversions(const struct pathlist *list)
+{
+    return convert_plan_make(&plan, list);
+}
+
+static int convert_planned_file(struct file_task *task)
+{
+    struct conversion_result *result = task->result;
+    const char *target = only_target ? only_target : plan.targets[task->index];
+    if (!target) {
+        task->skipped = "no gauge configuration";
+        return TOOL_GOOD;
+    }
+    int status = convert_file(task->path, target, task->threads, !only_target, result);
+    task->members =
+        json_pack("{s:o, s:s, s:o}", "target", jsonout_string(target), "result",
+                  outcome_words[result->outcome], "sum", jsonout_string_or_null(result->sum));
+    return status;
+}
+
+/* Prints the lines of all files, or only of those that failed. */
+static void print_conversions(FILE *out, const struct files_results *results, bool only_failed)
+{
+    const struct conversion_result *result = (const struct conversion_result *)results->result;
+    fputs(table_header, out);
+    for (size_t i = 0; i < plan.count; i++, result++) {
+        const char *texts[] = {results->list->items[i].path, plan.targets[i],
+                               outcome_words[result->outcome], result->sum};
+        if (!plan.targets[i] || (only_failed && result->outcome != OUTCOME_FAILED))
+            continue;
+        for (size_t k = 0; k < 4; k++) {
+            char *text = strdup(*texts[k] ? texts[k] : "-");
+            limefile_text_sanitize(text, "");
+            fprintf(out, "%s%s", k ? "\t" : "", text);
+            free(text);
+        }
+        fputc('\n', out);
+    }
+}
+
+static int write_table_file(const struct files_results *results)
+{
+    struct limefile_output output;
+    int err = limefile_output_open(&output, options.table, true, NULL, 0);
+    if (err)
+        return report_output_error(options.table, "create", err);
+    int fd = dup(output.fd);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (out)
+        print_conversions(out, results, false);
+    err = !out || fclose(out) != 0 ? -errno : limefile_output_commit(&output);
+    limefile_output_abort(&output);
+    return report_output_error(options.table, "write", err);
+}
+
+static void conclude_conversions(const struct files_results *results, json_t *summary,
+                                 char *text)
+{
+    (void)summary;
+    (void)text;
+    if (options.table)
+        table_status = write_table_file(results);
+    else if (!files.json)
+        print_conversions(stdout, results, files.quiet);
+}
+
+/* Returns false, after a message, if the table would replace a file of another kind. */
+static bool may_write_table(const char *path)
+{
+    char head[sizeof table_header] = "";
+    int fd = path ? limefile_open(path, O_RDONLY) : -ENOENT;
+    if (fd < 0)
+        return true;
+    ssize_t n = limefile_fd_read(fd, head, sizeof head - 1, 0);
+    close(fd);
+    if (options.force || n == 0 || strcmp(head, table_header) == 0)
+        return true;
+    message(path, "exists already and is not a table of lime convert; use -f to replace it");
+    return false;
+}
+
+static int convert_many(int count, char **paths)
+{
+    const struct files_command command = {
+        .command = &cmd_convert,
+        .prints_table = !options.table,
+        .result_bytes = sizeof(struct conversion_result),
+        .prepare = plan_conversions,
+        .examine = convert_planned_file,
+        .conclude = conclude_conversions,
+    };
+    const char *directory = count ? paths[count - 1] : NULL;
+    const char *why = options.name ? target_name_check(options.name) : NULL;
+    if (!directory || (count == 1 && !files.paths.list))
+        return usage_error(&cmd_convert, "sources and a directory expected");
+    if (why)
+        return value_error(&cmd_convert, "--name", NULL, options.name, why);
+    if (options.form.lfn || options.form.has_sequence)
+        return usage_error(&cmd_convert, "--lfn and --sequence are for one file");
+    for (int i = 0; files.paths.recursive && i + 1 < count; i++)
+        if (convert_plan_is_inside(directory, paths[i]))
+            return usage_error(&cmd_convert, "'%s' is in the source '%s'", directory, paths[i]);
+    if (!may_write_table(options.table))
+        return TOOL_UNUSABLE;
+    plan = (struct convert_plan){.directory = directory,
+                                 .pattern = options.name,
+                                 .format = limefile_gauge_format_name(options.form.format)};
+    int status = files_command(&command, &files, count - 1, paths);
+    convert_plan_release(&plan);
+    return worse_status(status, table_status);
+}
+
+static int convert_one(char **paths)
+{
+    const struct files_command command = {
+        .command = &cmd_convert,
+        .result_bytes = sizeof(struct conversion_result),
+        .examine = convert_planned_file,
+    };
+    only_target = paths[1];
+    return files_command(&command, &files, 1, paths);
+}
+
+static bool is_many(int count, char **paths)
+{
+    struct stat st;
+    return files.paths.recursive || files.paths.list || count > 2 || options.name ||
+           options.table || (count == 2 && stat(paths[1], &st) == 0 && S_ISDIR(st.st_mode));
+}
 
 static int run_convert(int count, char **paths)
 {
     struct limefile_gauge_options *form = &options.form;
-    (void)count;
+    bool many = is_many(count, paths);
+    if (!many && count != 2)
+        return usage_error(&cmd_convert, "IN and OUT expected");
     if (form->format == LIMEFILE_GAUGE_NONE)
-        form->format = parse_suffix(paths[1]);
+        form->format = parse_suffix(!many ? paths[1] : options.name ? options.name : "");
+    if (form->format == LIMEFILE_GAUGE_NONE && many)
+        return usage_error(&cmd_convert, "--to FORMAT expected (nersc, milc, openqcd, ildg)");
     if (form->format == LIMEFILE_GAUGE_NONE)
         return usage_error(&cmd_convert, "%s: the suffix names no format; use --to", paths[1]);
     const char *option = find_unsupported_option(form);
     if (option)
         return usage_error(&cmd_convert, "--%s: not possible in %s files", option,
                            limefile_gauge_format_name(form->format));
-    return convert_file(&options, paths[0], paths[1]);
+    return many ? convert_many(count, paths) : convert_one(paths);
 }
 
-const struct command cmd_convert = {"convert", "convert a configuration",     help, run_convert,
-                                    rules,     {"IN and OUT expected", 2, 2}, NULL};
+const struct command cmd_convert = {
+    "convert", "convert a configuration", help, run_convert, rules, ANY_OPERANDS, NULL};
