@@ -248,9 +248,10 @@ static const char help[] =
     "  lime convert --to nersc --name '{stem}.{n}.nersc' -r run1 run1.nersc\n"
     "  lime convert --lfn lfn://ldg/us/run/conf.0042 l4896f.0042 conf.0042.lime\n"
     "\n"
-    "Exit status: 0 done; 1 the data of IN do not match its header, or OUT cannot be\n"
-    "written or cannot hold the data; 2 wrong usage, or IN cannot be opened or has\n"
-    "no configuration.\n";
+    "Exit status: 0 done; 1 IN is damaged, its data do not match its header, or OUT\n"
+    "cannot be written or cannot hold the data; 2 wrong usage, or IN cannot be opened\n"
+    "or has no configuration. With many files: the worst of all; one that fails does\n"
+    "not stop the others.\n";
 
 /* Writes a chunk and starts its writeback, so that little is left for the fsync at the end. */
 static int write_image_data(void *context, const void *data, size_t n, uint64_t offset)

@@ -106,8 +106,9 @@ int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
         status = select_ordinal(f, record, &ordinal);
     int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge, why);
     if (err) {
+        bool is_fault = err >= LIMEFILE_E_MAGIC && err <= LIMEFILE_E_BEGINNING;
         explain_open(f, ordinal, err, why);
-        status = TOOL_UNUSABLE;
+        status = is_fault || limefile_gauge_error_is_damage(err) ? TOOL_BAD : TOOL_UNUSABLE;
     }
     if (status != TOOL_GOOD)
         close_input_source(f);
