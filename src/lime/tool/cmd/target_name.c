@@ -3,6 +3,7 @@
 #include "target_name.h"
 #include "limegauge.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,9 +15,11 @@ static const char digits[] = "0123456789";
 /* Returns the suffix's dot, or the end of the name if it has no suffix. */
 static const char *find_suffix(const char *name)
 {
-    const char *dot = strrchr(name, '.');
-    bool is_suffix = dot && dot > name && dot[1] && dot[1 + strspn(dot + 1, digits)];
-    return is_suffix ? dot : name + strlen(name);
+    const char *dot = strrchr(name, '.'), *at = dot ? dot + 1 : name;
+    bool is_suffix = dot && dot > name && isalpha((unsigned char)*at);
+    while (isalnum((unsigned char)*at))
+        at++;
+    return is_suffix && !*at ? dot : name + strlen(name);
 }
 
 /* Returns the number that ends at `end`; `end` if there is none. */

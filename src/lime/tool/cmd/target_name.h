@@ -10,7 +10,8 @@
  *     {name}  conf.0042.lime
  *     {stem}  conf       the name without number and suffix
  *     {n}     0042       the number at the end of the name without suffix; if there is none,
- * the trajectory number {ext}   lime       the suffix; digits are not a suffix */
+ * the trajectory number {ext}   lime       the suffix: a letter and letters or digits after the
+ * last '.' */
 
 /* Returns NULL, or why the pattern is not valid: a static text. */
 const char *target_name_check(const char *pattern);

@@ -1,0 +1,172 @@
+"""lime convert of many files: targets, names, resuming, the table, damage."""
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import numpython
+
+numpython.need("numpy")
+import gaugelib
+import limetest
+import scidac
+from limetest import container, read
+
+U = gaugelib.random_links((2, 2, 2, 4))
+LIME = scidac.gauge((2, 2, 2, 4), gaugelib.reals(U, ">f8").tobytes())
+NUMBERED = container([("xlf-info", b"trajectory nr = 31\n"),
+                      scidac.records((2, 2, 2, 4), gaugelib.reals(U, ">f8").tobytes())])
+SUM = f"{gaugelib.nersc_sum(gaugelib.reals(U, '>f8').tobytes(), '>'):08x}"
+
+
+class Tree(limetest.TestCase):
+    def setUp(self):
+        self.dir = self.tempdir()
+        self.source, self.target = self.path("run"), self.path("out")
+        for name, data in (("conf.0002.lime", LIME), ("conf.0010", LIME), ("b/x.milc", LIME),
+                           ("b/run1n7", gaugelib.write_openqcd(U)),
+                           ("b/conf.0002.log", b"text\n"),
+                           ("b/spinor", container([[("ildg-data-lfn", b"lfn://a/b")]]))):
+            self.put("run/" + name, data)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def put(self, name, data):
+        os.makedirs(os.path.dirname(self.path(name)), exist_ok=True)
+        return limetest.put(self.path(name), data)
+
+    def convert(self, *args, status=0, to="nersc"):
+        """Converts the tree; returns {target: (status, sum)} of the table."""
+        text = self.lime("convert", "--to", to, *args, "-r", self.source, self.target,
+                         status=status)
+        if not text:
+            return None
+        head, *lines = [line.split("\t") for line in text.splitlines()]
+        self.assertEqual(head, ["source", "target", "status", "sum"])
+        return {os.path.relpath(line[1], self.target): tuple(line[2:]) for line in lines}
+
+    def found(self):
+        return sorted(os.path.relpath(os.path.join(top, name), self.target)
+                      for top, _, names in os.walk(self.target) for name in names)
+
+    def test_tree(self):
+        """The tree is kept; a second run does nothing, a later one only what has changed."""
+        names = ["b/run1n7.nersc", "b/x.nersc", "conf.0002.nersc", "conf.0010.nersc"]
+        self.assertEqual(self.convert(), dict.fromkeys(names, ("converted", SUM)))
+        self.assertIn("6 files: 4 good, 0 bad, 0 unverified, 0 unreadable, 2 skipped", self.err)
+        self.assertEqual(self.found(), names)
+        for name in names:
+            back = gaugelib.read_nersc(read(os.path.join(self.target, name)))[0]
+            self.assertEqual(back.tobytes(), U.tobytes())
+        before = {name: os.stat(os.path.join(self.target, name)) for name in names}
+        self.assertEqual(self.convert(), dict.fromkeys(names, ("unchanged", SUM)))
+        os.unlink(os.path.join(self.target, names[1]))
+        newer = before[names[2]].st_mtime_ns + 10 ** 9
+        os.utime(os.path.join(self.source, "conf.0002.lime"), ns=(newer, newer))
+        done = self.convert(status=1)
+        self.assertEqual([done[name][0] for name in names],
+                         ["unchanged", "converted", "failed", "unchanged"])
+        self.assertIn("conf.0002.nersc: exists already; use -f to replace it", self.err)
+        for name in (names[0], names[2], names[3]):
+            self.assertEqual(os.stat(os.path.join(self.target, name)), before[name])
+        done = self.convert("-f")
+        self.assertEqual({status for status, _ in done.values()}, {"converted"})
+        # Other forms are not up to date.
+        self.assertEqual({status for status, _ in self.convert("--precision", "32",
+                                                               status=1).values()}, {"failed"})
+
+    def test_formats(self):
+        for to, kind in (("milc", "conf.0002.milc"), ("openqcd", "conf.0002.openqcd"),
+                         ("ildg", "conf.0002.ildg")):
+            self.target = self.path(to)
+            self.assertEqual(self.convert(to=to)[kind][0], "converted")
+            self.assertEqual(self.convert(to=to)[kind][0], "unchanged")
+
+    def test_interrupted(self):
+        """The next run removes what killed processes have left, and completes the run."""
+        with open(self.path("hole"), "wb") as file:
+            file.truncate(40 << 30)
+        os.mkdir(self.target)
+        with subprocess.Popen([limetest.program("lime"), "pack", "-o", "conf.0002.nersc", "-t", "x",
+                               self.path("hole")], cwd=self.target) as child:
+            self.assertTrue(limetest._wait(self.found, 60))
+            child.kill()
+        left = self.found()
+        self.assertTrue(left[0].startswith(".conf.0002.nersc.lime-tmp-"), left)
+        self.assertEqual(set(self.convert().values()), {("converted", SUM)})
+        self.assertEqual(len(self.found()), 4)
+        self.assertNotIn(left[0], self.found())
+
+    def test_damage(self):
+        """A bad file does not stop the others; its error and status are in table and JSON."""
+        self.put("run/conf.0001", LIME[:-9])
+        self.put("run/conf.0003", LIME[:-1000] + bytes([LIME[-1000] ^ 1]) + LIME[-999:])
+        self.put("run/conf.0004", LIME[:1000])
+        done = self.convert(status=1)
+        self.assertEqual([done.get(f"conf.000{i}.nersc") for i in (1, 2, 3, 4)],
+                         [("converted", SUM), ("converted", SUM), ("failed", "-"),
+                          ("failed", "-")])
+        self.assertEqual(len(self.found()), 5)
+        self.assertIn("the data have the checksum", self.err)
+        quiet = self.convert("-q", status=1)
+        self.assertEqual(list(quiet), ["conf.0003.nersc", "conf.0004.nersc"])
+        text = self.lime("convert", "--to", "nersc", "--json", "-r", self.source, self.target,
+                         status=1)
+        *lines, summary = [json.loads(line) for line in text.splitlines()]
+        by_name = {os.path.basename(line["file"]): line for line in lines}
+        self.assertEqual([(by_name[n]["result"], by_name[n]["status"], by_name[n]["sum"])
+                          for n in ("conf.0002.lime", "conf.0004")],
+                         [("unchanged", "good", SUM), ("failed", "bad", None)])
+        self.assertIn("ends inside the data", by_name["conf.0004"]["error"])
+        self.assertEqual((summary["summary"]["good"], summary["summary"]["bad"]), (5, 2))
+
+    def test_names(self):
+        """The number is the one in the name or, without one, the trajectory's in the metadata."""
+        self.put("run/plain", NUMBERED)
+        self.put("run/5.6_L8", NUMBERED)
+        self.convert("--name", "{stem}-{n}-{ext}.nersc", status=2)
+        self.assertIn("b/x.milc: no number for {n}", self.err)
+        os.unlink(self.path("run/b/x.milc"))
+        self.assertEqual(sorted(self.convert("--name", "{stem}-{n}-{ext}.{name}")),
+                         ["5.6_L-8-.5.6_L8", "b/run1n-7-.run1n7", "conf-0002-lime.conf.0002.lime",
+                          "conf-0010-.conf.0010", "plain-31-.plain"])
+
+    def test_refused(self):
+        """Nothing is written if two files would have one name, or a target is a source."""
+        for args, text in ((("--name", "{stem}.nersc"), "would have this name"),
+                           (("--name", "{n}.nersc"), "no number for {n}"),
+                           (("--name", "{x}"), "--name: invalid value '{x}'"),
+                           (("--name", "a/{name}"), "--name: invalid value"),
+                           (("--lfn", "lfn://a/b/c"), "--lfn"), (("--sequence", "1"), "one file")):
+            self.convert(*args, status=2)
+            self.assertIn(text, self.err)
+            self.assertFalse(os.path.exists(self.target))
+        self.target = os.path.join(self.source, "b", "new")
+        self.convert(status=2)
+        self.assertIn("is in the source", self.err)
+        self.assertFalse(os.path.exists(self.target))
+        before = read(self.path("run/conf.0010"))
+        self.fails(["lime", "convert", "-f", "--to", "nersc", "--name", "{ext}conf.0010",
+                    self.path("run/conf.0002.lime"), self.path("run/conf.0010"), self.source],
+                   "is also a source", status=2)
+        self.assertEqual(read(self.path("run/conf.0010")), before)
+
+    def test_lists_and_table_file(self):
+        """Files and lists go into the directory itself; the table may go into a file."""
+        names = [self.path("run/conf.0002.lime"), self.path("run/b/x.milc")]
+        table, listing = self.path("table"), self.put("list", "\0".join(names).encode())
+        self.lime("convert", "--to", "nersc", "--table", table, "-0", "--files-from", listing,
+                  self.target)
+        self.assertEqual(self.found(), ["conf.0002.nersc", "x.nersc"])
+        self.assertEqual(self.out, "2 files: 2 good, 0 bad, 0 unverified, 0 unreadable, 0 skipped\n")
+        self.assertEqual(read(table).count(b"\tconverted\t"), 2)
+        self.lime("convert", "--to", "nersc", "--table", table, *names, self.target)
+        self.assertEqual(read(table).count(b"\tunchanged\t"), 2)
+        self.fails(["lime", "convert", "--to", "nersc", "--table", names[0], *names, self.target],
+                   "exists already and is not a table", status=2)
+
+
+if __name__ == "__main__":
+    limetest.main()
