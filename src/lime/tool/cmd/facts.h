@@ -41,7 +41,7 @@ void facts_release(struct facts *);
 
 /* Returns the first value with this name, in upper or lower case, or else with a name that
  * another program gives to the same value: "trajectory" also finds tmLQCD's "trajectory nr" and
- * NERSC's SEQUENCE_NUMBER. Ignores empty values. Returns NULL if there is none. */
+ * NERSC's SEQUENCE_NUMBER. Ignores empty values. Returns NULL if no name matches. */
 const char *facts_find(const struct facts *, const char *name);
 
 #endif

@@ -22,7 +22,7 @@ static const char *find_suffix(const char *name)
     return is_suffix && !*at ? dot : name + strlen(name);
 }
 
-/* Returns the number that ends at `end`; `end` if there is none. */
+/* Returns the number that ends at `end`; `end` if no number ends there. */
 static const char *find_number(const char *name, const char *end)
 {
     while (end > name && strchr(digits, end[-1]))

@@ -8,10 +8,9 @@
 /* The parts of a pattern, for the source "conf.0042.lime":
  *
  *     {name}  conf.0042.lime
- *     {stem}  conf       the name without number and suffix
- *     {n}     0042       the number at the end of the name without suffix; if there is none,
- * the trajectory number {ext}   lime       the suffix: a letter and letters or digits after the
- * last '.' */
+ *     {stem}  conf    the name without number and suffix, and what separates them
+ *     {n}     0042    the number that ends the name without suffix, or the trajectory number
+ *     {ext}   lime    the suffix: a letter and letters or digits after the last '.' */
 
 /* Returns NULL, or why the pattern is not valid: a static text. */
 const char *target_name_check(const char *pattern);
