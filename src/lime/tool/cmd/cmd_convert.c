@@ -581,9 +581,26 @@ static void print_conversions(FILE *out, const struct files_results *results, bo
     }
 }
 
+/* Returns false, after a message, if the table would replace a file of another kind. */
+static bool may_write_table(const char *path)
+{
+    char head[sizeof table_header] = "";
+    int fd = path ? limefile_open(path, O_RDONLY) : -ENOENT;
+    if (fd < 0)
+        return true;
+    ssize_t n = limefile_fd_read(fd, head, sizeof head - 1, 0);
+    close(fd);
+    if (n == 0 || strcmp(head, table_header) == 0)
+        return true;
+    message(path, "exists already and is not a table of lime convert; choose another name");
+    return false;
+}
+
 static int write_table_file(const struct files_results *results)
 {
     struct limefile_output output;
+    if (!may_write_table(options.table)) /* a target may have this name */
+        return TOOL_BAD;
     int err = limefile_output_open(&output, options.table, true, NULL, 0);
     if (err)
         return report_output_error(options.table, "create", err);
@@ -605,21 +622,6 @@ static void conclude_conversions(const struct files_results *results, json_t *su
         table_status = write_table_file(results);
     else if (!files.json)
         print_conversions(stdout, results, files.quiet);
-}
-
-/* Returns false, after a message, if the table would replace a file of another kind. */
-static bool may_write_table(const char *path)
-{
-    char head[sizeof table_header] = "";
-    int fd = path ? limefile_open(path, O_RDONLY) : -ENOENT;
-    if (fd < 0)
-        return true;
-    ssize_t n = limefile_fd_read(fd, head, sizeof head - 1, 0);
-    close(fd);
-    if (options.force || n == 0 || strcmp(head, table_header) == 0)
-        return true;
-    message(path, "exists already and is not a table of lime convert; use -f to replace it");
-    return false;
 }
 
 static int convert_many(int count, char **paths)

@@ -3,7 +3,6 @@
 #include "gaugefile.h"
 #include "tool.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -129,24 +128,25 @@ const int *gaugefile_inputs(const struct gaugefile *f, size_t *count)
 
 bool gaugefile_probe(const char *path, bool *has_number, uint64_t *number)
 {
-    struct limefile_fd file;
+    struct container c;
     struct limefile_gauge *g;
     *has_number = false;
     if (volume_set_is_name(path))
         return strstr(path, "vol0000") != NULL;
-    int fd = limefile_open(path, O_RDONLY);
-    if (fd < 0)
+    if (access(path, R_OK) != 0)
         return true;
-    limefile_fd_init(&file, fd);
-    int err = limefile_gauge_open(&file.source, 0, &g, NULL);
-    bool found =
-        err != LIMEFILE_E_GAUGE_UNKNOWN &&
-        (err != LIMEFILE_E_GAUGE_NONE || count_unreadable_fields(&file.source, NULL, 0) > 0);
+    int err = container_open_source(&c, path);
+    bool found = true;
     if (!err) {
-        *has_number = g->has_sequence;
-        *number = g->sequence;
-        limefile_gauge_close(g);
+        err = limefile_gauge_open(c.source, 0, &g, NULL);
+        found =
+            err != LIMEFILE_E_GAUGE_UNKNOWN &&
+            (err != LIMEFILE_E_GAUGE_NONE || count_unreadable_fields(c.source, NULL, 0) > 0);
+        *has_number = !err && g->has_sequence;
+        *number = *has_number ? g->sequence : 0;
+        if (!err)
+            limefile_gauge_close(g);
     }
-    close(fd);
+    container_close(&c);
     return found;
 }

@@ -201,6 +201,7 @@ static bool add_walk_entry(void *context, const struct walk_entry *entry)
     case WALK_DIRECTORY:
         return true;
     case WALK_OPAQUE:
+        item.is_optional = true;
         return add_list_item(list, item);
     case WALK_ERROR:
         return add_unreadable(list, entry);
