@@ -10,7 +10,7 @@
 static const struct command *const commands[] = {
     &cmd_ls,      &cmd_info,  &cmd_cat,  &cmd_unpack, &cmd_new,     &cmd_pack,     &cmd_append,
     &cmd_replace, &cmd_rm,    &cmd_set,  &cmd_lfn,    &cmd_check,   &cmd_checksum, &cmd_verify,
-    &cmd_repair,  &cmd_stage, &cmd_refs, &cmd_qcdml,  &cmd_convert, &cmd_join,
+    &cmd_repair,  &cmd_stage, &cmd_refs, &cmd_qcdml,  &cmd_convert, &cmd_join,     &cmd_diff,
 };
 
 static const struct command *const compat_programs[] = {

@@ -60,7 +60,7 @@ int command_run(const struct command *, int argc, char **argv);
 
 extern const struct command cmd_ls, cmd_info, cmd_cat, cmd_unpack, cmd_pack, cmd_append,
     cmd_replace, cmd_rm, cmd_set, cmd_check, cmd_checksum, cmd_verify, cmd_repair, cmd_stage,
-    cmd_lfn, cmd_new, cmd_refs, cmd_qcdml, cmd_convert, cmd_join;
+    cmd_lfn, cmd_new, cmd_refs, cmd_qcdml, cmd_convert, cmd_join, cmd_diff;
 
 /* Programs of C-LIME and Lemon: run() gets the whole argv; main() answers --help. */
 extern const struct command compat_lime_contents, compat_lemon_contents,

@@ -1,0 +1,643 @@
+/* cmd_diff.c - lime diff: compare the data and the metadata of two files */
+#define _GNU_SOURCE
+#include "container.h"
+#include "field_diff.h"
+#include "jsonout.h"
+#include "limefile.h"
+#include "limeildg.h"
+#include "named_values.h"
+#include "text.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "Usage: lime diff [OPTION]... A B\n"
+    "Compare the data of two LIME, NERSC, MILC or openQCD files, number by number, in\n"
+    "any two formats, precisions and byte orders; and their metadata, value by value.\n"
+    "\n"
+    "  -q, --quiet    print only whether the files differ, and stop at a difference\n"
+    "      --bound X  numbers are equal if they differ by at most X times the largest\n"
+    "                 number of their site (default: see below)\n"
+    "      --data     compare only data\n"
+    "      --metadata compare only metadata, which then count\n"
+    "      --json     print an object, for scripts\n"
+    "      --help     print this text\n"
+    "\n"
+    "Data are the fields, and all other records that are not text. The first gauge\n"
+    "field of A is compared with the first one of B, and so on; likewise sources and\n"
+    "other fields. Data of the same precision must be the same bit for bit. Without\n"
+    "--bound, X is 6e-8 for single precision compared with double, and eight times\n"
+    "what the precision holds (5e-7, 1e-15) if a NERSC file has only two rows of each\n"
+    "link. A NaN equals only a NaN of the same bits.\n"
+    "\n"
+    "Metadata are texts: ildg-format, xlf-info, SciDAC's XML, checksums, names, and\n"
+    "all others. Values that differ are printed, after '<' for A and '>' for B. They\n"
+    "do not change the exit status, except with --metadata or if there are no data.\n"
+    "\n"
+    "Examples:\n"
+    "  lime diff conf.0042 conf.0042.nersc\n"
+    "  lime diff -q --bound 1e-12 prop.new prop.old || echo different\n"
+    "\n"
+    "Exit status: 0 the files are the same, that is, their data are equal within the\n"
+    "bound; 1 they differ; 2 one cannot be read, is damaged or is not in one of the\n"
+    "formats, or wrong usage.\n";
+
+enum {
+    DIFF_TEXT_MAX = LIMEFILE_XML_BYTES_MAX, /* a longer record counts as data */
+    STOP = 1,                               /* ends named_values_pair() */
+    LABEL_MAX = 512,
+};
+
+struct options {
+    bool quiet, json;
+    bool data, metadata; /* compare only these; both or none: both */
+    double bound;
+};
+
+struct diff {
+    const struct options *o;
+    struct container c[2];
+    struct limefile_fields fields[2];
+    bool lacks_rows[2];    /* the data have computed third rows */
+    FILE *data, *metadata; /* lists (jsonout.h), if o->json */
+    struct progress progress;
+    bool has_data, is_inexact, data_differ, metadata_differ;
+    int error; /* TOOL_UNUSABLE after a message */
+    char error_text[2 * LABEL_MAX];
+};
+
+/* Prints a message about a file, and keeps it for JSON. Returns STOP. */
+__attribute__((format(printf, 3, 4))) static int diff_fail(struct diff *d, const char *path,
+                                                           const char *format, ...)
+{
+    char text[LABEL_MAX];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    message(path, "%s", text);
+    snprintf(d->error_text, sizeof d->error_text, "%s: %s", path, text);
+    d->error = TOOL_UNUSABLE;
+    return STOP;
+}
+
+static bool compares_data(const struct options *o)
+{
+    return o->data || !o->metadata;
+}
+
+static bool compares_metadata(const struct options *o)
+{
+    return o->metadata || !o->data;
+}
+
+/* Returns true if metadata change the exit status. */
+static bool metadata_count(const struct diff *d)
+{
+    return d->o->metadata || !d->has_data;
+}
+
+/* With -q, returns STOP once the files are known to differ. */
+static int stop_if_known(const struct diff *d)
+{
+    bool differ = d->data_differ || (d->o->metadata && d->metadata_differ);
+    return d->error || (d->o->quiet && differ) ? STOP : 0;
+}
+
+/* ---- results of data ---- */
+
+/* Formats "record 3", "records 3 and 5", and the field's name, or the type, and lattice. */
+static void format_label(const struct field_diff *f, char label[LABEL_MAX])
+{
+    char type[TYPE_TEXT_MAX];
+    const struct limefile_field *a = &f->field[0];
+    uint64_t other = f->field[1].record.ordinal, own = a->record.ordinal;
+    int n = snprintf(label, LABEL_MAX, "record%s %" PRIu64, own == other ? "" : "s", own);
+    if (own != other)
+        n += snprintf(label + n, LABEL_MAX - (size_t)n, " and %" PRIu64, other);
+    n += snprintf(label + n, LABEL_MAX - (size_t)n, ", %s",
+                  a->name[0] ? a->name : format_type(a->record.type, a->record.type_len, type));
+    for (unsigned i = 0; i < a->lattice.dims; i++)
+        n += snprintf(label + n, LABEL_MAX - (size_t)n, "%s%" PRIu64, i ? "x" : " ",
+                      a->lattice.extent[i]);
+}
+
+static void format_real(const struct field_diff *f, int side, double x, char text[40])
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    if (isnan(x))
+        snprintf(text, 40, "nan(0x%" PRIx64 ")", bits);
+    else
+        snprintf(text, 40, "%.*g", f->unit[side] == 4 ? 9 : 17, x);
+}
+
+static void print_largest(const struct field_diff *f)
+{
+    char place[FIELD_DIFF_PLACE_MAX], a[40], b[40];
+    field_diff_format_place(f, f->largest.number, place);
+    format_real(f, 0, f->largest.value[0], a);
+    format_real(f, 1, f->largest.value[1], b);
+    if (f->has_numbers)
+        print_line(NULL, "  largest difference: %.2g, or %.2g of the site's largest number",
+                   f->largest.difference, f->largest.relative);
+    print_line(NULL, f->has_numbers ? "  at %s: %s and %s" : "  first at %s", place, a, b);
+}
+
+static void print_data_result(const struct field_diff *f)
+{
+    char label[LABEL_MAX], bits[40] = "", bound[40] = "";
+    const char *things = f->has_numbers ? "numbers" : "bytes";
+    format_label(f, label);
+    if (f->unit[0] != f->unit[1])
+        snprintf(bits, sizeof bits, " (%zu and %zu bits)", 8 * f->unit[0], 8 * f->unit[1]);
+    if (f->bound >= 0)
+        snprintf(bound, sizeof bound, " by more than %.2g", f->bound);
+    if (f->mismatch)
+        print_line(NULL, "%s: different: %s", label, f->mismatch);
+    else if (f->beyond)
+        print_line(NULL, "%s: different%s: %" PRIu64 " of %" PRIu64 " %s differ%s", label, bits,
+                   f->beyond, f->count, things, bound);
+    else if (f->unequal)
+        print_line(NULL, "%s: equal within %.2g%s: %" PRIu64 " %s", label, f->bound, bits,
+                   f->count, things);
+    else
+        print_line(NULL, "%s: the same %s%s: %" PRIu64 " %s", label, *bits ? "values" : "bits",
+                   bits, f->count, things);
+    if (f->unequal)
+        print_largest(f);
+}
+
+static json_t *real_json(double x)
+{
+    return isfinite(x) ? json_real(x) : json_null();
+}
+
+static json_t *largest_json(const struct field_diff *f)
+{
+    uint64_t site[LIMEFILE_DIMS_MAX], subscript[LIMEFILE_SITE_DIMS_MAX];
+    int part;
+    if (!f->unequal)
+        return json_null();
+    if (!f->has_numbers)
+        return json_pack("{s:o}", "byte", jsonout_integer(f->largest.number));
+    unsigned dims = field_diff_locate(f, f->largest.number, site, subscript, &part);
+    json_t *index = json_object();
+    for (unsigned i = 0; i < f->shape.dims; i++)
+        json_object_set_new(index, f->shape.name[i], jsonout_integer(subscript[i]));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:s?, s:o, s:o}", "number",
+                     jsonout_integer(f->largest.number), "difference",
+                     real_json(f->largest.difference), "relative",
+                     real_json(f->largest.relative), "site", jsonout_integers(site, dims),
+                     "index", index, "part",
+                     part < 0 ? NULL
+                     : part   ? "imaginary"
+                              : "real",
+                     "a", real_json(f->largest.value[0]), "b", real_json(f->largest.value[1]));
+}
+
+static json_t *data_json(const struct field_diff *f)
+{
+    const struct limefile_field *a = &f->field[0], *b = &f->field[1];
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}",
+                     "record", jsonout_integer(a->record.ordinal), "other_record",
+                     jsonout_integer(b->record.ordinal), "type", jsonout_string(a->record.type),
+                     "name", jsonout_string_or_null(a->name), "lattice",
+                     jsonout_integers(a->lattice.extent, a->lattice.dims), "precision",
+                     jsonout_integer_or_null(a->precision), "other_precision",
+                     jsonout_integer_or_null(b->precision), "result",
+                     f->mismatch || f->beyond ? "different"
+                     : f->unequal             ? "equal"
+                                              : "identical",
+                     "mismatch", jsonout_string_or_null(f->mismatch), "bound",
+                     f->bound < 0 ? json_null() : json_real(f->bound), "unequal",
+                     jsonout_integer(f->unequal), "beyond", jsonout_integer(f->beyond),
+                     "largest", largest_json(f));
+}
+
+static void report_data(struct diff *d, const struct field_diff *f)
+{
+    d->data_differ = d->data_differ || f->mismatch || f->beyond;
+    d->is_inexact = d->is_inexact || f->unequal || f->unit[0] != f->unit[1];
+    if (d->o->json)
+        jsonout_list_add(d->data, data_json(f));
+    else if (!d->o->quiet)
+        print_data_result(f);
+}
+
+/* Reports data that only one file has. */
+static int report_only(struct diff *d, int side, const struct limefile_field *f)
+{
+    char type[TYPE_TEXT_MAX];
+    const struct limefile_record *r = &f->record;
+    d->has_data = d->data_differ = true;
+    if (d->o->json)
+        jsonout_list_add(d->data,
+                         json_pack("{s:o, s:o, s:o, s:o, s:s}", "record",
+                                   side == 0 ? jsonout_integer(r->ordinal) : json_null(),
+                                   "other_record",
+                                   side == 1 ? jsonout_integer(r->ordinal) : json_null(),
+                                   "type", jsonout_string(r->type), "name",
+                                   jsonout_string_or_null(f->name), "result", "different"));
+    else if (!d->o->quiet)
+        print_line(NULL, "record %" PRIu64 ", %s: only in %s", r->ordinal,
+                   format_type(r->type, r->type_len, type), d->c[side].path);
+    return stop_if_known(d);
+}
+
+/* ---- comparing data ---- */
+
+/* Returns the bound to which both data must agree without --bound. */
+static double default_bound(const struct diff *d, const struct field_diff *f)
+{
+    bool is_single = f->unit[0] == 4 || f->unit[1] == 4;
+    double held = is_single ? 6e-8 : 1.2e-16;
+    if (d->lacks_rows[0] != d->lacks_rows[1])
+        return 8 * held;
+    return f->unit[0] != f->unit[1] ? held : FIELD_DIFF_EXACT;
+}
+
+/* Compares two fields or records. Returns 0 or STOP. */
+static int compare_data(struct diff *d, const struct limefile_field *a,
+                        const struct limefile_field *b)
+{
+    int which = 0;
+    struct field_diff f = {
+        .source = {d->c[0].source, d->c[1].source},
+        .field = {*a, *b},
+        .stops_early = d->o->quiet,
+        .progress = progress_count,
+        .context = &d->progress,
+    };
+    field_diff_prepare(&f);
+    f.bound = d->o->bound < 0 ? default_bound(d, &f) : d->o->bound;
+    d->has_data = true;
+    int err = f.mismatch ? 0 : field_diff_run(&f, &which);
+    if (err)
+        return diff_fail(d, d->c[which].path, "record %" PRIu64 ": read: %s",
+                         f.field[which].record.ordinal, limefile_strerror(err));
+    report_data(d, &f);
+    return stop_if_known(d);
+}
+
+/* Fields are compared with fields of the same class, so that one that is only in one file does
+ * not shift all others. */
+enum field_class { CLASS_GAUGE, CLASS_SOURCE, CLASS_GLOBAL, CLASS_OTHER, CLASSES };
+
+static enum field_class find_class(const struct limefile_field *f)
+{
+    bool is_ildg = strcmp(f->record.type, "ildg-binary-data") == 0;
+    switch (f->kind) {
+    case LIMEFILE_KIND_GAUGE:
+        return CLASS_GAUGE;
+    case LIMEFILE_KIND_SOURCE:
+        return CLASS_SOURCE;
+    case LIMEFILE_KIND_GLOBAL:
+        return CLASS_GLOBAL;
+    case LIMEFILE_KIND_UNKNOWN:
+        return is_ildg ? CLASS_GAUGE : CLASS_OTHER;
+    default:
+        return CLASS_OTHER;
+    }
+}
+
+/* Finds the next field of a class, from *next on. Returns false if there is none. */
+static bool next_of_class(const struct limefile_fields *fields, enum field_class class,
+                          size_t *next, struct limefile_field *out)
+{
+    while (*next < fields->count) {
+        limefile_fields_get(fields, (*next)++, out);
+        if (find_class(out) == class)
+            return true;
+    }
+    return false;
+}
+
+static int compare_fields(struct diff *d)
+{
+    struct limefile_field a, b;
+    int stop = 0;
+    for (enum field_class class = 0; class < CLASSES; class ++)
+        for (size_t i = 0, j = 0; !stop;) {
+            bool has_a = next_of_class(&d->fields[0], class, &i, &a);
+            bool has_b = next_of_class(&d->fields[1], class, &j, &b);
+            if (!has_a && !has_b)
+                break;
+            stop = has_a && has_b ? compare_data(d, &a, &b)
+                                  : report_only(d, has_a ? 0 : 1, has_a ? &a : &b);
+        }
+    return stop;
+}
+
+/* ---- text records ---- */
+
+static void print_value_line(char sign, const char *type, const struct named_value *v)
+{
+    if (v)
+        print_line(NULL, "%c %s: %s%s%s", sign, type, v->name, *v->name ? " = " : "", v->text);
+}
+
+/* Reports that two texts of a type differ, in the values a and b. One is NULL: only the other
+ * text has this value. Both are NULL: the values are the same. */
+static void report_values(struct diff *d, const char *type, const struct named_value *a,
+                          const struct named_value *b)
+{
+    const char *name = a ? a->name : b ? b->name : NULL;
+    d->metadata_differ = true;
+    if (d->o->json) {
+        jsonout_list_add(d->metadata,
+                         json_pack("{s:o, s:o, s:o, s:o}", "type", jsonout_string(type),
+                                   "field", jsonout_string_or_null(name), "value",
+                                   a ? jsonout_string(a->text) : json_null(), "other_value",
+                                   b ? jsonout_string(b->text) : json_null()));
+    } else if (!d->o->quiet) {
+        print_value_line('<', type, a);
+        print_value_line('>', type, b);
+        if (!name)
+            print_line(NULL, "%s: the texts differ, but not their values", type);
+    }
+}
+
+/* Two texts of a type, while their values are compared. */
+struct text_pair {
+    struct diff *diff;
+    const char *type;
+    bool differ;
+};
+
+static int compare_values(void *context, const struct named_value *a,
+                          const struct named_value *b)
+{
+    struct text_pair *pair = context;
+    if (a && b && strcmp(a->text, b->text) == 0)
+        return 0;
+    pair->differ = true;
+    report_values(pair->diff, pair->type, a, b);
+    return stop_if_known(pair->diff);
+}
+
+/* Compares the values of two texts that are not the same. Returns 0 or STOP. */
+static int compare_texts(struct diff *d, const char *type, const char *a, const char *b)
+{
+    struct named_values x = {.count = 0}, y = {.count = 0};
+    struct text_pair pair = {.diff = d, .type = type};
+    int err = named_values_parse(&x, a), stop;
+    if (!err)
+        err = named_values_parse(&y, b);
+    stop = err ? diff_fail(d, d->c[0].path, "%s", limefile_strerror(err))
+               : named_values_pair(&x, &y, compare_values, &pair);
+    if (!stop && !pair.differ)
+        report_values(d, type, NULL, NULL);
+    named_values_release(&x);
+    named_values_release(&y);
+    return stop ? stop : stop_if_known(d);
+}
+
+/* Reports a text that only one file has. */
+static int report_only_text(struct diff *d, int side, const char *type, const char *text)
+{
+    d->metadata_differ = true;
+    if (d->o->json)
+        jsonout_list_add(
+            d->metadata,
+            json_pack("{s:o, s:n, s:o, s:o}", "type", jsonout_string(type), "field", "value",
+                      side == 0 ? jsonout_string(text) : json_null(), "other_value",
+                      side == 1 ? jsonout_string(text) : json_null()));
+    else if (!d->o->quiet)
+        print_line(NULL, "%c %s: only in %s", "<>"[side], type, d -> c[side].path);
+    return stop_if_known(d);
+}
+
+/* ---- records that are not fields ---- */
+
+struct other_record {
+    struct limefile_field field; /* has only `record` */
+    char *text; /* without white space and NULs at both ends; NULL: the data are not text */
+};
+
+static bool is_text(const char *text, size_t n)
+{
+    bool good = true;
+    for (size_t i = 0; i < n; i++)
+        good = good && ((unsigned char)text[i] >= ' ' || memchr("\t\n\f\r", text[i], 4)) &&
+               text[i] != 0x7f;
+    return good;
+}
+
+/* Reads the record whose number, from 0, is value->order. Returns 0 or STOP. */
+static int read_other(struct diff *d, int side, const struct named_value *value,
+                      struct other_record *out)
+{
+    struct limefile_record *r = &out->field.record;
+    char *text;
+    int err = limefile_index_get(d->c[side].index, value->order + 1, r);
+    if (err || r->bytes > DIFF_TEXT_MAX || limefile_record_is_data(r))
+        return 0;
+    size_t n = (size_t)r->bytes;
+    err = limefile_record_read_text(d->c[side].source, r, n, &text);
+    if (err)
+        return diff_fail(d, d->c[side].path, "record %" PRIu64 ": read: %s", r->ordinal,
+                         limefile_strerror(err));
+    while (n && text[n - 1] == '\0')
+        n--;
+    if (is_text(text, n)) {
+        const char *begin = text;
+        limefile_text_trim(&begin, &n);
+        out->text = strndup(begin, n);
+    }
+    free(text);
+    return 0;
+}
+
+/* Compares two records; NULL: only the other file has one. Returns 0 or STOP. */
+static int compare_others(void *context, const struct named_value *a,
+                          const struct named_value *b)
+{
+    struct diff *d = context;
+    struct other_record pair[2] = {{.text = NULL}, {.text = NULL}};
+    const int only = a ? 0 : 1;
+    const struct limefile_record *r = &pair[only].field.record;
+    int stop = a ? read_other(d, 0, a, &pair[0]) : 0;
+    if (!stop && b)
+        stop = read_other(d, 1, b, &pair[1]);
+    bool texts = pair[only].text && (!a || !b || pair[1].text);
+    if (stop || limefile_record_is_data(r) ||
+        !(texts ? compares_metadata(d->o) : compares_data(d->o))) {
+        /* a field, which compare_fields() compares, or a record that is not to be compared */
+    } else if (!a || !b) {
+        stop = texts ? report_only_text(d, only, r->type, pair[only].text)
+                     : report_only(d, only, &pair[only].field);
+    } else if (!texts) {
+        stop = compare_data(d, &pair[0].field, &pair[1].field);
+    } else if (strcmp(pair[0].text, pair[1].text) != 0) {
+        stop = compare_texts(d, r->type, pair[0].text, pair[1].text);
+    }
+    free(pair[0].text);
+    free(pair[1].text);
+    return stop;
+}
+
+/* Compares the n-th record of each type with the n-th one of this type in the other file. */
+static int compare_records(struct diff *d)
+{
+    struct named_values list[2] = {{.count = 0}, {.count = 0}};
+    struct limefile_record r;
+    int err = 0;
+    for (int side = 0; side < 2; side++)
+        for (uint64_t i = 1; !err && limefile_index_get(d->c[side].index, i, &r) == 0; i++)
+            err = named_values_add(&list[side], r.type, r.type_len, "", 0);
+    int stop = err ? diff_fail(d, d->c[0].path, "index: %s", limefile_strerror(err))
+                   : named_values_pair(&list[0], &list[1], compare_others, d);
+    named_values_release(&list[0]);
+    named_values_release(&list[1]);
+    return stop;
+}
+
+/* ---- two files ---- */
+
+/* Returns true if the container has the header of a NERSC file without third rows. */
+static bool find_two_rows(const struct container *c)
+{
+    static const char type[] = "nersc-header";
+    struct limefile_record r;
+    uint64_t count;
+    char *text = NULL;
+    bool two = limefile_index_by_type(c->index, type, sizeof type - 1, &r, &count) == 0 &&
+               r.bytes <= DIFF_TEXT_MAX &&
+               limefile_record_read_text(c->source, &r, (size_t)r.bytes, &text) == 0 &&
+               strstr(text, "4D_SU3_GAUGE") && !strstr(text, "4D_SU3_GAUGE_3x3");
+    free(text);
+    return two;
+}
+
+/* Opens a file. Returns 0 or STOP; call container_close() only after 0. */
+static int open_side(struct diff *d, int side, const char *path)
+{
+    if (container_open_or_mounted(&d->c[side], path) == TOOL_GOOD) {
+        d->lacks_rows[side] = find_two_rows(&d->c[side]);
+        return 0;
+    }
+    snprintf(d->error_text, sizeof d->error_text, "%s: %s", path,
+             container_failure_text(&d->c[side]));
+    d->error = TOOL_UNUSABLE;
+    return STOP;
+}
+
+static int build_fields(struct diff *d, int side)
+{
+    char text[LABEL_MAX];
+    struct container *c = &d->c[side];
+    const struct limefile_finding *fault = limefile_index_fault(c->index);
+    if (fault) {
+        limefile_finding_text(fault, text, sizeof text);
+        return diff_fail(d, c->path, "%s", text);
+    }
+    int err = limefile_fields_build(c->source, c->index, &d->fields[side]);
+    return err ? diff_fail(d, c->path, "read: %s", limefile_strerror(err)) : 0;
+}
+
+/* Returns the length of the data of all fields in both files. */
+static uint64_t count_field_bytes(const struct diff *d)
+{
+    struct limefile_field f;
+    uint64_t bytes = 0;
+    for (int side = 0; side < 2; side++)
+        for (size_t i = 0; i < d->fields[side].count; i++) {
+            limefile_fields_get(&d->fields[side], i, &f);
+            bytes += f.record.bytes;
+        }
+    return bytes;
+}
+
+static void compare_containers(struct diff *d)
+{
+    int stop = build_fields(d, 0);
+    if (!stop)
+        stop = build_fields(d, 1);
+    progress_begin(&d->progress, "diff", stop ? 0 : count_field_bytes(d));
+    if (!stop && compares_data(d->o))
+        stop = compare_fields(d);
+    if (!stop)
+        stop = compare_records(d);
+    progress_end(&d->progress);
+    if (!stop && !d->has_data && d->o->data && !d->o->metadata)
+        diff_fail(d, d->c[0].path, "neither file has data to compare");
+    limefile_fields_release(&d->fields[0]);
+    limefile_fields_release(&d->fields[1]);
+}
+
+static void print_diff_json(const struct diff *d, const char *a, const char *b, int status)
+{
+    static const char *const words[] = {"same", "different", "error"};
+    jsonout_members("{",
+                    json_pack("{s:o, s:o, s:s, s:o}", "file", jsonout_string(a), "other",
+                              jsonout_string(b), "status", words[status], "error",
+                              jsonout_string_or_null(d->error_text)),
+                    "");
+    jsonout_list_print("fields", d->data);
+    jsonout_list_print("metadata", d->metadata);
+    puts("}");
+}
+
+static void print_summary(const struct diff *d)
+{
+    const char *data = !d->has_data     ? "no data"
+                       : d->data_differ ? "different data"
+                       : d->is_inexact  ? "the same data within the bound"
+                                        : "the same data, bit for bit";
+    const char *metadata = d->metadata_differ ? "different metadata" : "the same metadata";
+    if (!compares_metadata(d->o))
+        print_line(NULL, "%s", data);
+    else if (!compares_data(d->o))
+        print_line(NULL, "%s", metadata);
+    else
+        print_line(NULL, "%s; %s", data, metadata);
+}
+
+static struct options options = {.bound = -1};
+
+static const struct option_rule rules[] = {
+    FLAG_RULE("quiet", 'q', &options.quiet),
+    FLAG_RULE("data", 0, &options.data),
+    FLAG_RULE("metadata", 0, &options.metadata),
+    FLAG_RULE("json", 0, &options.json),
+    {"bound", 0, OPTION_REAL, &options.bound, 0, 1e9, .expected = "a number from 0 on"},
+    {NULL},
+};
+
+static int run_diff(int count, char **paths)
+{
+    struct diff d = {.o = &options};
+    int opened = 0;
+    (void)count;
+    if (options.json &&
+        (jsonout_list_create(&d.data) != 0 || jsonout_list_create(&d.metadata) != 0))
+        diff_fail(&d, paths[0], "%s", limefile_strerror(-errno));
+    while (!d.error && opened < 2 && open_side(&d, opened, paths[opened]) == 0)
+        opened++;
+    if (opened == 2)
+        compare_containers(&d);
+    bool differ = d.data_differ || (metadata_count(&d) && d.metadata_differ);
+    int status = d.error ? d.error : differ ? TOOL_BAD : TOOL_GOOD;
+    if (options.json)
+        print_diff_json(&d, paths[0], paths[1], status);
+    else if (options.quiet && status == TOOL_BAD)
+        print_line(NULL, "%s and %s differ", paths[0], paths[1]);
+    else if (!options.quiet && status != TOOL_UNUSABLE)
+        print_summary(&d);
+    while (opened > 0)
+        container_close(&d.c[--opened]);
+    jsonout_list_release(d.data);
+    jsonout_list_release(d.metadata);
+    return status;
+}
+
+const struct command cmd_diff = {"diff", "compare two files",        help, run_diff,
+                                 rules,  {"A and B expected", 2, 2}, NULL};
