@@ -113,20 +113,16 @@ static int stop_if_known(const struct diff *d)
 
 /* ---- results of data ---- */
 
-/* Formats "record 3", "records 3 and 5", and the field's name, or the type, and lattice. */
-static void format_label(const struct field_diff *f, char label[LABEL_MAX])
+/* Formats "su3gauge 4x4x4x4, 147456 bytes", with the type of a field without a name. */
+static void format_description(const struct limefile_field *f, char text[LABEL_MAX])
 {
     char type[TYPE_TEXT_MAX];
-    const struct limefile_field *a = &f->field[0];
-    uint64_t other = f->field[1].record.ordinal, own = a->record.ordinal;
-    int n = snprintf(label, LABEL_MAX, "record%s %" PRIu64, own == other ? "" : "s", own);
-    if (own != other)
-        n += snprintf(label + n, LABEL_MAX - (size_t)n, " and %" PRIu64, other);
-    n += snprintf(label + n, LABEL_MAX - (size_t)n, ", %s",
-                  a->name[0] ? a->name : format_type(a->record.type, a->record.type_len, type));
-    for (unsigned i = 0; i < a->lattice.dims; i++)
-        n += snprintf(label + n, LABEL_MAX - (size_t)n, "%s%" PRIu64, i ? "x" : " ",
-                      a->lattice.extent[i]);
+    const struct limefile_record *r = &f->record;
+    int n = snprintf(text, LABEL_MAX, "%s",
+                     f->name[0] ? f->name : format_type(r->type, r->type_len, type));
+    for (unsigned i = 0; i < f->lattice.dims; i++)
+        n += sprintf(text + n, "%s%" PRIu64, i ? "x" : " ", f->lattice.extent[i]);
+    sprintf(text + n, ", %" PRIu64 " bytes", r->bytes);
 }
 
 static void format_real(const struct field_diff *f, int side, double x, char text[40])
@@ -151,26 +147,41 @@ static void print_largest(const struct field_diff *f)
     print_line(NULL, f->has_numbers ? "  at %s: %s and %s" : "  first at %s", place, a, b);
 }
 
-static void print_data_result(const struct field_diff *f)
+/* Formats what is the same, or differs, in two fields. */
+static void format_result(const struct diff *d, const struct field_diff *f,
+                          char text[2 * LABEL_MAX])
 {
-    char label[LABEL_MAX], bits[40] = "", bound[40] = "";
-    const char *things = f->has_numbers ? "numbers" : "bytes";
-    format_label(f, label);
-    if (f->unit[0] != f->unit[1])
-        snprintf(bits, sizeof bits, " (%zu and %zu bits)", 8 * f->unit[0], 8 * f->unit[1]);
+    char bits[40] = "", bound[40] = "", other[LABEL_MAX];
+    const size_t *unit = f->unit;
+    if (unit[0] != unit[1])
+        snprintf(bits, sizeof bits, " (%zu and %zu bits)", 8 * unit[0], 8 * unit[1]);
     if (f->bound >= 0)
         snprintf(bound, sizeof bound, " by more than %.2g", f->bound);
-    if (f->mismatch)
-        print_line(NULL, "%s: different: %s", label, f->mismatch);
+    format_description(&f->field[1], other);
+    if (f->only)
+        snprintf(text, 2 * LABEL_MAX, "only in %s", d->c[f->only - 1].path);
+    else if (f->mismatch)
+        snprintf(text, 2 * LABEL_MAX, "%s: %s", f->mismatch, other);
     else if (f->beyond)
-        print_line(NULL, "%s: different%s: %" PRIu64 " of %" PRIu64 " %s differ%s", label, bits,
-                   f->beyond, f->count, things, bound);
+        snprintf(text, 2 * LABEL_MAX, "%" PRIu64 " of %" PRIu64 " %s differ%s%s", f->beyond,
+                 f->count, f->has_numbers ? "numbers" : "bytes", bound, bits);
     else if (f->unequal)
-        print_line(NULL, "%s: equal within %.2g%s: %" PRIu64 " %s", label, f->bound, bits,
-                   f->count, things);
+        snprintf(text, 2 * LABEL_MAX, "equal within %.2g%s", f->bound, bits);
     else
-        print_line(NULL, "%s: the same %s%s: %" PRIu64 " %s", label, *bits ? "values" : "bits",
-                   bits, f->count, things);
+        snprintf(text, 2 * LABEL_MAX, "the same %s%s", *bits ? "values" : "bits", bits);
+}
+
+static void print_data_result(const struct diff *d, const struct field_diff *f)
+{
+    char description[LABEL_MAX], result[2 * LABEL_MAX], other[32] = "";
+    uint64_t ordinals[2] = {f->field[0].record.ordinal, f->field[1].record.ordinal};
+    const int side = f->only == 2;
+    format_description(&f->field[side], description);
+    format_result(d, f, result);
+    if (!f->only && ordinals[0] != ordinals[1])
+        snprintf(other, sizeof other, " and %" PRIu64, ordinals[1]);
+    print_line(NULL, "record%s %" PRIu64 "%s, %s: %s", *other ? "s" : "", ordinals[side], other,
+               description, result);
     if (f->unequal)
         print_largest(f);
 }
@@ -206,11 +217,13 @@ static json_t *largest_json(const struct field_diff *f)
 static json_t *data_json(const struct field_diff *f)
 {
     const struct limefile_field *a = &f->field[0], *b = &f->field[1];
+    const struct limefile_field *any = f->only == 2 ? b : a;
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o}",
-                     "record", jsonout_integer(a->record.ordinal), "other_record",
-                     jsonout_integer(b->record.ordinal), "type", jsonout_string(a->record.type),
-                     "name", jsonout_string_or_null(a->name), "lattice",
-                     jsonout_integers(a->lattice.extent, a->lattice.dims), "precision",
+                     "record", jsonout_integer_or_null(a->record.ordinal), "other_record",
+                     jsonout_integer_or_null(b->record.ordinal), "type",
+                     jsonout_string(any->record.type), "name",
+                     jsonout_string_or_null(any->name), "lattice",
+                     jsonout_integers(any->lattice.extent, any->lattice.dims), "precision",
                      jsonout_integer_or_null(a->precision), "other_precision",
                      jsonout_integer_or_null(b->precision), "result",
                      f->mismatch || f->beyond ? "different"
@@ -229,27 +242,7 @@ static void report_data(struct diff *d, const struct field_diff *f)
     if (d->o->json)
         jsonout_list_add(d->data, data_json(f));
     else if (!d->o->quiet)
-        print_data_result(f);
-}
-
-/* Reports data that only one file has. */
-static int report_only(struct diff *d, int side, const struct limefile_field *f)
-{
-    char type[TYPE_TEXT_MAX];
-    const struct limefile_record *r = &f->record;
-    d->has_data = d->data_differ = true;
-    if (d->o->json)
-        jsonout_list_add(d->data,
-                         json_pack("{s:o, s:o, s:o, s:o, s:s}", "record",
-                                   side == 0 ? jsonout_integer(r->ordinal) : json_null(),
-                                   "other_record",
-                                   side == 1 ? jsonout_integer(r->ordinal) : json_null(),
-                                   "type", jsonout_string(r->type), "name",
-                                   jsonout_string_or_null(f->name), "result", "different"));
-    else if (!d->o->quiet)
-        print_line(NULL, "record %" PRIu64 ", %s: only in %s", r->ordinal,
-                   format_type(r->type, r->type_len, type), d->c[side].path);
-    return stop_if_known(d);
+        print_data_result(d, f);
 }
 
 /* ---- comparing data ---- */
@@ -264,14 +257,18 @@ static double default_bound(const struct diff *d, const struct field_diff *f)
     return f->unit[0] != f->unit[1] ? held : FIELD_DIFF_EXACT;
 }
 
-/* Compares two fields or records. Returns 0 or STOP. */
+/* Compares two fields or records; NULL: only the other file has one. Returns 0 or STOP. */
 static int compare_data(struct diff *d, const struct limefile_field *a,
                         const struct limefile_field *b)
 {
+    static const struct limefile_field none = {.precision = 0};
     int which = 0;
     struct field_diff f = {
         .source = {d->c[0].source, d->c[1].source},
-        .field = {*a, *b},
+        .field = {a ? *a : none, b ? *b : none},
+        .only = !b   ? 1
+                : !a ? 2
+                     : 0,
         .stops_early = d->o->quiet,
         .progress = progress_count,
         .context = &d->progress,
@@ -330,8 +327,7 @@ static int compare_fields(struct diff *d)
             bool has_b = next_of_class(&d->fields[1], class, &j, &b);
             if (!has_a && !has_b)
                 break;
-            stop = has_a && has_b ? compare_data(d, &a, &b)
-                                  : report_only(d, has_a ? 0 : 1, has_a ? &a : &b);
+            stop = compare_data(d, has_a ? &a : NULL, has_b ? &b : NULL);
         }
     return stop;
 }
@@ -400,21 +396,6 @@ static int compare_texts(struct diff *d, const char *type, const char *a, const 
     return stop ? stop : stop_if_known(d);
 }
 
-/* Reports a text that only one file has. */
-static int report_only_text(struct diff *d, int side, const char *type, const char *text)
-{
-    d->metadata_differ = true;
-    if (d->o->json)
-        jsonout_list_add(
-            d->metadata,
-            json_pack("{s:o, s:n, s:o, s:o}", "type", jsonout_string(type), "field", "value",
-                      side == 0 ? jsonout_string(text) : json_null(), "other_value",
-                      side == 1 ? jsonout_string(text) : json_null()));
-    else if (!d->o->quiet)
-        print_line(NULL, "%c %s: only in %s", "<>"[side], type, d -> c[side].path);
-    return stop_if_known(d);
-}
-
 /* ---- records that are not fields ---- */
 
 struct other_record {
@@ -462,22 +443,18 @@ static int compare_others(void *context, const struct named_value *a,
 {
     struct diff *d = context;
     struct other_record pair[2] = {{.text = NULL}, {.text = NULL}};
-    const int only = a ? 0 : 1;
-    const struct limefile_record *r = &pair[only].field.record;
+    const struct limefile_record *r = &pair[a ? 0 : 1].field.record;
     int stop = a ? read_other(d, 0, a, &pair[0]) : 0;
     if (!stop && b)
         stop = read_other(d, 1, b, &pair[1]);
-    bool texts = pair[only].text && (!a || !b || pair[1].text);
-    if (stop || limefile_record_is_data(r) ||
-        !(texts ? compares_metadata(d->o) : compares_data(d->o))) {
-        /* a field, which compare_fields() compares, or a record that is not to be compared */
-    } else if (!a || !b) {
-        stop = texts ? report_only_text(d, only, r->type, pair[only].text)
-                     : report_only(d, only, &pair[only].field);
-    } else if (!texts) {
-        stop = compare_data(d, &pair[0].field, &pair[1].field);
-    } else if (strcmp(pair[0].text, pair[1].text) != 0) {
-        stop = compare_texts(d, r->type, pair[0].text, pair[1].text);
+    const char *texts[2] = {a ? pair[0].text : "", b ? pair[1].text : ""};
+    if (stop || limefile_record_is_data(r)) {
+        /* compare_fields() compares fields */
+    } else if (!texts[0] || !texts[1]) {
+        if (compares_data(d->o))
+            stop = compare_data(d, a ? &pair[0].field : NULL, b ? &pair[1].field : NULL);
+    } else if (compares_metadata(d->o) && (!a || !b || strcmp(texts[0], texts[1]) != 0)) {
+        stop = compare_texts(d, r->type, texts[0], texts[1]);
     }
     free(pair[0].text);
     free(pair[1].text);
@@ -543,25 +520,13 @@ static int build_fields(struct diff *d, int side)
     return err ? diff_fail(d, c->path, "read: %s", limefile_strerror(err)) : 0;
 }
 
-/* Returns the length of the data of all fields in both files. */
-static uint64_t count_field_bytes(const struct diff *d)
-{
-    struct limefile_field f;
-    uint64_t bytes = 0;
-    for (int side = 0; side < 2; side++)
-        for (size_t i = 0; i < d->fields[side].count; i++) {
-            limefile_fields_get(&d->fields[side], i, &f);
-            bytes += f.record.bytes;
-        }
-    return bytes;
-}
-
 static void compare_containers(struct diff *d)
 {
     int stop = build_fields(d, 0);
     if (!stop)
         stop = build_fields(d, 1);
-    progress_begin(&d->progress, "diff", stop ? 0 : count_field_bytes(d));
+    progress_begin(&d->progress, "diff",
+                   limefile_index_size(d->c[0].index) + limefile_index_size(d->c[1].index));
     if (!stop && compares_data(d->o))
         stop = compare_fields(d);
     if (!stop)

@@ -60,6 +60,8 @@ static const char *find_mismatch(struct field_diff *d)
 {
     const struct limefile_field *a = &d->field[0], *b = &d->field[1];
     struct limefile_siteshape other;
+    if (d->only)
+        return "only one file has it";
     if (!sites_agree(a, b))
         return "the lattices differ";
     if (!d->has_numbers)
@@ -86,11 +88,6 @@ void field_diff_prepare(struct field_diff *d)
     d->count = a->record.bytes / d->unit[0];
     d->per_site = d->has_numbers ? a->site_bytes / d->unit[0] : 1;
     d->mismatch = find_mismatch(d);
-}
-
-uint64_t field_diff_bytes(const struct field_diff *d)
-{
-    return d->mismatch ? 0 : d->count * (d->unit[0] + d->unit[1]);
 }
 
 /* ---- comparing ---- */

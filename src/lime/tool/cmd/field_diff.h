@@ -19,6 +19,7 @@ struct field_diff {
     /* Two numbers are equal if they differ by at most `bound` times the largest number of their
      * site. FIELD_DIFF_EXACT: if their bits are equal. NaNs are equal if their bits are. */
     double bound;
+    int only;         /* 1, 2: only this field exists; 0: both */
     bool stops_early; /* stop at a part with a difference above the bound */
     limefile_sum_progress_fn *progress;
     void *context; /* passed to progress */
@@ -44,9 +45,6 @@ struct field_diff {
 /* Sets mismatch and the members after it. If only one field has a description, it is used for
  * both. The caller may change `bound` afterwards. */
 void field_diff_prepare(struct field_diff *);
-
-/* Returns the bytes that field_diff_run() reads, of both fields together. */
-uint64_t field_diff_bytes(const struct field_diff *);
 
 /* Compares the data; mismatch must be NULL. Returns 0, -ENOMEM, or an error after a failed
  * read, with the number of the field (0 or 1) in *which. */
