@@ -2,16 +2,22 @@
 #define _GNU_SOURCE
 #include "field_diff.h"
 #include "limegauge.h"
+#include "threads.h"
 
 #include <errno.h>
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { PART_NUMBERS = 1 << 18 }; /* numbers that are read and compared at a time */
+enum {
+    PART_NUMBERS = 1 << 17, /* numbers that are read and compared at a time */
+    THREADS_MIN = 4,        /* keep the disk busy */
+};
 
 /* ---- what is compared ---- */
 
@@ -94,7 +100,8 @@ void field_diff_prepare(struct field_diff *d)
 
 /* A part of both fields: the bytes as stored, and the numbers. */
 struct part {
-    unsigned char *raw[2];
+    char *buffer[2];
+    const char *raw[2]; /* in `buffer` */
     double *real[2];
 };
 
@@ -166,47 +173,138 @@ static void compare_bytes(struct field_diff *d, const struct part *p, uint64_t f
     }
 }
 
-/* Reads n numbers of both fields from the number `first` on, and compares them. */
-static int compare_part(struct field_diff *d, const struct part *p, uint64_t first, size_t n,
-                        int *which)
+/* ---- threads, each of which reads and compares a part at a time ---- */
+
+struct comparison {
+    struct field_diff *d; /* its results are those of the threads that have ended */
+    int fd[2], direct[2]; /* descriptors of the files; `direct` has O_DIRECT; -1: none */
+    size_t most;          /* numbers of a part */
+    size_t buffer_bytes;
+    pthread_mutex_t lock; /* of the members of d and those below */
+    uint64_t next;        /* first number that no thread has taken */
+    int err, which;       /* the first error, and the number of the field */
+};
+
+/* Takes the next part. done: bytes that the thread has read since the last call. */
+static bool take_part(struct comparison *c, size_t done, uint64_t *first, size_t *n)
 {
-    for (int side = 0; side < 2; side++) {
-        size_t bytes = n * d->unit[side];
-        int err =
-            limefile_read_exact(d->source[side], p->raw[side], bytes,
-                                d->field[side].record.data_offset + first * d->unit[side]);
-        *which = side;
-        if (err)
-            return err;
-        d->progress(d->context, bytes);
+    pthread_mutex_lock(&c->lock);
+    if (done)
+        c->d->progress(c->d->context, done);
+    uint64_t left = c->d->count - c->next;
+    *first = c->next;
+    *n = left < c->most ? (size_t)left : c->most;
+    c->next += *n;
+    pthread_mutex_unlock(&c->lock);
+    return *n > 0;
+}
+
+/* Ends the comparison. */
+static void stop_comparison(struct comparison *c, int err, int which)
+{
+    pthread_mutex_lock(&c->lock);
+    c->next = c->d->count;
+    if (!c->err) {
+        c->err = err;
+        c->which = which;
     }
-    if (d->unit[0] == d->unit[1] && memcmp(p->raw[0], p->raw[1], n * d->unit[0]) == 0)
+    pthread_mutex_unlock(&c->lock);
+}
+
+/* Reads n numbers of a field. Bytes that are not in the page cache are read by direct I/O. */
+static int read_part(const struct comparison *c, int side, uint64_t first, size_t n,
+                     struct part *p)
+{
+    const struct field_diff *d = c->d;
+    size_t bytes = n * d->unit[side];
+    uint64_t offset = d->field[side].record.data_offset + first * d->unit[side];
+    p->raw[side] = p->buffer[side];
+    if (c->direct[side] >= 0 && !limefile_is_cached(c->fd[side], offset, bytes) &&
+        limefile_read_direct(c->direct[side], p->buffer[side], bytes, offset, &p->raw[side]) ==
+            (ssize_t)bytes)
         return 0;
-    if (d->has_numbers)
-        compare_numbers(d, p, first, n);
-    else
-        compare_bytes(d, p, first, n);
+    p->raw[side] = p->buffer[side];
+    return limefile_read_exact(d->source[side], p->buffer[side], bytes, offset);
+}
+
+/* Adds the results of a thread. */
+static void merge_results(struct field_diff *d, const struct field_diff *more)
+{
+    const struct field_diff_place *a = &d->largest, *b = &more->largest;
+    if (more->unequal && (!d->unequal || b->relative > a->relative ||
+                          (b->relative == a->relative && b->number < a->number)))
+        d->largest = *b;
+    d->unequal += more->unequal;
+    d->beyond += more->beyond;
+}
+
+static int compare_parts(struct comparison *c, struct field_diff *own, struct part *p)
+{
+    uint64_t first;
+    size_t n, done = 0;
+    while (take_part(c, done, &first, &n)) {
+        for (int side = 0; side < 2; side++) {
+            int err = read_part(c, side, first, n, p);
+            if (err) {
+                stop_comparison(c, err, side);
+                return err;
+            }
+        }
+        done = n * (own->unit[0] + own->unit[1]);
+        if (own->unit[0] == own->unit[1] && memcmp(p->raw[0], p->raw[1], n * own->unit[0]) == 0)
+            continue;
+        if (own->has_numbers)
+            compare_numbers(own, p, first, n);
+        else
+            compare_bytes(own, p, first, n);
+        if (own->stops_early && own->beyond)
+            stop_comparison(c, 0, 0);
+    }
     return 0;
+}
+
+static void *run_comparison(void *context)
+{
+    struct comparison *c = context;
+    struct field_diff own = *c->d;
+    size_t bytes = c->buffer_bytes;
+    struct part p = {
+        .buffer = {limefile_buffer_new(&bytes), limefile_buffer_new(&bytes)},
+        .real = {malloc(c->most * sizeof(double)), malloc(c->most * sizeof(double))}};
+    if (p.buffer[0] && p.buffer[1] && p.real[0] && p.real[1])
+        compare_parts(c, &own, &p);
+    else
+        stop_comparison(c, -ENOMEM, 0);
+    pthread_mutex_lock(&c->lock);
+    merge_results(c->d, &own);
+    pthread_mutex_unlock(&c->lock);
+    for (int side = 0; side < 2; side++) {
+        free(p.buffer[side]);
+        free(p.real[side]);
+    }
+    return NULL;
 }
 
 int field_diff_run(struct field_diff *d, int *which)
 {
-    /* Whole sites, as long as they are not extremely long. */
-    size_t most =
-        d->per_site < PART_NUMBERS ? PART_NUMBERS - PART_NUMBERS % d->per_site : PART_NUMBERS;
-    size_t bytes = most * sizeof(double);
-    unsigned char *memory = malloc(4 * bytes);
-    struct part p = {{memory, memory + bytes},
-                     {(double *)(memory + 2 * bytes), (double *)(memory + 3 * bytes)}};
-    int err = memory ? 0 : -ENOMEM;
+    struct comparison c = {.d = d, .most = PART_NUMBERS, .lock = PTHREAD_MUTEX_INITIALIZER};
+    if (d->per_site < PART_NUMBERS) /* whole sites, unless they are extremely long */
+        c.most -= PART_NUMBERS % d->per_site;
+    c.buffer_bytes = c.most * sizeof(double) + 2 * LIMEFILE_DIRECT_ALIGN;
     d->largest.relative = -1;
-    for (uint64_t at = 0; !err && at < d->count && !(d->stops_early && d->beyond);) {
-        size_t n = d->count - at < most ? (size_t)(d->count - at) : most;
-        err = compare_part(d, &p, at, n, which);
-        at += n;
+    for (int side = 0; side < 2; side++) {
+        c.fd[side] = limefile_source_fd(d->source[side]);
+        c.direct[side] = c.fd[side] < 0 ? -1 : limefile_open_direct(c.fd[side]);
     }
-    free(memory);
-    return err;
+    uint64_t parts = d->count / c.most + 1;
+    unsigned threads = limefile_processors();
+    threads = threads < THREADS_MIN ? THREADS_MIN : threads;
+    limefile_run_threads(parts < threads ? (unsigned)parts : threads, run_comparison, &c);
+    for (int side = 0; side < 2; side++)
+        if (c.direct[side] >= 0)
+            close(c.direct[side]);
+    *which = c.which;
+    return c.err;
 }
 
 /* ---- places ---- */
