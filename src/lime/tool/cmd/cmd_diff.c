@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,7 +51,7 @@ static const char help[] =
 enum {
     DIFF_TEXT_MAX = LIMEFILE_XML_BYTES_MAX, /* a longer record counts as data */
     STOP = 1,                               /* ends named_values_pair() */
-    LABEL_MAX = 512,
+    LABEL_MAX = 640,                        /* a type, with %XX, and a lattice */
 };
 
 struct options {
@@ -63,28 +62,20 @@ struct options {
 
 struct diff {
     const struct options *o;
+    char *const *path;
     struct container c[2];
     struct limefile_fields fields[2];
     bool lacks_rows[2];    /* the data have computed third rows */
     FILE *data, *metadata; /* lists (jsonout.h), if o->json */
     struct progress progress;
     bool has_data, is_inexact, data_differ, metadata_differ;
-    int error; /* TOOL_UNUSABLE after a message */
-    char error_text[2 * LABEL_MAX];
+    const char *failed; /* the file that a message was printed about, or NULL */
 };
 
-/* Prints a message about a file, and keeps it for JSON. Returns STOP. */
-__attribute__((format(printf, 3, 4))) static int diff_fail(struct diff *d, const char *path,
-                                                           const char *format, ...)
+/* Ends the comparison, after a message about a file. */
+static int diff_fail(struct diff *d, int side)
 {
-    char text[LABEL_MAX];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    message(path, "%s", text);
-    snprintf(d->error_text, sizeof d->error_text, "%s: %s", path, text);
-    d->error = TOOL_UNUSABLE;
+    d->failed = d->path[side];
     return STOP;
 }
 
@@ -108,7 +99,7 @@ static bool metadata_count(const struct diff *d)
 static int stop_if_known(const struct diff *d)
 {
     bool differ = d->data_differ || (d->o->metadata && d->metadata_differ);
-    return d->error || (d->o->quiet && differ) ? STOP : 0;
+    return d->failed || (d->o->quiet && differ) ? STOP : 0;
 }
 
 /* ---- results of data ---- */
@@ -266,9 +257,7 @@ static int compare_data(struct diff *d, const struct limefile_field *a,
     struct field_diff f = {
         .source = {d->c[0].source, d->c[1].source},
         .field = {a ? *a : none, b ? *b : none},
-        .only = !b   ? 1
-                : !a ? 2
-                     : 0,
+        .only = (a == NULL) * 2 + (b == NULL),
         .stops_early = d->o->quiet,
         .progress = progress_count,
         .context = &d->progress,
@@ -277,9 +266,10 @@ static int compare_data(struct diff *d, const struct limefile_field *a,
     f.bound = d->o->bound < 0 ? default_bound(d, &f) : d->o->bound;
     d->has_data = true;
     int err = f.mismatch ? 0 : field_diff_run(&f, &which);
-    if (err)
-        return diff_fail(d, d->c[which].path, "record %" PRIu64 ": read: %s",
-                         f.field[which].record.ordinal, limefile_strerror(err));
+    if (err) {
+        message_record(d->path[which], f.field[which].record.ordinal, err);
+        return diff_fail(d, which);
+    }
     report_data(d, &f);
     return stop_if_known(d);
 }
@@ -291,27 +281,20 @@ enum field_class { CLASS_GAUGE, CLASS_SOURCE, CLASS_GLOBAL, CLASS_OTHER, CLASSES
 static enum field_class find_class(const struct limefile_field *f)
 {
     bool is_ildg = strcmp(f->record.type, "ildg-binary-data") == 0;
-    switch (f->kind) {
-    case LIMEFILE_KIND_GAUGE:
+    if (f->kind == LIMEFILE_KIND_GAUGE || (f->kind == LIMEFILE_KIND_UNKNOWN && is_ildg))
         return CLASS_GAUGE;
-    case LIMEFILE_KIND_SOURCE:
-        return CLASS_SOURCE;
-    case LIMEFILE_KIND_GLOBAL:
-        return CLASS_GLOBAL;
-    case LIMEFILE_KIND_UNKNOWN:
-        return is_ildg ? CLASS_GAUGE : CLASS_OTHER;
-    default:
-        return CLASS_OTHER;
-    }
+    return f->kind == LIMEFILE_KIND_SOURCE   ? CLASS_SOURCE
+           : f->kind == LIMEFILE_KIND_GLOBAL ? CLASS_GLOBAL
+                                             : CLASS_OTHER;
 }
 
 /* Finds the next field of a class, from *next on. Returns false if there is none. */
-static bool next_of_class(const struct limefile_fields *fields, enum field_class class,
+static bool next_of_class(const struct limefile_fields *fields, enum field_class kind,
                           size_t *next, struct limefile_field *out)
 {
     while (*next < fields->count) {
         limefile_fields_get(fields, (*next)++, out);
-        if (find_class(out) == class)
+        if (find_class(out) == kind)
             return true;
     }
     return false;
@@ -321,10 +304,10 @@ static int compare_fields(struct diff *d)
 {
     struct limefile_field a, b;
     int stop = 0;
-    for (enum field_class class = 0; class < CLASSES; class ++)
+    for (enum field_class kind = 0; kind < CLASSES; kind++)
         for (size_t i = 0, j = 0; !stop;) {
-            bool has_a = next_of_class(&d->fields[0], class, &i, &a);
-            bool has_b = next_of_class(&d->fields[1], class, &j, &b);
+            bool has_a = next_of_class(&d->fields[0], kind, &i, &a);
+            bool has_b = next_of_class(&d->fields[1], kind, &j, &b);
             if (!has_a && !has_b)
                 break;
             stop = compare_data(d, has_a ? &a : NULL, has_b ? &b : NULL);
@@ -387,8 +370,10 @@ static int compare_texts(struct diff *d, const char *type, const char *a, const 
     int err = named_values_parse(&x, a), stop;
     if (!err)
         err = named_values_parse(&y, b);
-    stop = err ? diff_fail(d, d->c[0].path, "%s", limefile_strerror(err))
-               : named_values_pair(&x, &y, compare_values, &pair);
+    if (report_error(d->path[0], "compare", err) != TOOL_GOOD)
+        stop = diff_fail(d, 0);
+    else
+        stop = named_values_pair(&x, &y, compare_values, &pair);
     if (!stop && !pair.differ)
         report_values(d, type, NULL, NULL);
     named_values_release(&x);
@@ -423,9 +408,10 @@ static int read_other(struct diff *d, int side, const struct named_value *value,
         return 0;
     size_t n = (size_t)r->bytes;
     err = limefile_record_read_text(d->c[side].source, r, n, &text);
-    if (err)
-        return diff_fail(d, d->c[side].path, "record %" PRIu64 ": read: %s", r->ordinal,
-                         limefile_strerror(err));
+    if (err) {
+        message_record(d->path[side], r->ordinal, err);
+        return diff_fail(d, side);
+    }
     while (n && text[n - 1] == '\0')
         n--;
     if (is_text(text, n)) {
@@ -470,7 +456,8 @@ static int compare_records(struct diff *d)
     for (int side = 0; side < 2; side++)
         for (uint64_t i = 1; !err && limefile_index_get(d->c[side].index, i, &r) == 0; i++)
             err = named_values_add(&list[side], r.type, r.type_len, "", 0);
-    int stop = err ? diff_fail(d, d->c[0].path, "index: %s", limefile_strerror(err))
+    int stop = report_error(d->path[0], "index", err) != TOOL_GOOD
+                   ? diff_fail(d, 0)
                    : named_values_pair(&list[0], &list[1], compare_others, d);
     named_values_release(&list[0]);
     named_values_release(&list[1]);
@@ -494,57 +481,51 @@ static bool find_two_rows(const struct container *c)
     return two;
 }
 
-/* Opens a file. Returns 0 or STOP; call container_close() only after 0. */
-static int open_side(struct diff *d, int side, const char *path)
+/* Opens a file, which must be whole. Returns 0 or STOP; call close_side() after 0. */
+static int open_side(struct diff *d, int side)
 {
-    if (container_open_or_mounted(&d->c[side], path) == TOOL_GOOD) {
-        d->lacks_rows[side] = find_two_rows(&d->c[side]);
-        return 0;
-    }
-    snprintf(d->error_text, sizeof d->error_text, "%s: %s", path,
-             container_failure_text(&d->c[side]));
-    d->error = TOOL_UNUSABLE;
-    return STOP;
-}
-
-static int build_fields(struct diff *d, int side)
-{
-    char text[LABEL_MAX];
     struct container *c = &d->c[side];
-    const struct limefile_finding *fault = limefile_index_fault(c->index);
-    if (fault) {
-        limefile_finding_text(fault, text, sizeof text);
-        return diff_fail(d, c->path, "%s", text);
-    }
-    int err = limefile_fields_build(c->source, c->index, &d->fields[side]);
-    return err ? diff_fail(d, c->path, "read: %s", limefile_strerror(err)) : 0;
+    if (container_open_or_mounted(c, d->path[side]) != TOOL_GOOD)
+        return diff_fail(d, side);
+    d->lacks_rows[side] = find_two_rows(c);
+    if (container_report_fault(c) == TOOL_GOOD &&
+        report_error(c->path, "read",
+                     limefile_fields_build(c->source, c->index, &d->fields[side])) == TOOL_GOOD)
+        return 0;
+    container_close(c);
+    return diff_fail(d, side);
 }
 
-static void compare_containers(struct diff *d)
+static void close_side(struct diff *d, int side)
 {
-    int stop = build_fields(d, 0);
-    if (!stop)
-        stop = build_fields(d, 1);
+    limefile_fields_release(&d->fields[side]);
+    container_close(&d->c[side]);
+}
+
+static void compare_files(struct diff *d)
+{
+    int stop = 0;
     progress_begin(&d->progress, "diff",
                    limefile_index_size(d->c[0].index) + limefile_index_size(d->c[1].index));
-    if (!stop && compares_data(d->o))
+    if (compares_data(d->o))
         stop = compare_fields(d);
     if (!stop)
         stop = compare_records(d);
     progress_end(&d->progress);
-    if (!stop && !d->has_data && d->o->data && !d->o->metadata)
-        diff_fail(d, d->c[0].path, "neither file has data to compare");
-    limefile_fields_release(&d->fields[0]);
-    limefile_fields_release(&d->fields[1]);
+    if (!stop && !d->has_data && !compares_metadata(d->o)) {
+        message(d->path[0], "neither file has data to compare");
+        diff_fail(d, 0);
+    }
 }
 
-static void print_diff_json(const struct diff *d, const char *a, const char *b, int status)
+static void print_diff_json(const struct diff *d, int status)
 {
     static const char *const words[] = {"same", "different", "error"};
     jsonout_members("{",
-                    json_pack("{s:o, s:o, s:s, s:o}", "file", jsonout_string(a), "other",
-                              jsonout_string(b), "status", words[status], "error",
-                              jsonout_string_or_null(d->error_text)),
+                    json_pack("{s:o, s:o, s:s, s:o, s:o}", "file", jsonout_string(d->path[0]),
+                              "other", jsonout_string(d->path[1]), "status", words[status],
+                              "error", jsonout_string_or_null(d->failed ? message_first() : ""),
+                              "failed", jsonout_string_or_null(d->failed)),
                     "");
     jsonout_list_print("fields", d->data);
     jsonout_list_print("metadata", d->metadata);
@@ -579,26 +560,28 @@ static const struct option_rule rules[] = {
 
 static int run_diff(int count, char **paths)
 {
-    struct diff d = {.o = &options};
+    struct diff d = {.o = &options, .path = paths};
     int opened = 0;
     (void)count;
     if (options.json &&
-        (jsonout_list_create(&d.data) != 0 || jsonout_list_create(&d.metadata) != 0))
-        diff_fail(&d, paths[0], "%s", limefile_strerror(-errno));
-    while (!d.error && opened < 2 && open_side(&d, opened, paths[opened]) == 0)
+        (jsonout_list_create(&d.data) != 0 || jsonout_list_create(&d.metadata) != 0)) {
+        message_code(paths[0], "compare", -errno);
+        diff_fail(&d, 0);
+    }
+    while (!d.failed && opened < 2 && open_side(&d, opened) == 0)
         opened++;
     if (opened == 2)
-        compare_containers(&d);
+        compare_files(&d);
     bool differ = d.data_differ || (metadata_count(&d) && d.metadata_differ);
-    int status = d.error ? d.error : differ ? TOOL_BAD : TOOL_GOOD;
+    int status = d.failed ? TOOL_UNUSABLE : differ ? TOOL_BAD : TOOL_GOOD;
     if (options.json)
-        print_diff_json(&d, paths[0], paths[1], status);
+        print_diff_json(&d, status);
     else if (options.quiet && status == TOOL_BAD)
         print_line(NULL, "%s and %s differ", paths[0], paths[1]);
-    else if (!options.quiet && status != TOOL_UNUSABLE)
+    else if (!options.quiet && !d.failed)
         print_summary(&d);
     while (opened > 0)
-        container_close(&d.c[--opened]);
+        close_side(&d, --opened);
     jsonout_list_release(d.data);
     jsonout_list_release(d.metadata);
     return status;

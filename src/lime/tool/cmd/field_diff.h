@@ -19,7 +19,7 @@ struct field_diff {
     /* Two numbers are equal if they differ by at most `bound` times the largest number of their
      * site. FIELD_DIFF_EXACT: if their bits are equal. NaNs are equal if their bits are. */
     double bound;
-    int only;         /* 1, 2: only this field exists; 0: both */
+    int only;         /* 1, 2: only the first, the second field exists; 0: both */
     bool stops_early; /* stop at a part with a difference above the bound */
     limefile_sum_progress_fn *progress;
     void *context; /* passed to progress */
