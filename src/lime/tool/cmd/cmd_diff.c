@@ -488,9 +488,12 @@ static int open_side(struct diff *d, int side)
     if (container_open_or_mounted(c, d->path[side]) != TOOL_GOOD)
         return diff_fail(d, side);
     d->lacks_rows[side] = find_two_rows(c);
-    if (container_report_fault(c) == TOOL_GOOD &&
-        report_error(c->path, "read",
-                     limefile_fields_build(c->source, c->index, &d->fields[side])) == TOOL_GOOD)
+    if (limefile_index_size(c->index) == 0)
+        message(c->path, "the file is empty");
+    else if (container_report_fault(c) == TOOL_GOOD &&
+             report_error(c->path, "read",
+                          limefile_fields_build(c->source, c->index, &d->fields[side])) ==
+                 TOOL_GOOD)
         return 0;
     container_close(c);
     return diff_fail(d, side);

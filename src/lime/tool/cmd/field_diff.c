@@ -176,9 +176,10 @@ static void compare_bytes(struct field_diff *d, const struct part *p, uint64_t f
 /* ---- threads, each of which reads and compares a part at a time ---- */
 
 struct comparison {
-    struct field_diff *d; /* its results are those of the threads that have ended */
-    int fd[2], direct[2]; /* descriptors of the files; `direct` has O_DIRECT; -1: none */
-    size_t most;          /* numbers of a part */
+    struct field_diff *d;    /* its results are those of the threads that have ended */
+    struct field_diff start; /* without results */
+    int fd[2], direct[2];    /* descriptors of the files; `direct` has O_DIRECT; -1: none */
+    size_t most;             /* numbers of a part */
     size_t buffer_bytes;
     pthread_mutex_t lock; /* of the members of d and those below */
     uint64_t next;        /* first number that no thread has taken */
@@ -266,7 +267,7 @@ static int compare_parts(struct comparison *c, struct field_diff *own, struct pa
 static void *run_comparison(void *context)
 {
     struct comparison *c = context;
-    struct field_diff own = *c->d;
+    struct field_diff own = c->start;
     size_t bytes = c->buffer_bytes;
     struct part p = {
         .buffer = {limefile_buffer_new(&bytes), limefile_buffer_new(&bytes)},
@@ -291,7 +292,8 @@ int field_diff_run(struct field_diff *d, int *which)
     if (d->per_site < PART_NUMBERS) /* whole sites, unless they are extremely long */
         c.most -= PART_NUMBERS % d->per_site;
     c.buffer_bytes = c.most * sizeof(double) + 2 * LIMEFILE_DIRECT_ALIGN;
-    d->largest.relative = -1;
+    c.start = *d;
+    c.start.largest.relative = -1;
     for (int side = 0; side < 2; side++) {
         c.fd[side] = limefile_source_fd(d->source[side]);
         c.direct[side] = c.fd[side] < 0 ? -1 : limefile_open_direct(c.fd[side]);
