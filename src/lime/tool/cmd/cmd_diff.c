@@ -288,7 +288,7 @@ static enum field_class find_class(const struct limefile_field *f)
                                              : CLASS_OTHER;
 }
 
-/* Finds the next field of a class, from *next on. Returns false if there is none. */
+/* Finds the next field of a class, from *next on. Returns false after the last one. */
 static bool next_of_class(const struct limefile_fields *fields, enum field_class kind,
                           size_t *next, struct limefile_field *out)
 {
