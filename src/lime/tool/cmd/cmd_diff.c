@@ -557,7 +557,7 @@ static const struct option_rule rules[] = {
     FLAG_RULE("data", 0, &options.data),
     FLAG_RULE("metadata", 0, &options.metadata),
     FLAG_RULE("json", 0, &options.json),
-    {"bound", 0, OPTION_REAL, &options.bound, 0, 1e9, .expected = "a number from 0 on"},
+    {"bound", 0, OPTION_REAL, &options.bound, 0, 1, .expected = "a number from 0 to 1"},
     {NULL},
 };
 
