@@ -8,9 +8,13 @@ import struct
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import numpython
+
+numpython.need("numpy")
 import limetest
 import scidac
 from limetest import container, put, read, run
+from test_json import check_members
 
 GAUGE = os.path.join(limetest.CORPUS, "tm_clime_gauge_4444_p64_n1.lime")
 SINGLE = os.path.join(limetest.CORPUS, "tm_clime_gauge_4448_p32_n1.lime")
@@ -62,12 +66,15 @@ class DiffCase(limetest.TestCase):
         self.assertEqual(self.err == "", status != 2, self.err)
         return done.stdout.decode()
 
-    def fields(self, a, b, *args, status=0):
-        """Returns the fields of the JSON."""
+    def json(self, a, b, *args, status=0):
         found = json.loads(self.diff(a, b, "--json", *args, status=status))
+        check_members(found, "diff")
         self.assertEqual(found["status"], ("same", "different", "error")[status])
         self.assertEqual(found["error"] is None, status != 2)
-        return found["fields"]
+        return found
+
+    def fields(self, *args, **kw):
+        return self.json(*args, **kw)["fields"]
 
 
 class Data(DiffCase):
@@ -253,7 +260,7 @@ class Metadata(DiffCase):
         self.assertNotIn("kappa", self.diff(gauge(self.DATA), other, "--data"))
         self.assertNotIn("su3gauge", self.diff(gauge(self.DATA), other, "--metadata", status=1))
         self.diff(gauge(self.DATA), other, "--data", "--metadata", status=1)
-        found = json.loads(self.diff(gauge(self.DATA), other, "--json"))["metadata"]
+        found = self.json(gauge(self.DATA), other)["metadata"]
         self.assertEqual(found[0], {"type": "xlf-info", "field": "kappa", "value": "0.17",
                                     "other_value": "0.18"})
         self.assertEqual(found[1]["value"], None)
@@ -266,6 +273,7 @@ class Metadata(DiffCase):
         a, b = (container([("a-xml", xml)]) for xml in
                 (b"<a><b>1</b><c>2</c></a>", b"<?xml version='1.0'?>\n<a>\n <b>1</b><c>2</c></a>"))
         self.assertIn("a-xml: the texts differ, but not their values", self.diff(a, b, status=1))
+        self.json(a, b, status=1)
 
     def test_no_data(self):
         """If there are no data, metadata count; --data then has nothing to compare."""
@@ -280,7 +288,7 @@ class Metadata(DiffCase):
         a, b = (container([("x\n\033y", text)]) for text in
                 (b"a = \xff\x9b\n" * 3, b"<a>" + b",=," * 1000 + b" = \n"))
         self.assertNotIn("\033", self.diff(a, b, status=1))
-        json.loads(self.diff(a, b, "--json", status=1))
+        self.json(a, b, status=1)
 
 
 if __name__ == "__main__":
