@@ -1,6 +1,7 @@
 /* text.c - decode UTF-8, make text safe for terminals, and format and compare text */
 #include "text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -70,17 +71,27 @@ void limefile_text_print(const char *program, const char *format, va_list args)
     fprintf(stderr, "%s: %s\n", program, line);
 }
 
-const char *limefile_format_size(double bytes, int digits, char text[LIMEFILE_SIZE_CHARS])
+bool limefile_sizes_are_exact;
+
+const char *limefile_format_size(uint64_t bytes, char text[LIMEFILE_SIZE_CHARS])
 {
-    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB", "EB"};
-    int unit = 0, last = (int)(sizeof units / sizeof *units) - 1;
-    while (bytes >= 999.5 && unit < last) { /* it would be printed as 1000 */
-        bytes /= 1000;
-        unit++;
-    }
-    int places = unit == 0 || bytes >= 99.95 ? 0 : bytes >= 9.995 ? 1 : 2;
-    snprintf(text, LIMEFILE_SIZE_CHARS, "%.*f %s", digits < places ? digits : places, bytes,
-             units[unit]);
+    static const char units[] = " KMGTPE";
+    double scaled = (double)bytes;
+    int unit = 0;
+    for (; scaled >= (unit ? 999.5 : 1024); unit++) /* 999.5 would be printed as 1000 */
+        scaled /= 1024;
+    if (unit == 0 || limefile_sizes_are_exact)
+        snprintf(text, LIMEFILE_SIZE_CHARS, "%" PRIu64, bytes);
+    else
+        snprintf(text, LIMEFILE_SIZE_CHARS, "%.*f%c", scaled < 9.95, scaled, units[unit]);
+    return text;
+}
+
+const char *limefile_format_bytes(uint64_t bytes, char text[LIMEFILE_SIZE_CHARS])
+{
+    size_t n = strlen(limefile_format_size(bytes, text));
+    if (bytes < 1024 || limefile_sizes_are_exact)
+        snprintf(text + n, LIMEFILE_SIZE_CHARS - n, " byte%s", bytes == 1 ? "" : "s");
     return text;
 }
 

@@ -545,7 +545,9 @@ class Commands(jobtest.TestCase):
         self.assertEqual(set(status["open_files"]), {path})
         self.assertIn(status["pid"], job.rank_pids())
         text = self.run_ok([jobtest.IO, "--status", job.path]).decode()
-        for part in ("1000000 bytes", "4000000 bytes, 0.004 GB, 0 writes in flight, 1 syncs", path):
+        self.assertIn("977K", text)
+        text = self.run_ok([jobtest.IO, "--status", "--bytes", job.path]).decode()
+        for part in ("1000000 bytes", "4000000 bytes, 0 writes in flight, 1 syncs", path):
             self.assertIn(part, text)
         for args in (["--status", job.path], ["--status", job.path, "--json"], ["--help"]):
             with open("/dev/full", "wb") as full:

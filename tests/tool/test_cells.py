@@ -56,7 +56,7 @@ checkpoint of particles (record 3)
                     component: uint32 at byte 8
                     position: 3 float64 at byte 16
                     velocity: 3 float64 at byte 40
-  size              62K (64000 bytes)
+  size              62K
 """)
 
     def test_json(self):
@@ -96,7 +96,7 @@ checkpoint of particles (record 3)
                 ([text, index], ["size              no data", "no particles follow"]),
                 ([data], ["index             none", "no index of cells"]),
                 ([text, index, (data[0], data[1][:-1])],
-                 ["size              1.2K (1279 bytes), but should be 1.2K (1280 bytes)",
+                 ["size              1279 bytes, but should be 1280",
                   "the data length does not match the particles (1279 bytes, not 1280)"])):
             report = self.info(container(records), status=1)
             for word in [*messages, "problems"]:

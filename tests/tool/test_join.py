@@ -102,7 +102,7 @@ class Whole(JoinCase):
         output = self.join("--info", made.path(self.dir, 1))
         for word in ("PARTFILE\n", "lattice   4 2 4 6", "volumes   2, complete", "fields    3",
                      "prop.vol0000: 96 sites, with the metadata", "prop.vol0004: 96 sites\n",
-                     "scidac-binary-data                  18432 bytes"):
+                     "scidac-binary-data                    18K"):
             self.assertIn(word, output)
 
 class Parts(JoinCase):

@@ -13,23 +13,25 @@ TWO = container([("first", b"12345"), ("second", b"x" * 2000)])
 class Text(limetest.TestCase):
     def test_plain(self):
         path = self.write("two.lime", TWO)
-        self.assertEqual(self.run_ok(["lime", "ls", path]).decode(),
-                         "   #  msg.rec  bytes  type\n"
+        self.assertEqual(self.run_ok(["lime", "ls", "--bytes", path]).decode(),
+                         "   #  msg.rec   size  type\n"
                          "   1  1.1          5  first\n"
                          "   2  1.2       2000  second\n")
 
     def test_long(self):
         path = self.write("two.lime", TWO)
-        self.assertEqual(self.run_ok(["lime", "ls", "-l", path]).decode(),
-                         "   #  msg.rec  bytes  header    data  pad  flags  type\n"
+        self.assertEqual(self.run_ok(["lime", "ls", "-l", "--bytes", path]).decode(),
+                         "   #  msg.rec   size  header    data  pad  flags  type\n"
                          "   1  1.1          5       0     144    3  MB --  first\n"
                          "   2  1.2       2000     152     296    0  -- ME  second\n")
 
-    def test_human(self):
-        path = self.write("two.lime", TWO)
-        self.assertIn(" 2.0K  second", self.run_ok(["lime", "ls", "-h", path]).decode())
-        self.assertIn(" 2.0K  second",
-                      self.run_ok(["lime", "ls", "--human-readable", path]).decode())
+    def test_sizes(self):
+        """Sizes are printed as by ls -h: one digit after the point below 10."""
+        sizes = {0: "0", 1023: "1023", 1024: "1.0K", 10188: "9.9K", 10189: "10K", 148824: "145K",
+                 1022976: "999K", 1023488: "1.0M"}
+        path = self.write("f", container([("t", bytes(n)) for n in sizes]))
+        rows = self.run_ok(["lime", "ls", path]).decode().splitlines()[1:]
+        self.assertEqual([row.split()[2] for row in rows], list(sizes.values()))
 
     def test_columns_stay_aligned(self):
         path = self.write("many.lime", container([[("t", b"x" * n)] for n in range(12)] * 1000))
@@ -57,7 +59,7 @@ class Text(limetest.TestCase):
 
     def test_empty_file_has_no_records(self):
         out = self.run_ok(["lime", "ls", self.write("empty", b"")]).decode()
-        self.assertEqual(out, "   #  msg.rec  bytes  type\n")
+        self.assertEqual(out, "   #  msg.rec   size  type\n")
 
 
 class Json(limetest.TestCase):

@@ -26,9 +26,13 @@ void limefile_text_print(const char *program, const char *format, va_list args)
 
 enum { LIMEFILE_SIZE_CHARS = 32 };
 
-/* Formats a size like "1.5 MB" (10^6 bytes) into `text` and returns it: three significant
- * digits, of which at most `digits` follow the point. */
-const char *limefile_format_size(double bytes, int digits, char text[LIMEFILE_SIZE_CHARS]);
+/* Set by --bytes: the functions below format all digits. */
+extern bool limefile_sizes_are_exact;
+
+/* Format a size in units of 1024, like ls -h: "835", "1.2K", "145K". limefile_format_bytes()
+ * formats a number without a unit as "835 bytes". They return `text`. */
+const char *limefile_format_size(uint64_t bytes, char text[LIMEFILE_SIZE_CHARS]);
+const char *limefile_format_bytes(uint64_t bytes, char text[LIMEFILE_SIZE_CHARS]);
 
 /* Trims white space and control bytes at both ends of a text of *len bytes. */
 void limefile_text_trim(const char **text, size_t *len);

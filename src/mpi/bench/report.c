@@ -54,8 +54,8 @@ static void print_pattern(const struct bench_pattern *p, FILE *to)
 {
     char block[LIMEFILE_SIZE_CHARS], transfer[LIMEFILE_SIZE_CHARS];
     const int *l = p->lattice, *g = p->grid;
-    limefile_format_size((double)p->block, 1, block);
-    limefile_format_size((double)p->transfer, 1, transfer);
+    limefile_format_bytes((uint64_t)p->block, block);
+    limefile_format_bytes((uint64_t)p->transfer, transfer);
     if (p->kind == BENCH_LATTICE)
         fprintf(to,
                 "lattice %d x %d x %d x %d of %" PRId64 "-byte sites, grid %d x %d x %d x %d",
@@ -112,8 +112,8 @@ void bench_print_head(const struct bench_run *run, const struct bench_system *sy
     int ranks = run->world->ranks;
     print_pattern(&o->task.pattern, to);
     print_options(o, to);
-    limefile_format_size((double)run->bytes, 1, all);
-    limefile_format_size((double)run->bytes / ranks, 1, rank);
+    limefile_format_bytes((uint64_t)run->bytes, all);
+    limefile_format_bytes((uint64_t)(run->bytes / ranks), rank);
     fprintf(to, "\n%d rank%s on %d host%s, %s: %s a rank\n", ranks, ranks == 1 ? "" : "s",
             run->world->hosts, run->world->hosts == 1 ? "" : "s", all, rank);
     fprintf(to, "%" PRId64 " repetition%s, ", o->repetitions, o->repetitions == 1 ? "" : "s");

@@ -75,7 +75,7 @@ static void print_facts(const struct facts *f)
     printf("%s\n", checkpoint_printable(f->in->path, path));
     printf("  particles   %lld of %lld bytes, %s\n", (long long)c->particles,
            (long long)c->particle.bytes,
-           limefile_format_size((double)c->particles * (double)c->particle.bytes, 1, size));
+           limefile_format_bytes((uint64_t)c->particles * (uint64_t)c->particle.bytes, size));
     printf("  step        %lld\n  time        %.17g\n", (long long)c->domain.step,
            c->domain.time);
     print_domain(&c->domain);

@@ -4,6 +4,7 @@
 #include "md_series.h"
 #include "options.h"
 #include "output.h"
+#include "text.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -186,6 +187,7 @@ static bool run_steps(struct md_run *r)
 static void print_times(const struct md_run *r, double seconds)
 {
     const struct md_series *s = &r->series;
+    char size[LIMEFILE_SIZE_CHARS];
     double each = s->published ? 1.0 / (double)s->published : 0;
     double bytes = (double)r->state.parameters.particles *
                    (double)checkpoint_layout(CHECKPOINT_ICRV)->bytes;
@@ -193,10 +195,10 @@ static void print_times(const struct md_run *r, double seconds)
         return;
     printf("computed %.3f s of %.3f s\n", r->compute_seconds, seconds);
     if (r->prefix)
-        printf("%" PRId64 " checkpoints: each %.1f MB in %.3f s; the run stopped for %.3f s to "
+        printf("%" PRId64 " checkpoints: each %s in %.3f s; the run stopped for %.3f s to "
                "hand over the data and %.3f s to wait for the previous one\n",
-               s->published, bytes / 1e6, s->write_seconds * each, s->start_seconds * each,
-               s->wait_seconds * each);
+               s->published, limefile_format_bytes((uint64_t)bytes, size),
+               s->write_seconds * each, s->start_seconds * each, s->wait_seconds * each);
 }
 
 /* Checks before the steps, which can take hours, that --out can be written after them. That

@@ -125,7 +125,7 @@ void checkpoint_print_transfer(const struct checkpoint_world *world, const char 
         return;
     double particles = b.mean * b.ranks, bytes = particles * (double)p->bytes;
     printf("%-8s %s: %.0f particles, %s, %.0f to %.0f a rank (mean %.1f), %.3f s, %s/s\n", what,
-           checkpoint_printable(path, name), particles, limefile_format_size(bytes, 1, size),
-           b.min, b.max, b.mean, seconds,
-           limefile_format_size(seconds > 0 ? bytes / seconds : 0, 1, speed));
+           checkpoint_printable(path, name), particles,
+           limefile_format_bytes((uint64_t)bytes, size), b.min, b.max, b.mean, seconds,
+           limefile_format_bytes(seconds > 0 ? (uint64_t)(bytes / seconds) : 0, speed));
 }

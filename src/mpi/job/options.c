@@ -2,6 +2,7 @@
 #include "options.h"
 #include "option.h"
 #include "report.h"
+#include "text.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -17,7 +18,7 @@ enum {
 static const char help[] =
     "usage: mpirun -n N limefs-io --socket PATH [option ...]\n"
     "       limefs-io --stop PATH\n"
-    "       limefs-io --status [--json] PATH\n"
+    "       limefs-io --status [--bytes | --json] PATH\n"
     "\n"
     "The MPI job that reads and writes containers for limefs, all ranks together. It\n"
     "serves the mounts of its own user until --stop or a signal ends it.\n"
@@ -31,7 +32,8 @@ static const char help[] =
     "  --lifeline FD     end when rank 0's descriptor FD is closed (0: when the\n"
     "                    standard input of mpirun is closed)\n"
     "  --stop PATH       end the job that serves PATH, and wait for it\n"
-    "  --status PATH     show job status; --json: for programs\n"
+    "  --status PATH     show job status; --bytes: exact sizes; --json: for\n"
+    "                    programs\n"
     "  --help, --version\n";
 
 /* Prints "what: reason". Returns the exit status. */
@@ -103,6 +105,7 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
         {"hint", 0, OPTION_CALL_TEXT, .handle = parse_hint},
         {"ready", 0, OPTION_UNSIGNED, &options->ready_fd, 0, .most = INT_MAX},
         {"lifeline", 0, OPTION_UNSIGNED, &options->lifeline_fd, 0, .most = INT_MAX},
+        {"bytes", 0, OPTION_FLAG, .value = &limefile_sizes_are_exact},
         {"json", 0, OPTION_FLAG, .value = &options->json},
         {"version", 0, OPTION_STOP, .value = &version},
         {NULL},

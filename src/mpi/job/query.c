@@ -81,12 +81,18 @@ static void print_files(const json_t *status)
     }
 }
 
+static const char *format_member(const json_t *status, const char *key,
+                                 char text[LIMEFILE_SIZE_CHARS])
+{
+    return limefile_format_bytes((uint64_t)get_number(status, key), text);
+}
+
 static void print_counters(const json_t *status)
 {
-    printf("%-12s %.0f bytes, %.3f GB\n", "read", get_number(status, "bytes_read"),
-           get_number(status, "bytes_read") / 1e9);
-    printf("%-12s %.0f bytes, %.3f GB, %.0f writes in flight, %.0f syncs\n", "written",
-           get_number(status, "bytes_written"), get_number(status, "bytes_written") / 1e9,
+    char read[LIMEFILE_SIZE_CHARS], written[LIMEFILE_SIZE_CHARS];
+    printf("%-12s %s\n", "read", format_member(status, "bytes_read", read));
+    printf("%-12s %s, %.0f writes in flight, %.0f syncs\n", "written",
+           format_member(status, "bytes_written", written),
            get_number(status, "writes_in_flight"), get_number(status, "syncs"));
     printf("%-12s %.0f, %.0f in flight, %.0f failed\n", "requests",
            get_number(status, "requests"), get_number(status, "in_flight"),
@@ -95,13 +101,13 @@ static void print_counters(const json_t *status)
 
 static void print_status(const json_t *status)
 {
-    char version[LIMEJOB_PATH_MAX];
+    char version[LIMEJOB_PATH_MAX], stripe[LIMEFILE_SIZE_CHARS];
     printf("%-12s %s, process %.0f, up %.0f s\n", "limefs-io",
            printable(json_object_get(status, "version"), version), get_number(status, "pid"),
            get_number(status, "uptime_s"));
     printf("%-12s %.0f\n", "ranks", get_number(status, "ranks"));
     print_hosts(json_object_get(status, "hosts"));
-    printf("%-12s %.0f bytes\n", "stripe", get_number(status, "stripe"));
+    printf("%-12s %s\n", "stripe", format_member(status, "stripe", stripe));
     printf("%-12s %.0f\n", "clients", get_number(status, "clients"));
     print_files(status);
     print_counters(status);

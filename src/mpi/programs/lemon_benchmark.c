@@ -474,7 +474,7 @@ static void print_sizes(const struct bench *b)
     struct lemon_box local;
     bench_pattern_box(&b->lattice, 0, &local); /* rank 0 has the largest part */
     print_root(b, "Benchmark on a block of data %s in size,\n",
-               limefile_format_size((double)b->bytes, 2, size));
+               limefile_format_bytes((uint64_t)b->bytes, size));
     print_root(b, "representing a %d x %d x %d x %d lattice", whole[0], whole[1], whole[2],
                whole[3]);
     if (b->ranks > 1)
@@ -499,7 +499,7 @@ static void print_speed(const struct bench *b, const char *what, const double *s
     char speed[LIMEFILE_SIZE_CHARS];
     double mean = compute_mean(seconds, b->options.measurements);
     print_root(b, "Average %s speed was %s/s\n", what,
-               limefile_format_size((double)b->bytes / mean, 2, speed));
+               limefile_format_bytes((uint64_t)((double)b->bytes / mean), speed));
 }
 
 static void print_results(const struct bench *b, int wrong)

@@ -3,6 +3,7 @@
 #include "checkpoint.h"
 #include "field_check.h"
 #include "jsonout.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -191,7 +192,7 @@ static void print_known_checkpoint(const struct limecheckpoint *p)
 
 void print_checkpoint(const struct limecheckpoint *p)
 {
-    char size[64], want[64];
+    char size[LIMEFILE_SIZE_CHARS];
     print_heading("checkpoint of particles (record %" PRIu64 ")",
                   limecheckpoint_last(p)->ordinal);
     if (p->has_header)
@@ -201,10 +202,10 @@ void print_checkpoint(const struct limecheckpoint *p)
     if (!p->data.ordinal)
         print_value("size", "no data");
     else if (p->has_header && p->data.bytes != limefile_cells_data_bytes(&p->cells))
-        print_value("size", "%s, but should be %s", format_byte_count(p->data.bytes, size),
-                    format_byte_count(limefile_cells_data_bytes(&p->cells), want));
+        print_value("size", "%" PRIu64 " bytes, but should be %" PRIu64, p->data.bytes,
+                    limefile_cells_data_bytes(&p->cells));
     else
-        print_value("size", "%s", format_byte_count(p->data.bytes, size));
+        print_value("size", "%s", limefile_format_bytes(p->data.bytes, size));
 }
 
 /* ---- JSON ---- */

@@ -13,6 +13,7 @@
 #include "files.h"
 #include "jsonout.h"
 #include "limedetect.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -108,8 +109,9 @@ static void format_deviations(const struct check *c, char buf[COUNTS_MAX])
 static void print_check_summary(const struct check *c)
 {
     char found[COUNTS_MAX] = "", sums[COUNTS_MAX] = "", physics[COUNTS_MAX] = "",
-         warnings[48] = "";
+         warnings[48] = "", size[LIMEFILE_SIZE_CHARS];
     const char *verdict = limefile_verdict_word(c->verdict);
+    limefile_format_bytes(c->size, size);
     format_deviations(c, found);
     format_sum_counts(c, sums);
     format_physics_counts(c, physics);
@@ -117,14 +119,12 @@ static void print_check_summary(const struct check *c)
         snprintf(warnings, sizeof warnings, "; %" PRIu64 " warning%s", c->warnings,
                  plural(c->warnings));
     if (c->format)
-        print_line(c->path, "%s%s: %s file, %" PRIu64 " bytes%s%s%s", verdict, found, c->format,
-                   c->size, sums, physics, warnings);
+        print_line(c->path, "%s%s: %s file, %s%s%s%s", verdict, found, c->format, size, sums,
+                   physics, warnings);
     else
-        print_line(c->path,
-                   "%s%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %" PRIu64
-                   " bytes%s%s%s",
+        print_line(c->path, "%s%s: %" PRIu64 " record%s in %" PRIu32 " message%s, %s%s%s%s",
                    verdict, found, c->records, plural(c->records), c->messages,
-                   plural(c->messages), c->size, sums, physics, warnings);
+                   plural(c->messages), size, sums, physics, warnings);
 }
 
 /* ---- JSON ---- */
@@ -503,7 +503,8 @@ static const char help[] =
     "      --qcdml DOC.xml    also compare FILE with its QCDml document: dataLFN,\n"
     "                         precision, and for each record field, crcCheckSum and\n"
     "                         avePlaquette; this reads the data\n"
-    "      --all              with -r, a file that is not a container is bad\n" FILES_HELP "\n"
+    "      --all              with -r, a file that is not a container is bad\n"
+    "      --bytes            print sizes in bytes, not as 145K\n" FILES_HELP "\n"
     "Without --data and --physics, lime check reads headers and metadata only.\n"
     "FILE may be a NERSC, MILC or openQCD file if --data or --physics is given: its\n"
     "data are compared with its header. Without them, -r skips such files.\n"
@@ -597,15 +598,16 @@ static int check_task(struct file_task *task)
 
 static void format_totals(const struct outcome *total, char text[SUMMARY_MAX])
 {
-    char rate[64] = "", warnings[48] = "", human[NUMBER_HUMAN_MAX];
+    char rate[64] = "", warnings[48] = "", human[LIMEFILE_SIZE_CHARS];
     double seconds = seconds_now() - began;
     if (total->warnings)
         snprintf(warnings, sizeof warnings, "; %" PRIu64 " warning%s", total->warnings,
                  plural(total->warnings));
     if ((options.data || options.physics) && seconds > 0 && isatty(STDOUT_FILENO))
         snprintf(rate, sizeof rate, ", %s/s",
-                 number_human((uint64_t)((double)total->bytes_read / seconds), human));
-    snprintf(text, SUMMARY_MAX, "%s; %" PRIu64 " bytes%s", warnings, total->size, rate);
+                 limefile_format_bytes((uint64_t)((double)total->bytes_read / seconds), human));
+    snprintf(text, SUMMARY_MAX, "%s; %s%s", warnings, limefile_format_bytes(total->size, human),
+             rate);
 }
 
 static void sum_outcomes(const struct files_results *results, json_t *summary,
@@ -633,6 +635,7 @@ static const struct option_rule rules[] = {
     FLAG_RULE("strict", 0, &options.strict),
     TEXT_RULE("qcdml", 0, &qcdml_document),
     FLAG_RULE("all", 0, &others_are_bad),
+    BYTES_RULE,
     FILES_RULES(files),
     {NULL},
 };

@@ -42,7 +42,8 @@ static const char help[] =
     "                         value NAME in the metadata\n"
     "      --sort COLUMN      sort the lines: numbers by value, other texts in natural\n"
     "                         order; -COLUMN: descending\n"
-    "      --csv, --tsv       print the table with commas or tabs, for scripts\n" FILES_HELP
+    "      --csv, --tsv       print the table with commas or tabs, for scripts\n"
+    "      --bytes            print sizes in bytes, not as 145K\n" FILES_HELP
     "\n"
     "lime info reads metadata, not the data: 'lime check --data' verifies checksums.\n"
     "Deviations from the ILDG and SciDAC formats, and bad indexes of cells, are\n"
@@ -319,12 +320,12 @@ static void print_lattice(const struct limefile_field *f)
 
 static void print_size(const struct limefile_field *f)
 {
-    char have[64], want[64];
+    char size[LIMEFILE_SIZE_CHARS];
     if (f->expected && f->expected != f->record.bytes)
-        print_value("size", "%s, but should be %s", format_byte_count(f->record.bytes, have),
-                    format_byte_count(f->expected, want));
+        print_value("size", "%" PRIu64 " bytes, but should be %" PRIu64, f->record.bytes,
+                    f->expected);
     else
-        print_value("size", "%s", format_byte_count(f->record.bytes, have));
+        print_value("size", "%s", limefile_format_bytes(f->record.bytes, size));
 }
 
 static void print_checksum(const struct limefile_field *f)
@@ -400,7 +401,7 @@ static int print_record_info(struct info *info, const struct limefile_record *re
 
 static void print_file_info(const struct info *info)
 {
-    char bytes[64];
+    char bytes[LIMEFILE_SIZE_CHARS];
     const struct limefile_index *index = info->c.index;
     uint64_t records = limefile_index_count(index);
     uint32_t messages = limefile_index_messages(index);
@@ -408,8 +409,8 @@ static void print_file_info(const struct info *info)
     if (info->fields.lfn_ordinal)
         print_value("LFN", "%s", info->fields.lfn);
     print_value("file", "%s, %" PRIu64 " record%s in %" PRIu32 " message%s",
-                format_byte_count(limefile_index_size(index), bytes), records, plural(records),
-                messages, plural(messages));
+                limefile_format_bytes(limefile_index_size(index), bytes), records,
+                plural(records), messages, plural(messages));
 }
 
 /* Prints finding i if i < FINDINGS_SHOWN; before the first problem, also prints a heading. */
@@ -600,6 +601,7 @@ static const struct option_rule rules[] = {
     TEXT_RULE("sort", 0, &options.sort),
     FLAG_RULE("csv", 0, &options.csv),
     FLAG_RULE("tsv", 0, &options.tsv),
+    BYTES_RULE,
     FILES_RULES(files),
     {NULL},
 };

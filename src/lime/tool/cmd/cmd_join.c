@@ -21,6 +21,7 @@ static const char help[] =
     "\n"
     "  -f, --force        replace OUT if it exists; never a volume of the set\n"
     "      --info         only show what is in the set, and whether it is complete\n"
+    "      --bytes        with --info, print sizes in bytes, not as 145K\n"
     "      --record N     join only the record with this number in the list of\n"
     "                     --info, with its metadata; may be given more than once\n"
     "      --skip-parts   omit records of a part of the lattice, which cannot be\n"
@@ -76,9 +77,9 @@ static int print_set_info(struct join_state *j)
                    i == facts.master ? ", with the metadata" : "");
     printf("\njoined, the container would have these records:\n");
     for (uint64_t i = 1; limefile_index_get(j->index, i, &r) == 0; i++) {
-        char type_name[TYPE_TEXT_MAX];
-        printf("%4" PRIu64 "  %-28s %12" PRIu64 " bytes\n", i,
-               format_type(r.type, r.type_len, type_name), r.bytes);
+        char type_name[TYPE_TEXT_MAX], size[LIMEFILE_SIZE_CHARS];
+        printf("%4" PRIu64 "  %-28s %12s\n", i, format_type(r.type, r.type_len, type_name),
+               limefile_format_size(r.bytes, size));
     }
     for (size_t i = 0; i < facts.skipped; i++) {
         char part[VOLUME_SET_TEXT_MAX];
@@ -249,6 +250,7 @@ static int parse_record_number(const void *command, char *text)
 
 static const struct option_rule rules[] = {
     FLAG_RULE("info", 0, &options.info),
+    BYTES_RULE,
     FLAG_RULE("force", 'f', &options.force),
     {"record", 0, OPTION_CALL_TEXT, .handle = parse_record_number},
     FLAG_RULE("skip-parts", 0, &options.skips_parts),

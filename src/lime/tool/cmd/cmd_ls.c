@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "container.h"
 #include "files.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,7 +14,7 @@ static const char help[] =
     "List the records of LIME containers.\n"
     "\n"
     "  -l                     also print offsets, padding and message flags\n"
-    "  -h, --human-readable   print sizes like 1.2K, 19G\n" FILES_HELP "\n"
+    "      --bytes            print sizes in bytes, not as 145K\n" FILES_HELP "\n"
     "The first column is the record's ordinal in the file, the second its message\n"
     "and its number in the message, all from 1; 'lime cat' accepts either.\n"
     "Unprintable bytes of a type are written as %XX.\n"
@@ -27,7 +28,7 @@ static const char help[] =
     "are listed); 2 wrong usage, or a file cannot be opened or is not a container.\n";
 
 struct options {
-    bool is_long, human;
+    bool is_long;
 };
 
 struct widths {
@@ -44,16 +45,7 @@ static int at_least(int width, int least)
     return width > least ? width : least;
 }
 
-/* Formats a number of bytes as the options require. Returns the text in `out`. */
-static const char *format_size(const struct options *o, uint64_t bytes, char out[32])
-{
-    if (o->human)
-        return number_human(bytes, out);
-    snprintf(out, 32, "%" PRIu64, bytes);
-    return out;
-}
-
-static struct widths measure_columns(const struct container *c, const struct options *o)
+static struct widths measure_columns(const struct container *c)
 {
     struct limefile_record r;
     struct widths w = {4, 7, 5, 6, 6}; /* widths of the headings */
@@ -64,14 +56,14 @@ static struct widths measure_columns(const struct container *c, const struct opt
             most = r.bytes;
     }
     w.ordinal = at_least(count_digits(count), w.ordinal);
-    w.bytes = at_least(o->human ? 6 : count_digits(most), w.bytes);
+    w.bytes = at_least(limefile_sizes_are_exact ? count_digits(most) : 5, w.bytes);
     w.header = w.data = at_least(count_digits(limefile_index_end(c->index)), w.header);
     return w;
 }
 
 static void print_table_heading(const struct options *o, const struct widths *w)
 {
-    printf("%*s  %-*s  %*s", w->ordinal, "#", w->number, "msg.rec", w->bytes, "bytes");
+    printf("%*s  %-*s  %*s", w->ordinal, "#", w->number, "msg.rec", w->bytes, "size");
     if (o->is_long)
         printf("  %*s  %*s  pad  flags", w->header, "header", w->data, "data");
     printf("  type\n");
@@ -80,10 +72,10 @@ static void print_table_heading(const struct options *o, const struct widths *w)
 static void print_row(const struct options *o, const struct widths *w,
                       const struct limefile_record *r)
 {
-    char number[24], size[32], type_name[TYPE_TEXT_MAX];
+    char number[24], size[LIMEFILE_SIZE_CHARS], type_name[TYPE_TEXT_MAX];
     snprintf(number, sizeof number, "%" PRIu32 ".%" PRIu32, r->message, r->record);
     printf("%*" PRIu64 "  %-*s  %*s", w->ordinal, r->ordinal, w->number, number, w->bytes,
-           format_size(o, r->bytes, size));
+           limefile_format_size(r->bytes, size));
     if (o->is_long)
         printf("  %*" PRIu64 "  %*" PRIu64 "  %3u  %s %s", w->header, r->header_offset, w->data,
                r->data_offset, r->padding, r->mb ? "MB" : "--", r->me ? "ME" : "--");
@@ -93,7 +85,7 @@ static void print_row(const struct options *o, const struct widths *w,
 static void print_table(const struct container *c, const struct options *o)
 {
     struct limefile_record r;
-    struct widths w = measure_columns(c, o);
+    struct widths w = measure_columns(c);
     print_table_heading(o, &w);
     for (uint64_t i = 1; limefile_index_get(c->index, i, &r) == 0; i++)
         print_row(o, &w, &r);
@@ -152,7 +144,7 @@ static int list_file(struct file_task *task)
 
 static const struct option_rule rules[] = {
     FLAG_RULE(NULL, 'l', &options.is_long),
-    FLAG_RULE("human-readable", 'h', &options.human),
+    BYTES_RULE,
     FILES_RULES(files),
     {NULL},
 };

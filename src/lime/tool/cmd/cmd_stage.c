@@ -3,6 +3,7 @@
 #include "jsonout.h"
 #include "pathlist.h"
 #include "stage.h"
+#include "text.h"
 #include "tool.h"
 
 #include <errno.h>
@@ -540,6 +541,7 @@ static const char help[] =
     "                        to resume there (default 256M, at most once a second)\n"
     "      --job SOCKET      copy through this limefs-io; if it fails, without it\n"
     "      --job-timeout S   the job has failed if silent for S seconds (default 30)\n"
+    "      --bytes           print sizes in bytes, not as 145K\n"
     "      --json            print a line of JSON for each file, not the table\n"
     "  -q, --quiet           print no summary\n"
     "      --help            this text\n"
@@ -647,7 +649,7 @@ static void print_failures(const struct tally *tally, size_t count)
 
 static void print_stage_summary(const struct tally *tally, size_t count, double seconds)
 {
-    char bytes[NUMBER_HUMAN_MAX], rate[NUMBER_HUMAN_MAX];
+    char bytes[LIMEFILE_SIZE_CHARS], rate[LIMEFILE_SIZE_CHARS];
     size_t left = count - tally->status_count[STAGE_STAGED] -
                   tally->status_count[STAGE_UP_TO_DATE] - tally->status_count[STAGE_FAILED];
     char unverified[64] = "", skipped[64] = "";
@@ -656,9 +658,10 @@ static void print_stage_summary(const struct tally *tally, size_t count, double 
     if (tally->skipped)
         snprintf(skipped, sizeof skipped, "; %zu skipped (not containers)", tally->skipped);
     message("stage", "%zu staged (%s in %.1f s, %s/s), %zu up to date, %zu failed%s%s%s",
-            tally->status_count[STAGE_STAGED], number_human(tally->bytes, bytes), seconds,
-            number_human((uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)),
-                         rate),
+            tally->status_count[STAGE_STAGED], limefile_format_bytes(tally->bytes, bytes),
+            seconds,
+            limefile_format_bytes(
+                (uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)), rate),
             tally->status_count[STAGE_UP_TO_DATE], tally->status_count[STAGE_FAILED],
             unverified, skipped, left ? "; interrupted, repeat the command to continue" : "");
 }
@@ -724,14 +727,14 @@ static void print_results(struct stage *stage, const struct stagelist *list,
 static bool has_space(const struct stagelist *list, const struct options *o)
 {
     uint64_t needed, available;
-    char a[NUMBER_HUMAN_MAX], b[NUMBER_HUMAN_MAX];
+    char a[LIMEFILE_SIZE_CHARS], b[LIMEFILE_SIZE_CHARS];
     if (o->no_space_check ||
         stage_compute_space(list->items, list->count, list->dir, &needed, &available) != 0 ||
         needed <= available)
         return true;
     message(list->dir,
             "%s needed, %s free: nothing was staged; use --no-space-check to try anyway",
-            number_human(needed, a), number_human(available, b));
+            limefile_format_bytes(needed, a), limefile_format_bytes(available, b));
     return false;
 }
 
@@ -837,6 +840,7 @@ static const struct option_rule rules[] = {
     FLAG_RULE("check-there", 0, &options.stage.check_existing),
     FLAG_RULE("verify-target", 0, &options.stage.verify_target),
     FLAG_RULE("no-space-check", 0, &options.no_space_check),
+    BYTES_RULE,
     FLAG_RULE("json", 0, &options.json),
     FLAG_RULE("quiet", 'q', &options.quiet),
     {NULL},

@@ -47,15 +47,15 @@ static void draw_file_bar(const struct progress *p)
 
 static void draw_byte_bar(const struct progress *p, double seconds)
 {
-    char rate[NUMBER_HUMAN_MAX], done[NUMBER_HUMAN_MAX];
+    char rate[LIMEFILE_SIZE_CHARS], done[LIMEFILE_SIZE_CHARS];
     double speed = (double)p->done / seconds;
     unsigned left = speed > 0 && p->total > p->done
                         ? (unsigned)((double)(p->total - p->done) / speed + 0.5)
                         : 0;
     double percent = p->total ? 100.0 * (double)p->done / (double)p->total : 100.0;
     fprintf(stderr, "\r%-8s %3.0f%%  %6s  %6s/s  %u:%02u left   ", p->label,
-            percent > 100 ? 100 : percent, number_human(p->done, done),
-            number_human((uint64_t)speed, rate), left / 60, left % 60);
+            percent > 100 ? 100 : percent, limefile_format_size(p->done, done),
+            limefile_format_size((uint64_t)speed, rate), left / 60, left % 60);
     bar_is_visible = true;
 }
 
@@ -337,21 +337,6 @@ bool number_parse_size(const char *text, size_t len, uint64_t *out)
            !__builtin_mul_overflow(*out, UINT64_C(1) << (10 * power), out);
 }
 
-const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX])
-{
-    static const char units[] = "KMGTPE";
-    if (value < 1024) {
-        snprintf(out, NUMBER_HUMAN_MAX, "%" PRIu64, value);
-        return out;
-    }
-    double scaled = (double)value / 1024;
-    size_t unit = 0;
-    for (; scaled >= 999.5 && unit < sizeof units - 2; unit++)
-        scaled /= 1024;
-    snprintf(out, NUMBER_HUMAN_MAX, scaled < 9.95 ? "%.1f%c" : "%.0f%c", scaled, units[unit]);
-    return out;
-}
-
 enum { VALUE_TEXT_MAX = 2 * LIMEFILE_LFN_MAX };
 
 __attribute__((format(printf, 2, 0))) static void format_sanitized(char text[VALUE_TEXT_MAX],
@@ -390,14 +375,4 @@ void print_value(const char *name, const char *format, ...)
     format_sanitized(text, format, args);
     va_end(args);
     printf("  %-*s  %s\n", NAME_WIDTH, name, text);
-}
-
-const char *format_byte_count(uint64_t bytes, char out[64])
-{
-    char human[NUMBER_HUMAN_MAX];
-    if (bytes < 1024)
-        snprintf(out, 64, "%" PRIu64 " byte%s", bytes, bytes == 1 ? "" : "s");
-    else
-        snprintf(out, 64, "%s (%" PRIu64 " bytes)", number_human(bytes, human), bytes);
-    return out;
 }

@@ -31,6 +31,7 @@ struct command;
 /* clang-format off */
 #define FLAG_RULE(name, letter, flag) {name, letter, OPTION_FLAG, .value = (flag)}
 #define TEXT_RULE(name, letter, text) {name, letter, OPTION_TEXT, .value = (text)}
+#define BYTES_RULE FLAG_RULE("bytes", 0, &limefile_sizes_are_exact)
 #define JOBS_RULE(jobs) {"jobs", 'j', OPTION_UNSIGNED, (jobs), 1, .most = 65535}
 #define THREADS_RULE(threads) {"threads", 'j', OPTION_UNSIGNED, (threads), 1, .most = 65535}
 /* clang-format on */
@@ -138,10 +139,6 @@ const char *plural(uint64_t n);
 /* Parses digits, perhaps with one of k M G T (powers of 1024). Returns false for other text. */
 bool number_parse_size(const char *text, size_t len, uint64_t *out);
 
-#define NUMBER_HUMAN_MAX 16
-/* Formats a number as "65", "1.2K" or "19.3G". */
-const char *number_human(uint64_t value, char out[NUMBER_HUMAN_MAX]);
-
 /* ---- headings and named values for people ---- */
 
 enum { NAME_WIDTH = 16 }; /* print_value() pads the name to so many characters */
@@ -153,9 +150,6 @@ __attribute__((format(printf, 1, 2))) void print_heading(const char *format, ...
 
 __attribute__((format(printf, 2, 3))) void print_value(const char *name, const char *format,
                                                        ...);
-
-/* Formats "65 bytes" or "1.2K (1230 bytes)". */
-const char *format_byte_count(uint64_t bytes, char out[64]);
 
 /* ---- a progress bar on stderr, only on a terminal, after a second, one at a time ---- */
 
