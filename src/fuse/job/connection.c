@@ -49,7 +49,9 @@ static void set_failure(struct limefs_job *job, const char *format, ...)
     va_end(args);
     if (strcmp(text, job->failure) == 0)
         return;
-    limefs_log(LOG_WARNING, "job: %s; reads continue locally", text);
+    bool is_fatal = job->fs->options.job_required && job->connections == 0;
+    limefs_log(is_fatal ? LOG_ERR : LOG_WARNING, "job: %s; %s", text,
+               is_fatal ? "nothing is mounted (job_required)" : "reads continue locally");
     limefs_lock(&job->lock);
     strcpy(job->failure, text);
     pthread_cond_broadcast(&job->changed);
@@ -233,6 +235,7 @@ static bool connect_to_job(struct limefs_job *job, const char *path)
     job->broken = false;
     job->state = LIMEFS_JOB_SERVING;
     job->connections++;
+    pthread_cond_broadcast(&job->changed);
     limefs_unlock(&job->lock);
     limefs_log(LOG_INFO, "job: %u rank%s on %u host%s serve large reads", greeting.ranks,
                greeting.ranks == 1 ? "" : "s", greeting.hosts, greeting.hosts == 1 ? "" : "s");
@@ -349,18 +352,21 @@ int limefs_job_start(struct limefs *fs)
     return err;
 }
 
-void limefs_job_wait_start(struct limefs *fs)
+bool limefs_job_wait_start(struct limefs *fs)
 {
     struct limefs_job *job = fs->job;
-    if (!job || !launches_job(job))
-        return;
-    struct timespec until =
-        limefs_clock_timespec(limefs_clock_seconds() + launch_check_seconds);
+    bool required = fs->options.job_required;
+    if (!job || (!required && !launches_job(job)))
+        return true;
+    double most = required ? 2 * START_SECONDS : launch_check_seconds;
+    struct timespec until = limefs_clock_timespec(limefs_clock_seconds() + most);
     limefs_lock(&job->lock);
-    while (!job->failure[0] && job->state != LIMEFS_JOB_SERVING && !job->stopping &&
+    while (!job->failure[0] && job->connections == 0 && !job->stopping &&
            limefs_cond_wait_until(&job->changed, &job->lock, &until))
         ;
+    bool serves = job->connections > 0;
     limefs_unlock(&job->lock);
+    return serves || !required;
 }
 
 void limefs_job_stop(struct limefs *fs)

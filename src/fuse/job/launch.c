@@ -25,6 +25,7 @@
 extern char **environ;
 
 enum {
+    RANKS_PER_CPU = 16, /* most ranks for each processor of this host, without mpirun= */
     ARGUMENTS_MAX = 64, /* arguments on the command line */
     KILL_SECONDS = 12,  /* a supervisor that has not ended after this time is killed */
 
@@ -149,23 +150,28 @@ static bool is_installed(const char *name, int len)
     return false;
 }
 
-int limefs_launch_check(const struct limefs_options *options)
+bool limefs_launch_check(const struct limefs_options *options, char problem[LIMEFS_REASON_MAX])
 {
     char job[PATH_MAX];
     const char *mpirun = options->mpirun ? options->mpirun : "mpirun";
     int len = (int)strcspn(mpirun, " ");
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
     if (!options->ranks)
-        return 0;
+        return true;
     find_program("limefs-io", job, sizeof job);
-    if (!is_installed(mpirun, len))
-        limefs_log(LOG_ERR,
-                   "%.*s: program not found; ranks= requires it, mpirun= selects another", len,
-                   mpirun);
+    problem[0] = '\0';
+    if (!options->mpirun && options->ranks > (unsigned long)processors * RANKS_PER_CPU)
+        snprintf(problem, LIMEFS_REASON_MAX,
+                 "ranks: at most %ld for %ld processors, unless mpirun= is given",
+                 processors * RANKS_PER_CPU, processors);
+    else if (!is_installed(mpirun, len))
+        snprintf(problem, LIMEFS_REASON_MAX,
+                 "%.*s: program not found; ranks= requires it, mpirun= selects another",
+                 len < 256 ? len : 256, mpirun);
     else if (!is_installed(job, (int)strlen(job)))
-        limefs_log(LOG_ERR, "%s: program not found; install it next to limefs or in PATH", job);
-    else
-        return 0;
-    return -ENOENT;
+        snprintf(problem, LIMEFS_REASON_MAX,
+                 "%.256s: program not found; install it next to limefs or in PATH", job);
+    return !problem[0];
 }
 
 struct command {

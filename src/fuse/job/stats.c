@@ -1,24 +1,48 @@
 /* stats.c - report the statistics of the mount and its job as JSON */
+#define _GNU_SOURCE
 #include "job_internal.h"
 #include "text.h"
 
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 static json_int_t to_json(const atomic_uint_least64_t *count)
 {
     return (json_int_t)atomic_load_explicit(count, memory_order_relaxed);
 }
 
-/* Adds why no job serves. This text may be mpirun's, and have bytes that JSON cannot hold. */
-static void add_reason(json_t *stats, const struct limefs_job *job)
+/* Paths and the output of mpirun may have bytes that JSON cannot hold. */
+static json_t *text_json(const char *text)
 {
-    char reason[200];
-    snprintf(reason, sizeof reason, "%.*s", (int)sizeof reason - 1, job->failure);
-    limefile_text_sanitize(reason, "");
-    if (*reason && job->state != LIMEFS_JOB_SERVING)
-        json_object_set_new(json_object_get(stats, "job"), "reason", json_string(reason));
+    char *copy = strdup(text);
+    if (copy)
+        limefile_text_sanitize(copy, "");
+    json_t *json = copy ? json_string(copy) : NULL;
+    free(copy);
+    return json;
+}
+
+/* Returns why no job serves, or NULL. */
+static const char *find_no_job_reason(const struct limefs *fs, const struct limefs_job *job)
+{
+    const char *not_requested = "neither ranks= nor job= was given";
+    if (!fs->job)
+        return fs->no_job_reason[0] ? fs->no_job_reason : not_requested;
+    return job->failure[0] && job->state != LIMEFS_JOB_SERVING ? job->failure : NULL;
+}
+
+static json_t *options_json(const struct limefs_options *options)
+{
+    char *text;
+    if (asprintf(&text, "%s%s%s", options->rw ? "rw" : "ro", options->given ? "," : "",
+                 options->given ? options->given : "") < 0)
+        return NULL;
+    json_t *json = text_json(text);
+    free(text);
+    return json;
 }
 
 /* The JSON names are part of the interface for users (docs/man/limefs.1). */
@@ -26,10 +50,13 @@ static json_t *build_stats(const struct limefs *fs, const struct limefs_job *job
 {
     static const char *const states[] = {"absent", "starting", "serving"};
     const struct limefs_prefetch_stats *prefetch = &job->prefetch.stats;
+    const char *reason = find_no_job_reason(fs, job);
     bool serves = job->state == LIMEFS_JOB_SERVING;
     json_int_t stored = (json_int_t)job->stored_bytes;
     return json_pack(
-        "{sI sI sI sI sI sI sI sI sI sI sI sI sI s{ss si si sI}}", "local_bytes",
+        "{so so sI sI sI sI sI sI sI sI sI sI sI sI sI sI s{ss si si sI so*}}", "source",
+        text_json(fs->source), "options", options_json(&fs->options), "uptime_s",
+        (json_int_t)(limefs_clock_seconds() - fs->mounted_at), "local_bytes",
         to_json(&fs->stats.local_bytes), "forwarded_bytes", (json_int_t)job->forwarded_bytes,
         "local_written_bytes", to_json(&fs->stats.local_written_bytes) - stored,
         "forwarded_written_bytes", stored, "verified_bytes", to_json(&fs->stats.verified_bytes),
@@ -40,7 +67,8 @@ static json_t *build_stats(const struct limefs *fs, const struct limefs_job *job
         (json_int_t)prefetch->waits, "failed_loads", (json_int_t)job->failed_loads, "job",
         "state", fs->job ? states[job->state] : "none", "ranks",
         serves ? (int)job->greeting.ranks : 0, "hosts", serves ? (int)job->greeting.hosts : 0,
-        "connections", (json_int_t)job->connections);
+        "connections", (json_int_t)job->connections, "reason",
+        reason ? text_json(reason) : NULL);
 }
 
 int limefs_job_format_stats(struct limefs *fs, char *buf, size_t cap)
@@ -49,8 +77,6 @@ int limefs_job_format_stats(struct limefs *fs, char *buf, size_t cap)
     if (fs->job)
         limefs_lock(&fs->job->lock);
     json_t *stats = build_stats(fs, fs->job ? fs->job : &none);
-    if (stats)
-        add_reason(stats, fs->job ? fs->job : &none);
     if (fs->job)
         limefs_unlock(&fs->job->lock);
     size_t n = stats ? json_dumpb(stats, buf, cap, JSON_PRESERVE_ORDER) : 0;

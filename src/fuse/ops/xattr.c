@@ -391,7 +391,7 @@ ssize_t limefs_xattr_get(struct limefs *fs, uint64_t id, const char *name, char 
     if (!fs->options.serves_others && limefs_xattr_is_acl(name))
         return -EOPNOTSUPP;
     if (inode.node == fs->inodes.root && strcmp(name, LIMEFS_STATS_XATTR) == 0) {
-        char stats[2048];
+        char stats[LIMEFS_STATS_BYTES];
         int n = limefs_job_format_stats(fs, stats, sizeof stats);
         return n < 0 ? n : copy_value(stats, (size_t)n, buf, cap);
     }

@@ -7,6 +7,7 @@
 #include "file.h"
 #include "job.h"
 #include "launch.h"
+#include "mount_point.h"
 #include "ops.h"
 #include "options.h"
 #include "thread_buffer.h"
@@ -187,19 +188,34 @@ static void release_fs(struct limefs *fs)
 
 /* ---- the mount ---- */
 
-/* Checks that the mount point is a directory, and that it is not inside the tree that is shown,
- * where the daemon would wait for itself. */
-static int check_mountpoint(const struct limefs *fs, const char *mountpoint)
+/* Returns true after a message if a file system is mounted there. The mount point of an
+ * automounter is mounted over. */
+static bool is_mounted(const char *mountpoint)
 {
+    char type[LIMEFS_MOUNT_TYPE_MAX];
+    if (!limefs_mount_point_type(mountpoint, type) || strcmp(type, "autofs") == 0)
+        return false;
+    limefs_log(
+        LOG_ERR, "%s: is already a mount point; unmount it with '%s %s', or give -o over_mount",
+        mountpoint, strcmp(type, "fuse.limefs") == 0 ? "limefs -u" : "umount", mountpoint);
+    return true;
+}
+
+/* Checks that the mount point is a directory without a mount, and that it is not inside the
+ * tree that is shown, where the daemon would wait for itself. */
+static int check_mountpoint(const struct limefs *fs, const struct limefs_command *command)
+{
+    const char *mountpoint = command->fuse.mountpoint;
     struct stat st;
     size_t len = strlen(fs->source);
     bool exists = stat(mountpoint, &st) == 0;
     if (!exists && errno == ENOTCONN) {
-        limefs_log(LOG_ERR,
-                   "%s: mount: stale mount: its daemon has exited; run 'fusermount3 -u'",
-                   mountpoint);
+        limefs_log(LOG_ERR, "%s: mount: stale mount: its daemon has exited; run 'limefs -u %s'",
+                   mountpoint, mountpoint);
         return -ENOTCONN;
     }
+    if (!command->over_mount && is_mounted(mountpoint))
+        return -EBUSY;
     if (exists && !S_ISDIR(st.st_mode) && !S_ISCHR(st.st_mode))
         return log_error(mountpoint, "mount", -ENOTDIR); /* /dev/fd/N is a device: /dev/fuse */
     if (fs->container || strncmp(mountpoint, fs->source, len) != 0 ||
@@ -227,6 +243,7 @@ enum { DIRTY_PERCENT = 3 }; /* of the system's dirty pages: enough to keep a dis
 struct mount_watch {
     struct limefs *fs;
     const char *mountpoint;
+    bool lacks_job; /* the job that job_required requires */
 };
 
 /* Changes one of the kernel's settings for the mount's pages. Fails if not root. */
@@ -276,13 +293,18 @@ static bool wait_for_mount(const struct mount_watch *watch)
     return is_ours;
 }
 
-/* Thread function: reports "mounted". If the mount ends first, main() reports an error. */
+/* Thread function: reports "mounted". If the mount ends first, or lacks its job and is ended
+ * here, main() reports an error. */
 static void *announce_mount(void *data)
 {
-    const struct mount_watch *watch = data;
+    struct mount_watch *watch = data;
     if (!wait_for_mount(watch))
         return NULL;
-    limefs_job_wait_start(watch->fs);
+    if (!limefs_job_wait_start(watch->fs)) {
+        watch->lacks_job = true;
+        kill(getpid(), SIGTERM); /* the handler of libfuse ends the session */
+        return NULL;
+    }
     if (!watch->fs->foreground)
         limefs_log_open(false);
     report_ready(0);
@@ -307,7 +329,7 @@ static unsigned max_thread_count(const struct limefs *fs, const struct fuse_cmdl
 static int run_session_loop(struct fuse_session *session, struct limefs *fs,
                             const struct fuse_cmdline_opts *opts)
 {
-    struct mount_watch watch = {fs, opts->mountpoint};
+    struct mount_watch watch = {fs, opts->mountpoint, false};
     pthread_t thread;
     struct fuse_loop_config *config = fuse_loop_cfg_create();
     if (!config)
@@ -327,6 +349,8 @@ static int run_session_loop(struct fuse_session *session, struct limefs *fs,
     }
     limefs_creds_release();
     fuse_loop_cfg_destroy(config);
+    if (watch.lacks_job)
+        return 1;
     return err > 0 ? 0 : err; /* > 0: a signal, the usual way to end the daemon */
 }
 
@@ -350,6 +374,7 @@ static int serve_requests(struct limefs *fs, struct fuse_session *session,
     if (mount_session(session, opts->mountpoint) == 0) {
         fs->threads = max_thread_count(fs, opts);
         fs->session = session;
+        fs->mounted_at = limefs_clock_seconds();
         err = limefs_session_setup(session);
         if (!err)
             err = limefs_work_start(fs);
@@ -360,7 +385,7 @@ static int serve_requests(struct limefs *fs, struct fuse_session *session,
             err = run_session_loop(session, fs, opts);
             limefs_readahead_stop(fs); /* if the loop did not run or failed */
         }
-        if (err)
+        if (err < 0)
             limefs_log(LOG_ERR, "%s: serve: %s", opts->mountpoint, limefile_strerror(err));
         fuse_session_unmount(session);
     }
@@ -389,11 +414,23 @@ static struct fuse_session *create_session(struct limefs *fs, struct limefs_comm
     return session;
 }
 
+/* If no job can be started, warns, and prepares a mount without it. Returns false if the job is
+ * required. */
+static bool prepare_job(struct limefs *fs)
+{
+    bool required = fs->options.job_required;
+    if (limefs_launch_check(&fs->options, fs->no_job_reason))
+        return true;
+    limefs_log(required ? LOG_ERR : LOG_WARNING, "%s; %s", fs->no_job_reason,
+               required ? "nothing is mounted (job_required)" : "mounting without a job");
+    fs->options.ranks = 0;
+    return !required;
+}
+
 static int run_mount(struct limefs *fs, struct limefs_command *command)
 {
-    if (open_source_path(fs, command->source) != 0 ||
-        check_mountpoint(fs, command->fuse.mountpoint) != 0 ||
-        limefs_launch_check(&fs->options) != 0)
+    if (open_source_path(fs, command->source) != 0 || check_mountpoint(fs, command) != 0 ||
+        !prepare_job(fs))
         return 1;
     struct fuse_session *session = create_session(fs, command);
     if (!session)
@@ -428,6 +465,9 @@ int main(int argc, char *argv[])
     int exit_code = limefs_status_main(argc, argv);
     if (exit_code >= 0)
         return flush_stdout(exit_code);
+    exit_code = limefs_unmount_main(argc, argv);
+    if (exit_code >= 0)
+        return exit_code;
     limefs_log_open(true);
     init_fs(&fs);
     signal(SIGXFSZ, SIG_IGN); /* lets a write beyond the size limit fail with EFBIG */

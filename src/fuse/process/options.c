@@ -17,7 +17,6 @@
 enum {
     ERROR_MAX = 512, /* bytes of an error message */
     RANKS_MAX = 4096,
-    RANKS_PER_CPU = 16, /* most ranks for each processor of this host, without mpirun= */
 };
 
 enum mount_option_kind {
@@ -27,6 +26,7 @@ enum mount_option_kind {
     KIND_RW,
     KIND_RO,
     KIND_WRITABLE,
+    KIND_OVER_MOUNT,
     KIND_FROM_MOUNT8, /* options that mount(8) adds */
     KIND_IGNORED,     /* options of mount(8) and fstab without a meaning here */
 };
@@ -102,6 +102,8 @@ static const struct mount_option {
     [MKDIR] = {{"mkdir", 0, OPTION_WORD, .words = mkdir_words}, SETS(mkdir_container)},
     [JOB] = {{.name = "job"}, .kind = KIND_PATH},
     [MPIRUN] = {{.name = "mpirun"}, .kind = KIND_PATH},
+    {{.name = "over_mount"}, .kind = KIND_OVER_MOUNT},
+    {{.name = "job_required"}, SETS(job_required), KIND_FLAG},
     {{.name = "faces"}, SETS(list_exports), KIND_FLAG},
     {{.name = "formats"}, SETS(formats), KIND_FLAG},
     {{.name = "direct_io"}, SETS(direct_io), KIND_FLAG},
@@ -131,6 +133,7 @@ struct parse_state {
     struct limefs_command *command;
     char *text[VALUE_COUNT];       /* as given; NULL: not given */
     bool rw, writable, has_mount8; /* given: "rw" after any "ro"; "writable"; mount(8) option */
+    const char *mountpoint;        /* as given; NULL: not given */
     char error[ERROR_MAX];
 };
 
@@ -204,16 +207,13 @@ static int parse_mpirun(char **text, struct limefs_options *options, char error[
 
 static int check_combinations(const struct limefs_options *options, char error[ERROR_MAX])
 {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN), most = processors * RANKS_PER_CPU;
     if (options->readahead && options->readahead < 4096)
         return set_error(error, "readahead: invalid value '%llu' (0, or 4K to 1G)",
                          (unsigned long long)options->readahead);
     if (options->ranks && options->job)
         return set_error(error, "options 'ranks' and 'job' cannot be used together");
-    if (options->ranks && !options->mpirun && options->ranks > (unsigned long)most)
-        return set_error(error,
-                         "ranks: at most %ld for %ld processors, unless mpirun= is given", most,
-                         processors);
+    if (options->job_required && !options->ranks && !options->job)
+        return set_error(error, "option 'job_required' requires 'ranks' or 'job'");
     if (options->extent % 4096)
         return set_error(error, "extent: invalid value '%llu' (1M to 1G, a multiple of 4K)",
                          (unsigned long long)options->extent);
@@ -280,6 +280,13 @@ static int store_value(struct parse_state *state, const struct mount_option *opt
     return *text ? 0 : -1;
 }
 
+/* Returns true for a mount option that limefs --status shows as given. */
+static bool is_shown(const struct mount_option *option, const char *arg)
+{
+    return arg[0] != '-' && (!option || (option->kind != KIND_RW && option->kind != KIND_RO &&
+                                         option->kind != KIND_WRITABLE));
+}
+
 /* Callback of fuse_opt_parse(): the first word that is not an option is the source. Returns 1
  * to pass the word on to libfuse, 0 to drop it, -1 on error. */
 static int handle_argument(void *data, const char *arg, int key, struct fuse_args *out)
@@ -287,13 +294,17 @@ static int handle_argument(void *data, const char *arg, int key, struct fuse_arg
     struct parse_state *state = data;
     (void)out;
     if (key == FUSE_OPT_KEY_NONOPT) {
-        if (state->command->source)
+        if (state->command->source) {
+            state->mountpoint = state->mountpoint ? state->mountpoint : arg;
             return 1;
+        }
         state->command->source = strdup(arg);
         return state->command->source ? 0 : -1;
     }
     const struct mount_option *option = find_option(arg);
     const char *value = strchr(arg, '=');
+    if (is_shown(option, arg) && fuse_opt_add_opt_escaped(&state->options->given, arg) != 0)
+        return -1;
     if (!option)
         return 1;
     if (option - option_table < VALUE_COUNT) {
@@ -307,6 +318,7 @@ static int handle_argument(void *data, const char *arg, int key, struct fuse_arg
         state->rw = option->kind == KIND_RW; /* the last one given counts */
     } else {
         state->writable |= option->kind == KIND_WRITABLE;
+        state->command->over_mount |= option->kind == KIND_OVER_MOUNT;
         state->has_mount8 |= option->kind == KIND_FROM_MOUNT8;
     }
     return option->is_for_libfuse;
@@ -320,7 +332,7 @@ static const char usage[] =
     "\n"
     "    limefs conf.0100 /mnt/cfg          mount; the records are NNN-type\n"
     "    cat /mnt/cfg/ildg-format           a type that occurs once needs no number\n"
-    "    fusermount3 -u /mnt/cfg            unmount\n"
+    "    limefs -u /mnt/cfg                 unmount\n"
     "\n"
     "options of limefs:\n"
     "    -o rw                  allow changing and appending records, and lock the container\n"
@@ -344,12 +356,17 @@ static const char usage[] =
     "    -o verify=WHEN         verify data that have a checksum: open (opening bad data\n"
     "                           fails), stream (reading bad data to the end fails) or off\n"
     "                           (default: only on request, with lime verify FILE)\n"
+    "    -o over_mount          mount over another mount, which is refused otherwise\n"
     "    -V   --version         print the version\n"
     "    -h   --help            print this text\n"
-    "    --status [--json] MOUNTPOINT   print what a mount has read, and the state of its job\n"
+    "    -u MOUNTPOINT          unmount\n"
+    "    --status [--bytes | --json] MOUNTPOINT   print source, options and uptime of a\n"
+    "                           mount, what it has read, and the state of its job\n"
     "\n"
     "options for parallel reads by an MPI job:\n"
     "    -o ranks=N             start a job of N ranks with the mount, 1 to 4096\n"
+    "    -o job_required        mount only if the job serves (default: without it, limefs\n"
+    "                           reads locally)\n"
     "    -o job=SOCKET          use a running job: see limefs-io(1)\n"
     "    -o mpirun=COMMAND      command and arguments that start the job (default mpirun)\n"
     "    -o forward_from=SIZE   forward sequential reads after SIZE bytes (default 4M)\n"
@@ -428,9 +445,15 @@ static int parse_arguments(struct parse_state *state)
     int err = fuse_opt_parse(&command->args, state, NULL, handle_argument);
     if (!err)
         err = parse_values(state->text, state->options, state->error);
-    if (!err)
+    bool exists = !state->mountpoint || access(state->mountpoint, F_OK) == 0 || errno != ENOENT;
+    if (!err && exists)
         err = fuse_parse_cmdline(&command->args, &command->fuse);
     limefs_log_capture_libfuse(NULL, 0);
+    if (!err && !exists) {
+        limefs_log(LOG_ERR, "%s: no such directory; create it with 'mkdir -p %s'",
+                   state->mountpoint, state->mountpoint);
+        return -1;
+    }
     if (!err)
         return 0;
     return state->error[0] ? log_usage_error(state->error)
@@ -490,6 +513,7 @@ void limefs_options_release(struct limefs_command *command, struct limefs_option
 {
     free(options->job);
     free(options->mpirun);
+    free(options->given);
     fuse_opt_free_args(&command->args);
     free(command->fuse.mountpoint);
     free(command->source);

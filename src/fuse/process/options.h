@@ -8,6 +8,7 @@
 
 struct limefs_command {
     char *source;                  /* as given; owned */
+    bool over_mount;               /* the mount point may be a mount */
     struct fuse_cmdline_opts fuse; /* fuse.mountpoint is owned */
     struct fuse_args args;         /* arguments for fuse_session_new(); owned */
 };

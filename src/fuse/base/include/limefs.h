@@ -42,12 +42,14 @@ struct limefs_options {
     char *job, *mpirun; /* socket of a running job; command that starts a job; owned, or NULL */
     uint64_t window, extent, forward_from; /* bytes; limefs --help describes them */
     uint64_t stripe;     /* bytes; for the job that the daemon starts; 0: the job's default */
+    int job_required;    /* without a job, nothing is mounted */
     double job_timeout;  /* seconds to wait for an answer of the job */
     int ino32;           /* inode numbers have 32 bits */
     int mkdir_container; /* mkdir makes a container, whatever its name */
     int direct_io;       /* large records bypass this mount's page cache */
     int list_exports;    /* directories list the export files, too */
     int formats;         /* a tree shows files in other formats as containers */
+    char *given;         /* the other options as given, for limefs --status; owned, or NULL */
 };
 
 /* Bytes that all indexes may take together before unused containers are evicted. */
@@ -56,6 +58,7 @@ struct limefs_options {
 enum {
     LIMEFS_WATCHES_MAX = 4,
     LIMEFS_CLOSING_MAX = 64,
+    LIMEFS_REASON_MAX = 512,
 };
 
 /* The open file of a container, and its contents. */
@@ -107,6 +110,8 @@ struct limefs {
     const char *container;  /* its name in source_fd (points into `source`); NULL: a tree */
     const char *mountpoint; /* absolute; NULL: unknown, as another program opened /dev/fuse */
     bool foreground;
+    double mounted_at;                     /* limefs_clock_seconds() */
+    char no_job_reason[LIMEFS_REASON_MAX]; /* why it starts no job; "": it starts the job */
     bool switches_creds; /* requests run with their callers' rights (credentials.h) */
     bool denies_changes; /* by other users, as the daemon cannot switch to their rights */
     struct fuse_session *session;         /* NULL: not mounted yet */

@@ -22,9 +22,10 @@ struct limefs_job; /* fs->job; NULL without ranks= or job= */
 int limefs_job_start(struct limefs *);
 void limefs_job_stop(struct limefs *); /* ends the thread and its job, and frees fs->job */
 
-/* With ranks=, waits until the job serves or has failed to start, but at most 0.1 s. The caller
- * calls this before it switches the log to syslog, so the terminal shows an early failure. */
-void limefs_job_wait_start(struct limefs *);
+/* Waits until the job serves or has failed to start: with ranks=, at most 0.1 s; with
+ * job_required, until it is known. The caller calls this before it switches the log to syslog,
+ * so the terminal shows an early failure. Returns false if a required job does not serve. */
+bool limefs_job_wait_start(struct limefs *);
 
 /* Bytes [at, at + n) of a container. They are in a record whose data is at [begin, end). */
 struct limefs_read_range {
@@ -65,6 +66,7 @@ bool limefs_job_container_path(struct limefs *, const struct limefs_snapshot *, 
 
 /* The extended attribute of the mount's root with the statistics; listxattr() omits it. */
 #define LIMEFS_STATS_XATTR "user.limefs.stats"
+enum { LIMEFS_STATS_BYTES = 32 * 1024 };
 
 /* Formats the statistics as JSON. Returns the length, -ERANGE if it exceeds cap, or -ENOMEM. */
 int limefs_job_format_stats(struct limefs *, char *buf, size_t cap);

@@ -23,9 +23,9 @@ struct limefs_launch {
     char socket[96];  /* path of the socket at which the job listens */
 };
 
-/* If the options request a job, checks that mpirun and limefs-io are installed. Returns 0, or
- * logs which of them is missing and returns -ENOENT. */
-int limefs_launch_check(const struct limefs_options *);
+/* If the options request a job, checks that mpirun and limefs-io are installed, and that this
+ * host can run that many ranks. Returns false and stores the problem if not. */
+bool limefs_launch_check(const struct limefs_options *, char problem[LIMEFS_REASON_MAX]);
 
 /* Starts a supervisor with a job. Returns 0 or -errno; an error leaves nothing behind. */
 int limefs_launch_start(struct limefs_launch *, const struct limefs_options *);

@@ -1,0 +1,62 @@
+/* mount_point.c - find out what is mounted at a directory, and limefs -u: unmount it */
+#define _GNU_SOURCE
+#include "mount_point.h"
+#include "limefs.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <syslog.h>
+#include <unistd.h>
+
+bool limefs_mount_point_type(const char *path, char type[LIMEFS_MOUNT_TYPE_MAX])
+{
+    char line[8 * PATH_MAX]; /* a byte of the source or the mount point may take 4 */
+    struct mntent entry;
+    FILE *file = setmntent("/proc/self/mounts", "re");
+    bool found = false;
+    while (file && getmntent_r(file, &entry, line, sizeof line))
+        if (strcmp(entry.mnt_dir, path) == 0) { /* the last one is the topmost */
+            snprintf(type, LIMEFS_MOUNT_TYPE_MAX, "%s", entry.mnt_type);
+            found = true;
+        }
+    if (file)
+        endmntent(file);
+    return found;
+}
+
+static int report_unmount(const char *path, const char *problem, int exit_code)
+{
+    limefs_log(LOG_ERR, "%s: %s", path, problem);
+    return exit_code;
+}
+
+int limefs_unmount_main(int argc, char *argv[])
+{
+    char type[LIMEFS_MOUNT_TYPE_MAX];
+    if (argc < 2 || strcmp(argv[1], "-u") != 0)
+        return -1;
+    if (argc != 3)
+        return report_unmount("-u", "one mount point expected; usage: limefs -u MOUNTPOINT", 2);
+    char *path = realpath(argv[2], NULL);
+    if (!path)
+        return report_unmount(argv[2], strerror(errno), 2);
+    if (!limefs_mount_point_type(path, type) || strcmp(type, "fuse.limefs") != 0)
+        return report_unmount(argv[2], "not a limefs mount", 2);
+    int err = umount2(path, UMOUNT_NOFOLLOW) == 0 ? 0 : errno;
+    if (err == EPERM) { /* fusermount3 has root's rights, and unmounts the mounts of its user */
+        execlp("fusermount3", "fusermount3", "-u", "--", path, NULL);
+        err = errno;
+        limefs_log(LOG_ERR, "fusermount3: start: %s", strerror(err));
+    } else if (err == EBUSY) {
+        report_unmount(argv[2], "unmount: busy; a program uses it or has a file of it open", 1);
+    } else if (err) {
+        limefs_log(LOG_ERR, "%s: unmount: %s", argv[2], strerror(err));
+    }
+    free(path);
+    return err ? 1 : 0;
+}
