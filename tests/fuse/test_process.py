@@ -21,7 +21,7 @@ class Help(limetest.TestCase):
     def test_help_and_version(self):
         done = limetest.run(["limefs", "--help"], check=True)
         for word in (b"usage: limefs", b"readahead=", b"attr_timeout=", b"max_open=",
-                     b"allow_other", b"fusermount3 -u"):
+                     b"allow_other", b"limefs -u"):
             self.assertIn(word, done.stdout)
         self.assertRegex(limetest.run(["limefs", "-V"], check=True).stdout, rb"limefs \d+\.\d+")
 
@@ -37,7 +37,11 @@ class Help(limetest.TestCase):
                               (["-o"], "option '-o' requires a value"),
                               ([path, point, "x"], "unexpected argument 'x'"),
                               ([path, point + "/no"],
-                               f"bad mount point `{point}/no': No such file"),
+                               f"{point}/no: no such directory; create it with 'mkdir -p {point}/no'"),
+                              (["-o", "job_required", path, point], "option 'job_required' requi"),
+                              (["-u"], "-u: one mount point expected"),
+                              (["-u", point], f"{point}: not a limefs mount"),
+                              (["-u", point + "/no"], f"{point}/no: No such file"),
                               (["--status"], "no mount point"),
                               (["--status", point, "--foo"], "unknown option '--foo'"),
                               (["--status", point, point], "unexpected argument")):
@@ -49,9 +53,10 @@ class Help(limetest.TestCase):
     def test_a_job_whose_program_is_missing(self):
         path, point = self.write("c.lime", CONTAINER), self.tempdir()
         for mpirun in ("nosuch", "./nosuch -x", "/nosuch", point):
-            done = limetest.run(["limefs", "-o", f"ranks=2,mpirun={mpirun}", path, point])
+            done = limetest.run(["limefs", "-o", f"job_required,ranks=2,mpirun={mpirun}", path,
+                                 point])
             self.assertEqual((done.returncode, limetest.mounts_under(point)), (1, []), mpirun)
-            self.assertIn(b": program not found; ", done.stderr)
+            self.assertRegex(done.stderr, rb": program not found; .*; nothing is mounted")
 
 
 @limetest.needs_fuse
@@ -85,6 +90,51 @@ class Process(limetest.TestCase):
             self.assertRegex(self.run_ok(["limefs", "--status", mount.path]),
                              rb"job +(absent|starting): it does not start: mpirun has ended\n")
             self.assertEqual(read(mount.join("data")), b"d" * 1000000)
+
+    def test_a_required_job_that_does_not_start(self):
+        point = self.tempdir()
+        for opts, reason in (("ranks=2,mpirun=false", "it does not start: mpirun has ended"),
+                             (f"job={point}/none", f"{point}/none: connect: No such file")):
+            for args in ([], ["-f"], ["-s"]):
+                self.fails(["limefs", *args, "-o", "job_required," + opts, self.path, point],
+                           f"limefs: job: {reason}")
+                self.assertEqual(limetest.mounts_under(point), [])
+
+    def test_a_job_that_is_not_required(self):
+        """limefs warns at once, and the status has the reason."""
+        for opts, reason in (("ranks=2,mpirun=nosuch", "nosuch: program not found; "),
+                             ("ranks=4096", "ranks: at most ")):
+            with limetest.Mount(self.path, opts=["rw", opts, "ino32"]) as mount:
+                self.assertIn(f"limefs: {reason}", mount.words)
+                shown = json.loads(self.run_ok(["limefs", "--status", "--json", mount.path]))
+                self.assertEqual(shown["job"]["state"], "none")
+                self.assertTrue(shown["job"]["reason"].startswith(reason), shown)
+                self.assertEqual((shown["source"], shown["options"]),
+                                 (os.path.realpath(self.path), f"rw,{opts},ino32"))
+                text = self.run_ok(["limefs", "--status", mount.path]).decode()
+                self.assertRegex(text, rf"(?m)^options +rw,{opts},ino32$")
+                self.assertRegex(text, r"(?m)^uptime +0:0\d:\d\d$")
+                read(mount.join("data"))
+                text = self.run_ok(["limefs", "--status", mount.path]).decode()
+                self.assertRegex(text, r"(?m)^read locally +9\d\dK$")
+
+    def test_unmount(self):
+        mount = self.mount(self.path)
+        with open(mount.join("data"), "rb"):
+            self.fails(["limefs", "-u", mount.path], f"{mount.path}: unmount: busy; ")
+        self.run_ok(["limefs", "-u", os.path.basename(mount.path)],
+                    cwd=os.path.dirname(mount.path))
+        self.assertEqual(limetest.mounts_under(mount.path), [])
+        self.fails(["limefs", "-u", "/proc"], "limefs: /proc: not a limefs mount", status=2)
+
+    def test_mount_over_a_mount(self):
+        mount = self.mount(self.path)
+        self.fails(["limefs", self.path, mount.path],
+                   f"limefs: {mount.path}: is already a mount point; unmount it with 'limefs -u "
+                   f"{mount.path}', or give -o over_mount")
+        with limetest.Mount(self.path, mountpoint=mount.path, opts="over_mount"):
+            self.assertEqual(len(limetest.mounts_under(mount.path)), 2)
+        self.assertEqual(read(mount.join("info")), b"hello")
 
     def test_relative_paths(self):
         where = self.tempdir()
@@ -136,8 +186,8 @@ class Process(limetest.TestCase):
                 os.pread(file.fileno(), 1000000, 0)
                 os.stat(mount.join("001-info"))
         time.sleep(1.1)  # the kernel caches the mount point's attributes for 1 s
-        self.fails(["limefs", self.path, mount.path], "fusermount3 -u")
-        mount.stop()
+        self.fails(["limefs", self.path, mount.path], f"limefs -u {mount.path}")
+        self.run_ok(["limefs", "-u", mount.path])
         with limetest.Mount(self.path, mountpoint=mount.path):
             self.assertEqual(read(mount.join("info")), b"hello")
 
@@ -236,6 +286,20 @@ class Mounting(limetest.TestCase):
         with limetest.Mount(self.path, mountpoint=where, opts="allow_other"):
             done = limetest.run([*users.AS_NOBODY, "cat", where + "/info"])
             self.assertIn(b"Permission denied", done.stderr)
+
+    def test_ordinary_user_unmounts(self):
+        users.open_device(self)
+        directory = self.tempdir()
+        users.let_in(directory)
+        program = shutil.copy(limetest.program("limefs"), directory)
+        path, where = os.path.join(directory, "c.lime"), os.path.join(directory, "mnt")
+        put(path, CONTAINER)
+        os.mkdir(where)
+        os.chown(where, users.NOBODY_ID, users.NOBODY_ID)
+        self.run_ok([*users.AS_NOBODY, program, path, where], stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL)
+        self.run_ok([*users.AS_NOBODY, program, "-u", where])
+        self.assertEqual(limetest.mounts_under(where), [])
 
     def test_fusermount_messages_are_escaped(self):
         """A mount point's name in a message must not control the terminal or begin a line."""

@@ -345,7 +345,7 @@ class Limefs(Harmless):
         with open(script, "w", encoding="ascii") as file:
             file.write('#!/bin/sh\nsed 1d "$0.words"\n')
         self.in_foreground("-o", "ranks=1,mpirun=" + script, path, until=b"does not start: ")
-        self.defused("limefs", "-o", b"ranks=1,mpirun=/none/" + HOSTILE, path, self.tempdir(),
+        self.defused("limefs", "-o", b"job_required,ranks=1,mpirun=/none/" + HOSTILE, path, self.tempdir(),
                      status=1, shows=(b": program not found; ",))
         socket = os.path.join(self.tempdir(), "job")
         with fakejob.FakeJob(socket) as job:

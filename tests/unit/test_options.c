@@ -124,6 +124,7 @@ TEST(test_wrong)
         {"-o readahead=1 a /", "readahead: invalid value '1' (0, or 4K to 1G)"},
         {"-o readahead=2G a /", "readahead: invalid value '2G'"},
         {"-o ranks=2,job=x a /", "options 'ranks' and 'job' cannot be used together"},
+        {"-o job_required a /", "option 'job_required' requires 'ranks' or 'job'"},
         {"-o ranks=0 a /", "ranks: invalid value '0' (a number from 1 to 4096)"},
         {"-o ranks=-2 a /", "ranks: invalid value '-2'"},
         {"-o ranks=2x a /", "ranks: invalid value '2x'"},
@@ -159,21 +160,6 @@ TEST(test_wrong)
         if (!strstr(errors, wrong[i].message) || !strstr(errors, "see limefs --help\n"))
             fail_msg("%s: %s", wrong[i].line, errors);
         assert_ptr_equal(strchr(errors, '\n'), errors + strlen(errors) - 1);
-        release();
-    }
-}
-
-/* With more ranks than this host can run, mpirun must be able to use other hosts. */
-TEST(test_too_many_ranks)
-{
-    char line[64];
-    unsigned most = (unsigned)sysconf(_SC_NPROCESSORS_ONLN) * 16;
-    for (int more = 0; more < 2 && most < 4096; more++) {
-        snprintf(line, sizeof line, "-o ranks=%u a /", most + (unsigned)more);
-        assert_int_equal(parse_line(line), more ? -1 : 0);
-        release();
-        snprintf(line, sizeof line, "-o ranks=%u,mpirun=x a /", most + (unsigned)more);
-        assert_int_equal(parse_line(line), 0);
         release();
     }
 }

@@ -395,6 +395,9 @@ static int print_information(struct limefs_command *command)
         return 1;
     }
     if (command->fuse.show_help) {
+        static char
+            buffer[1 << 15]; /* so that main() makes the only write, and has its errno */
+        setvbuf(stdout, buffer, _IOFBF, sizeof buffer);
         fputs(usage, stdout);
         fuse_cmdline_help();
         fuse_lowlevel_help();
