@@ -67,10 +67,11 @@ def main():
     parser.add_argument("--out", metavar="FIGURE", help="plot of C and of the mass (.svg, .png)")
     parser.add_argument("--source", type=int, metavar="T",
                         help="its time slice (default: where C is largest)")
+    parser.add_argument("--skip-bad", action="store_true", help="leave damaged files out, and warn")
     args = parser.parse_args()
     correlator, columns = 0, 0
     for path in args.path:
-        spinors = limefs.tree(path, "scidac-binary-data")
+        spinors = limefs.tree(path, "scidac-binary-data", skip_bad=args.skip_bad)
         inner = int(numpy.prod(spinors.shape[5:]))
         if spinors.dtype.kind != "c" or spinors.ndim < 7 or inner % COLUMNS:
             raise limefs.Error(f"{path}: shape {spinors.shape} of {spinors.dtype}: not spinors")

@@ -89,10 +89,11 @@ def main():
     parser.add_argument("--out", metavar="FIGURE", help="plot over the time slices (.svg, .png)")
     parser.add_argument("--type", default="ildg-binary-data",
                         help="of the records (default: %(default)s)")
+    parser.add_argument("--skip-bad", action="store_true", help="leave damaged files out, and warn")
     args = parser.parse_args()
     measured = []
     for number, path in enumerate(args.path):
-        configs = limefs.tree(path, args.type)
+        configs = limefs.tree(path, args.type, skip_bad=args.skip_bad)
         if configs.shape[-3:] != (4, 3, 3) or configs.ndim != 8:
             raise limefs.Error(f"{path}: shape {configs.shape}: not SU(3) configurations")
         if number == 0:

@@ -305,6 +305,17 @@ class Refs(TestCase):
             file.write(struct.pack(">d", 42))
         return path
 
+    def test_skip_bad(self):
+        """Files that do not fit are left out and named, also the first one."""
+        bad = self.write("empty", b"")
+        small = self.write("small", scidac.gauge((2, 2, 2, 2), bytes(16 * 576)))
+        expected = self.run_ok(["lime", "refs", GAUGE, GAUGE])
+        self.fails(["lime", "refs", "--skip-bad", bad, GAUGE, small, GAUGE], bad + ": ",
+                   small + ": its array is ", "refs: 2 of 4 files left out", out=expected,
+                   status=None)
+        self.fails(["lime", "refs", "--skip-bad", bad], bad + ": ", out=b"", status=None)
+        self.assertEqual(self.run_ok(["lime", "refs", "--skip-bad", GAUGE, GAUGE]), expected)
+
     @needs("numpy", "zarr", "fsspec")
     def test_configurations(self):
         other = self.changed(3)

@@ -596,6 +596,25 @@ class Stacks(Case):
             self.assertRaisesWith(message, self.tree)
             self.assertRaisesWith(message, limefs.stack, [path])
 
+    def test_skip_bad(self):
+        """Damaged and unreadable files, and one of another shape, are left out with a warning."""
+        good = self.tree().paths
+        os.symlink("/nowhere", os.path.join(self.directory, "conf.12"))
+        limetest.put(os.path.join(self.directory, "conf.13"), b"")
+        limetest.put(os.path.join(self.directory, "conf.14"), container(
+            [("ildg-format", scidac.ildg_format((2, 2, 2, 4))),
+             ("ildg-binary-data", bytes(576 * 32))]))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            stack = self.tree(skip_bad=True)
+        self.assertEqual(stack.paths, good)
+        texts = [str(one.message) for one in caught]
+        self.assertEqual(len(texts), 3, texts)
+        for name, text in zip(("conf.12: open: ", "conf.13: the file is empty", "conf.14, record"),
+                              texts):
+            self.assertIn(name, text)
+            self.assertTrue(text.startswith("left out: "), text)
+
     def test_unreadable_file(self):
         os.symlink("/nowhere", os.path.join(self.directory, "conf.12"))
         self.assertRaisesWith("conf.12: open: No such file", self.tree)

@@ -4,6 +4,7 @@ import fnmatch
 import os
 import re
 import stat
+import warnings
 from typing import NamedTuple
 
 import numpy
@@ -51,10 +52,8 @@ class Stack:
 
     def __init__(self, slots):
         slots = list(slots)
-        for slot in slots[1:]:
-            if (slot.shape, slot.dtype) != (slots[0].shape, slots[0].dtype):
-                raise Error(f"{slot}: shape {slot.shape} of {slot.dtype.str}, but {slots[0]} has "
-                            f"{slots[0].shape} of {slots[0].dtype.str}")
+        for slot in slots:
+            _check_slot(slot, slots[0])
         if not slots:
             raise NotFound("nothing to stack")
         self._setup(slots, slots[0].shape, slots[0].dtype)
@@ -217,39 +216,69 @@ def _find_files(root, pattern):
     return sorted(found, key=_natural_key)
 
 
-def _read_slots(paths, type, strict):
-    """Returns the slots of all containers. Other files are an error only if `strict`."""
-    stamps = {}
-    for path in paths:
-        try:
-            status = os.stat(path)
-        except OSError as error:
-            raise Error(f"{path}: open: {error.strerror}") from error
-        if stat.S_ISREG(status.st_mode):
-            stamps[path] = stamp_of(status)
-        elif stat.S_ISDIR(status.st_mode):
-            stamps[path] = None
-        elif strict:
-            raise Error(f"{path}: not a file")
-    paths = [path for path in paths if path in stamps]
+def _stamp_of_path(path, strict):
+    """Returns the stamp of a file, None for a directory, or (not `strict`) False for others."""
+    try:
+        status = os.stat(path)
+    except OSError as error:
+        raise Error(f"{path}: open: {error.strerror}") from error
+    if stat.S_ISREG(status.st_mode):
+        return stamp_of(status)
+    if strict and not stat.S_ISDIR(status.st_mode):
+        raise Error(f"{path}: not a file")
+    return None if stat.S_ISDIR(status.st_mode) else False
+
+
+def _container_slots(path, info, stamp, listed, type, strict):
+    """Returns the slots of one container, from what `lime info` prints."""
+    if is_failure(info):
+        if strict or not is_foreign(info):
+            query("info", path)  # raises, with the message for this file alone
+            raise Error(f"{path}: changed while it was listed")
+        return []
+    if info["fault"]:
+        more = "" if info["size"] == 0 else "; see 'lime repair -n'"
+        raise Error(f"{path}: {info['fault']['message']}{more}")
+    find_place = _place_finder(path, info, stamp, listed)
+    found = make_slots(path, [make_field(one) for one in info["fields"]], type, find_place)
+    if strict and not found:
+        raise NotFound(f"{path}: no lattice data" + (f" of type {type}" if type else ""))
+    return found
+
+
+def _attempt(skip_bad, default, function, *args):
+    """Returns function(*args). With skip_bad, an Error becomes a warning, and the result default."""
+    try:
+        return function(*args)
+    except Error as error:
+        if not skip_bad:
+            raise
+        warnings.warn(f"left out: {error}", stacklevel=5)
+        return default
+
+
+def _check_slot(slot, first):
+    if (slot.shape, slot.dtype) != (first.shape, first.dtype):
+        raise Error(f"{slot}: shape {slot.shape} of {slot.dtype.str}, but {first} has "
+                    f"{first.shape} of {first.dtype.str}")
+    return [slot]
+
+
+def _read_slots(paths, type, strict, skip_bad=False):
+    """Returns the slots of all containers. Other files are an error only if `strict`; skip_bad
+    leaves out files with an error, and those whose fields have not the shape of the first."""
+    stamps = {path: _attempt(skip_bad, False, _stamp_of_path, path, strict) for path in paths}
+    paths = [path for path in paths if stamps[path] is not False]
     dirs = [path for path in paths if stamps[path] is None]
     listed = {path: mounted_places(path, listing.get("records", ()))
               for path, listing in zip(dirs, query_all("ls", dirs))}
     slots = []
     for path, info in zip(paths, query_all("info", paths)):
-        if is_failure(info):
-            if strict or not is_foreign(info):
-                query("info", path)  # raises, with the message for this file alone
-                raise Error(f"{path}: changed while it was listed")
-            continue
-        if info["fault"]:
-            more = "" if info["size"] == 0 else "; see 'lime repair -n'"
-            raise Error(f"{path}: {info['fault']['message']}{more}")
-        find_place = _place_finder(path, info, stamps[path], listed.get(path))
-        found = make_slots(path, [make_field(one) for one in info["fields"]], type, find_place)
-        if strict and not found:
-            raise NotFound(f"{path}: no lattice data" + (f" of type {type}" if type else ""))
-        slots += found
+        slots += _attempt(skip_bad, [], _container_slots, path, info, stamps[path],
+                          listed.get(path), type, strict)
+    if skip_bad:
+        slots = [one for slot in slots
+                 for one in _attempt(True, [], _check_slot, slot, slots[0])]
     return slots
 
 
@@ -273,16 +302,18 @@ def stack(paths, type=None):
     return Stack(_read_slots([os.fspath(path) for path in paths], type, True))
 
 
-def tree(directory, type=None, pattern="*"):
+def tree(directory, type=None, pattern="*", skip_bad=False):
     """Returns a Stack of the fields (of that record type) of all containers in a directory, or in
     a mount of one, ordered by name, conf.9 before conf.10. Other files, and containers without
     such a field, are skipped; a damaged container and an empty file are errors.
 
-    pattern: a shell pattern for the names of files, such as "conf.0[12]*"."""
+    pattern: a shell pattern for the names of files, such as "conf.0[12]*".
+    skip_bad: a file with an error, or whose field has another shape than the first, is left out
+    with a warning."""
     root = os.fspath(directory)
     if not os.path.exists(root):
         raise Error(f"{root}: no such file or directory")
-    slots = _read_slots(_find_files(root, pattern), type, False)
+    slots = _read_slots(_find_files(root, pattern), type, False, skip_bad)
     if not slots:
         raise NotFound(f"{root}: no container in it has lattice data"
                        + (f" of type {type}" if type else ""))

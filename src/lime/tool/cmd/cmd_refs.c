@@ -119,12 +119,13 @@ static bool add_refs_file(struct refs *refs, const char *path, uint64_t data_off
         message_code(path, "resolve", -errno);
         return false;
     }
-    refs->file[refs->count++] = (struct refs_file){url, data_offset};
-    refs->has_braces = refs->has_braces || has_braces(url);
     if (!jsonout_is_utf8(url)) {
         message(path, "the name is not UTF-8; JSON cannot hold it");
+        free(url);
         return false;
     }
+    refs->file[refs->count++] = (struct refs_file){url, data_offset};
+    refs->has_braces = refs->has_braces || has_braces(url);
     return true;
 }
 
@@ -148,6 +149,16 @@ static bool is_same_array(const struct limefile_array *a, const struct limefile_
            memcmp(a->shape, b->shape, a->dims * sizeof *a->shape) == 0;
 }
 
+static void refs_release(struct refs *refs)
+{
+    for (size_t i = 0; i < refs->count; i++)
+        free(refs->file[i].url);
+    free(refs->file);
+    free(refs->first);
+    limefile_export_close(refs->export);
+    *refs = (struct refs){.options = refs->options};
+}
+
 /* Adds the field of a file. The first field defines the array that all others must have. */
 static bool add_refs_field(struct refs *refs, const char *path,
                            const struct limefile_field *field)
@@ -157,6 +168,7 @@ static bool add_refs_field(struct refs *refs, const char *path,
     char text[SHAPE_MAX], first_text[SHAPE_MAX];
     int err = limefile_array_from_field(field, &array);
     if (!err && refs->count == 0) {
+        refs_release(refs); /* what is left of a file that was left out */
         refs->array = array;
         refs->first = strdup(path);
         err = refs->first ? limefile_export_open(field, &zarr, &refs->export) : -ENOMEM;
@@ -192,15 +204,6 @@ static int refs_add(struct refs *refs, const char *path)
     }
     container_close(&c);
     return good ? TOOL_GOOD : TOOL_BAD;
-}
-
-static void refs_release(struct refs *refs)
-{
-    for (size_t i = 0; i < refs->count; i++)
-        free(refs->file[i].url);
-    free(refs->file);
-    free(refs->first);
-    limefile_export_close(refs->export);
 }
 
 /* Parses a JSON file in the first file's Zarr export. dir: the directory of that file in the
@@ -322,6 +325,8 @@ static const char help[] =
     "  -t, --type TYPE        select the record by its type\n"
     "      --url-prefix TEXT  the URL of a file is TEXT followed by FILE as given\n"
     "                         (s3://bucket/); by default it is the absolute path\n"
+    "      --skip-bad         leave out files that do not fit or are damaged, and name\n"
+    "                         them; the exit status is 1 or 2\n"
     "  -r, --recursive        all files below a directory, conf.9 before conf.10\n"
     "      --files-from LIST  the files named in LIST, one per line; '-': standard\n"
     "                         input\n"
@@ -345,23 +350,28 @@ static const char help[] =
 struct options {
     struct refs_options refs;
     struct pathlist_options files;
+    bool skip_bad;
 };
 
-static bool add_all_files(struct refs *refs, const struct pathlist *list, int *status)
+/* Adds the files. With --skip-bad, leaves out those that do not fit, and names them. */
+static int add_all_files(struct refs *refs, const struct pathlist *list, bool skip_bad)
 {
-    for (size_t i = 0; i < list->count && *status == TOOL_GOOD; i++)
-        *status = refs_add(refs, list->items[i].path);
-    return *status == TOOL_GOOD;
+    int worst = TOOL_GOOD;
+    for (size_t i = 0; i < list->count && (worst == TOOL_GOOD || skip_bad); i++)
+        worst = worse_status(refs_add(refs, list->items[i].path), worst);
+    if (skip_bad && refs->count < list->count)
+        message("refs", "%zu of %zu files left out", list->count - refs->count, list->count);
+    return worst;
 }
 
 static int print_list_refs(const struct pathlist *list, const struct options *o)
 {
     struct refs refs = {.options = &o->refs};
-    int status = TOOL_GOOD;
     if (list->count == 0)
         return usage_error(&cmd_refs, "no FILE given");
-    if (add_all_files(&refs, list, &status))
-        status = refs_print(&refs);
+    int status = add_all_files(&refs, list, o->skip_bad);
+    if (status == TOOL_GOOD || (o->skip_bad && refs.count))
+        status = worse_status(refs_print(&refs), status);
     refs_release(&refs);
     return status;
 }
@@ -388,6 +398,7 @@ static const struct option_rule rules[] = {
     {"record", 0, OPTION_CALL_TEXT, .handle = parse_record_option},
     {"type", 't', OPTION_CALL_TEXT, .handle = parse_type_option},
     TEXT_RULE("url-prefix", 0, &options.refs.prefix),
+    FLAG_RULE("skip-bad", 0, &options.skip_bad),
     PATHLIST_RULES(options.files),
     {NULL},
 };
