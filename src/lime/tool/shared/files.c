@@ -56,10 +56,13 @@ static bool is_other_file(const char *path)
     return is_other;
 }
 
+/* Returns true for a directory that no mount shows as a container, and false if that is not
+ * known, because the user may not read the container. */
 static bool is_plain_directory(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && !mounted_is_container(path);
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && !mounted_is_container(path) &&
+           errno != EACCES;
 }
 
 /* Examines the file, unless its kind or an error of the list rules that out. */

@@ -33,7 +33,6 @@ struct command;
 #define TEXT_RULE(name, letter, text) {name, letter, OPTION_TEXT, .value = (text)}
 #define BYTES_RULE FLAG_RULE("bytes", 0, &limefile_sizes_are_exact)
 #define JOBS_RULE(jobs) {"jobs", 'j', OPTION_UNSIGNED, (jobs), 1, .most = 65535}
-#define THREADS_RULE(threads) {"threads", 'j', OPTION_UNSIGNED, (threads), 1, .most = 65535}
 /* clang-format on */
 
 /* A sub-command. run() gets its operands and returns an exit status. */
