@@ -38,7 +38,7 @@ class Stage(jobtest.TestCase):
     def assertStaged(self, done):
         self.assertEqual(done.returncode, 0, done)
         for line in done.stdout.splitlines():
-            self.assertEqual(json.loads(line)["status"], "staged")
+            self.assertEqual(json.loads(line)["action"], "staged")
         self.assertEqual(set(os.listdir(self.target)), set(self.files))
         for name, data in self.files.items():
             path = os.path.join(self.target, name)

@@ -449,7 +449,7 @@ class FullOutput(limetest.TestCase):
                      ["lime", "cat", gauge, "3.f4.npy"], ["lime", "refs", gauge],
                      ["lime", "info", qio], ["lime", "ls", qio], ["lime", "ls", "--json", qio],
                      ["lime", "check", *[qio] * 20], ["lime", "stage", qio, target],
-                     ["lime", "stage", "--json", qio, target], ["lime", "stage", "-q", qio, target],
+                     ["lime", "stage", "--json", qio, target],
                      ["lime_contents", qio], ["lime_extract_record", qio, "2", "1"]):
             with self.subTest(args), open("/dev/full", "wb") as full:
                 self.fails(args, "standard output: write: No space left", stdout=full)

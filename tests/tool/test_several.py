@@ -327,10 +327,10 @@ class Several(limetest.TestCase):
         paths = self.configurations(30)
         target = self.tempdir()
         done = run(["lime", "stage", "--json", "-r", self.directory + "/", target])
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        lines = [json.loads(line) for line in done.stdout.splitlines()[:-1]]
         self.assertEqual([os.path.basename(one["target"]) for one in lines],
                          [os.path.basename(path) for path in [first] + paths])
-        self.assertEqual([i for i, one in enumerate(lines) if one["status"] == "failed"],
+        self.assertEqual([i for i, one in enumerate(lines) if one["action"] == "failed"],
                          [4, 11, 18, 25])
 
 

@@ -59,7 +59,8 @@ class TestCase(limetest.TestCase):
         done = limetest.run(["lime", "stage", "--json", *args], **kw)
         self.assertEqual(done.returncode, code, done)
         lines = [json.loads(line) for line in done.stdout.splitlines()]
-        return {os.path.basename(line["target"]): line for line in lines}, done.stderr.decode()
+        return ({os.path.basename(line["target"]): line for line in lines if "target" in line},
+                done.stderr.decode())
 
     def assertSame(self, name, source=None):
         a, b = source or self.at_source(name), self.at_target(name)
@@ -91,10 +92,10 @@ class Sums(TestCase):
         paths = [os.path.join(limetest.CORPUS, name) for name in files]
         bad = "clime_pack_multi.lime"  # it has ildg-binary-data but no ildg-format
         found, _ = self.stage(*paths, self.target, code=1)
-        self.assertEqual(found.pop(bad)["verdict"], "bad")
+        self.assertEqual(found.pop(bad)["status"], "bad")
         for name, result in found.items():
             path = os.path.join(limetest.CORPUS, name)
-            self.assertEqual((result["status"], result["verdict"]), ("staged", "good"))
+            self.assertEqual((result["action"], result["status"]), ("staged", "good"))
             self.check(path, result)
             self.assertSame(name, path)
         self.assertEqual(found["qio_nersc_ildg.lime"]["lfn"], "lfn://test/lfn")
@@ -123,7 +124,7 @@ class Sums(TestCase):
         self.assertIsNone(found["c"]["md5"])
         # The second run stages the missing ones and skips the others.
         found, _ = self.stage(self.at_source("c"), self.target)
-        self.assertEqual(found["c"]["status"], "there")
+        self.assertEqual(found["c"]["action"], "there")
         self.check(self.at_source("c"), found["c"])
 
     def test_table(self):
@@ -164,7 +165,7 @@ class Sums(TestCase):
         want = {name: self.cksums(name) for name in ("some", "many")}
         for status in ("staged", "there", "there"):
             found, _ = self.stage("--any", *map(self.at_source, names), self.target, code=3)
-            self.assertEqual({found[name]["status"] for name in names}, {status})
+            self.assertEqual({found[name]["action"] for name in names}, {status})
             self.assertEqual(found["some"]["data"], want["some"])
             self.assertEqual(found["many"]["data"], want["many"][:128])
             self.assertEqual([found[name]["data_more"] for name in names], [0, 872, 0, 0])
@@ -175,7 +176,7 @@ class Sums(TestCase):
         old = os.getxattr(self.at_target("some"), name)
         os.setxattr(self.at_target("some"), name, old[:old.index(b" data")])
         found, _ = self.stage(self.at_source("some"), self.target, code=3)
-        self.assertEqual((found["some"]["status"], found["some"]["data"]), ("there", None))
+        self.assertEqual((found["some"]["action"], found["some"]["data"]), ("there", None))
         for broken in (b" data", b" data ", b" data 1:2", b" data 1:99999999999 +0",
                        b" data x:1 +0", b" data 1:2 +", b" data -1:2 +0", b" data 1:2 +0 "):
             os.setxattr(self.at_target("some"), name, old[:old.index(b" data")] + broken)
@@ -203,8 +204,8 @@ class Bad(TestCase):
         os.mkdir(self.at_source("directory"))
         names = ["flipped", "cut", "text", "missing", "empty", "good", "fifo", "directory"]
         found, errors = self.stage(*map(self.at_source, names), self.target, code=2)
-        self.assertEqual({name for name, r in found.items() if r["status"] == "staged"}, {"good"})
-        self.assertEqual({name: r["verdict"] for name, r in found.items()},
+        self.assertEqual({name for name, r in found.items() if r["action"] == "staged"}, {"good"})
+        self.assertEqual({name: r["status"] for name, r in found.items()},
                          {"flipped": "bad", "cut": "bad", "text": "unreadable",
                           "missing": "unreadable", "empty": "bad", "good": "good",
                           "fifo": "unreadable"})
@@ -212,7 +213,7 @@ class Bad(TestCase):
                        "text: not a LIME container", "missing: open: ", "empty: the file is empty",
                        "cut: ", "fifo: open: ", "directory: not copied"):
             self.assertIn(reason, errors)
-        self.assertIn("wrong checksum", found["flipped"]["reason"])
+        self.assertIn("wrong checksum", found["flipped"]["error"])
         self.assertEqual(found["flipped"]["size"], len(flipped))
         self.assertIsNone(found["missing"]["size"])
         self.assertSame("good")
@@ -223,7 +224,7 @@ class Bad(TestCase):
         put(self.at_source("empty"), b"")
         found, _ = self.stage("--any", self.at_source("text"), self.at_source("empty"),
                               self.target)
-        self.assertEqual([(r["container"], r["verdict"], r["reason"]) for r in found.values()],
+        self.assertEqual([(r["container"], r["status"], r["error"]) for r in found.values()],
                          2 * [(False, "skipped", "not a LIME container")])
         self.assertSame("text")
         self.assertSame("empty")
@@ -302,18 +303,18 @@ class Unverified(TestCase):
             path = self.at_source(name)
             if name == "garbled":  # metadata that cannot be read
                 found, errors = self.stage(path, self.good, "-f", self.target, code=1)
-                self.assertEqual(found[name]["verdict"], "bad")
+                self.assertEqual(found[name]["status"], "bad")
                 continue
             found, errors = self.stage(path, self.good, "-f", self.target, code=3)
             self.assertIn(f"lime: {path}: warning: {reason}\n", errors)
             self.assertIn("; 1 unverified", errors)
-            self.assertEqual([(r["verdict"], r["checksums_verified"], r["checksums_unverified"],
+            self.assertEqual([(r["status"], r["checksums_verified"], r["checksums_unverified"],
                                r["unverified"]) for r in (found[name], found["good"])],
                              [("unverified", 0, 1, [reason]), ("good", 1, 0, [])])
             self.assertSame(name)
             # A second run, with the target up to date, gives the same warning.
             found, errors = self.stage(path, self.target, code=3)
-            self.assertEqual((found[name]["status"], found[name]["verdict"]),
+            self.assertEqual((found[name]["action"], found[name]["status"]),
                              ("there", "unverified"))
             self.assertIn(f"warning: {reason}", errors)
 
@@ -321,9 +322,9 @@ class Unverified(TestCase):
         for name, reason in self.files.items():
             found, errors = self.stage("--strict", self.at_source(name), self.good, self.target,
                                        code=1)
-            self.assertEqual((found[name]["status"], found[name]["verdict"]), ("failed", "bad"))
+            self.assertEqual((found[name]["action"], found[name]["status"]), ("failed", "bad"))
             if name != "garbled":  # lime names that deviation first
-                self.assertEqual(found[name]["reason"], reason)
+                self.assertEqual(found[name]["error"], reason)
                 self.assertEqual(errors.count(reason), 1)
             self.assertNothingLeft(["good"])
 
@@ -358,7 +359,7 @@ class Unverified(TestCase):
                              ([("lemon-cells-data", b"data")], "particles; ")):
             path = put(self.at_source("c"), limetest.container([records]))
             found, errors = self.stage("-f", path, self.target, code=3)
-            self.assertEqual((found["c"]["verdict"], found["c"]["checksums_unverified"],
+            self.assertEqual((found["c"]["status"], found["c"]["checksums_unverified"],
                               found["c"]["deviations"]), ("unverified", 1, []))
             self.assertIn(f"{path}: warning: record {len(records)}: unverified: {why}", errors)
             self.assertFails(why, "-f", "--strict", path, self.target)
@@ -373,7 +374,7 @@ class Unverified(TestCase):
         # Another program made the copy, so lime reads both.
         shutil.copy2(self.good, self.at_target("d"))
         found, _ = self.stage(self.good, self.at_target("d"))
-        self.assertEqual((found["d"]["status"], found["d"]["checksums_verified"]), ("there", 1))
+        self.assertEqual((found["d"]["action"], found["d"]["checksums_verified"]), ("there", 1))
 
 
 class UpToDate(TestCase):
@@ -385,12 +386,12 @@ class UpToDate(TestCase):
         first, _ = self.stage(self.at_source("c"), self.target)
         inode = os.stat(self.at_target("c")).st_ino
         again, _ = self.stage(self.at_source("c"), self.target)
-        self.assertEqual(again["c"]["status"], "there")
+        self.assertEqual(again["c"]["action"], "there")
         for what in ("cksum", "adler32", "md5", "lfn", "size"):
             self.assertEqual(first["c"][what], again["c"][what])
         self.assertEqual(os.stat(self.at_target("c")).st_ino, inode)
         forced, _ = self.stage("--force", self.at_source("c"), self.target)
-        self.assertEqual(forced["c"]["status"], "staged")
+        self.assertEqual(forced["c"]["action"], "staged")
         self.assertSame("c")
         self.assertNothingLeft(["c"])
 
@@ -417,7 +418,7 @@ class UpToDate(TestCase):
             os.utime(self.at_target("c"), ns=(second, second + rounded))
             # lime finds it by its attribute and reads no data.
             found, _ = self.stage(path, self.target)
-            self.assertEqual((found["c"]["status"], found["c"]["checksums_verified"]),
+            self.assertEqual((found["c"]["action"], found["c"]["checksums_verified"]),
                              ("there", None), rounded)
         for other in (987654322, 987654320, 987654400, 987655000, 987654001, 1000000000):
             os.utime(self.at_target("c"), ns=(second, second + other))
@@ -431,7 +432,7 @@ class UpToDate(TestCase):
             file.write(b"?")
         os.utime(self.at_target("c"), ns=(st.st_atime_ns, st.st_mtime_ns))
         found, _ = self.stage(self.at_source("c"), self.target)
-        self.assertEqual(found["c"]["status"], "there")  # by size and time, as in rsync
+        self.assertEqual(found["c"]["action"], "there")  # by size and time, as in rsync
         self.assertFails("the target has been damaged", "--check-there", self.at_source("c"),
                          self.target)
 
@@ -453,7 +454,7 @@ class UpToDate(TestCase):
             file.write(b"damage")
         os.utime(self.at_target("d"), ns=(st.st_atime_ns, st.st_mtime_ns))
         bad = reads(1)
-        self.assertIn("the target has been damaged", bad[0]["reason"])
+        self.assertIn("the target has been damaged", bad[0]["error"])
         self.assertGreaterEqual(good[1], 12)
         self.assertLess(bad[1], good[1] + 6)
 
@@ -487,7 +488,7 @@ class UpToDate(TestCase):
             for options in ([], ["-f"]):
                 found = self.assertFails(reason, *options, self.at_source("c"),
                                          self.at_target(name))
-                self.assertNotIn("force", found[name]["reason"])
+                self.assertNotIn("force", found[name]["error"])
             self.assertEqual(os.lstat(self.at_target(name)).st_ino, inode)
         self.assertNothingLeft(before)
 
@@ -543,7 +544,7 @@ class Lists(TestCase):
         put(self.at_target("t/a"), b"another user's data")
         done = limetest.run(["lime", "stage", "--json", "-r", self.at_source("t"), self.target])
         self.assertEqual(done.returncode, 1, done)
-        self.assertEqual({line["target"]: line["status"]
+        self.assertEqual({line["target"]: line["action"]
                           for line in map(json.loads, done.stdout.splitlines())},
                          {self.at_target("t/a/b/x"): "failed", self.at_target("t/c/x"): "staged"})
         for name, why in (("a", "File exists"), ("a/b", "Not a directory")):
@@ -659,7 +660,7 @@ class Disks(TestCase):
         self.assertNothingLeft()
         found, errors = self.stage("--no-space-check", "-j", "1", *files, self.target, code=1)
         self.assertIn("No space left", errors.replace("no space left", "No space left"))
-        good = [name for name, r in found.items() if r["status"] == "staged"]
+        good = [name for name, r in found.items() if r["action"] == "staged"]
         self.assertEqual(len(good), 2)
         self.assertNothingLeft(good)
         for name in good:
@@ -683,7 +684,7 @@ class Disks(TestCase):
             fault.arm(faults.LIME, call, nth, code, lasts=call == "pread")
             found = self.assertFails("1 of 1 files failed", path, self.target,
                                      env=fault.environment())
-            self.assertEqual(found["c"]["reason"].lower(),
+            self.assertEqual(found["c"]["error"].lower(),
                              f"read the copy: {os.strerror(code)}".lower())
             self.assertNothingLeft()
 
@@ -775,7 +776,7 @@ class Existing(TestCase):
                     found = self.assertFails("another process has this container open for "
                                              "writing", *options, self.at_source("c"),
                                              self.target)
-                    self.assertEqual(found["c"]["status"], "failed")
+                    self.assertEqual(found["c"]["action"], "failed")
                     self.assertEqual(read(self.at_target("c")), self.old)
                     self.assertNothingLeft(["c"])
             self.stage("-f", self.at_source("c"), self.target)
@@ -898,13 +899,13 @@ class HeldSource(Held):
         with self.held("fsync", code=1) as found:
             put(self.at_source("new"), read(self.path)[:-5000])
             os.rename(self.at_source("new"), self.path)
-        self.assertEqual(found[0]["status"], "failed")
+        self.assertEqual(found[0]["action"], "failed")
         self.assertNothingLeft()
 
     def test_removed(self):
         with self.held("fsync", code=1) as found:
             os.unlink(self.path)
-        self.assertIn("the source has disappeared", found[0]["reason"])
+        self.assertIn("the source has disappeared", found[0]["error"])
         self.assertNothingLeft()
 
 
@@ -932,7 +933,7 @@ class HeldFirst(Held):
                 self.assertLess(self.peak_mb(), 90)
         self.assertEqual([os.path.basename(r["target"]) for r in found],
                          ["c", *map(os.path.basename, names), "c2"])
-        self.assertEqual({r["status"] for r in found[1:-1]}, {"failed"})
+        self.assertEqual({r["action"] for r in found[1:-1]}, {"failed"})
         self.assertSame("c")
         self.assertSame("c2")
 
@@ -942,7 +943,7 @@ class HeldFirst(Held):
             self.peak_mb()
             self.process.terminate()
         self.assertLess(len(found), 20002)
-        self.assertNothingLeft(["c"] if found[0]["status"] == "staged" else [])
+        self.assertNothingLeft(["c"] if found[0]["action"] == "staged" else [])
 
 
 class HeldTarget(Held):
@@ -963,7 +964,7 @@ class HeldTarget(Held):
             with self.held("linkat", *options, code=1) as found:
                 os.rename(put(self.at_source("new"), b"another"), self.at_target("c"))
             self.assertIn("another process has created or replaced the target" if options else
-                          "the target exists with a different", found[0]["reason"])
+                          "the target exists with a different", found[0]["error"])
             self.assertEqual(read(self.at_target("c")), b"another")
             self.assertNothingLeft(["c"])
             os.unlink(self.at_target("c"))
@@ -975,7 +976,7 @@ class HeldTarget(Held):
                     open(self.at_target(".c.limefs-stage"), "r+b") as file:
                 file.seek(offset)
                 file.write(more)
-            self.assertEqual(found[0]["reason"], "the records of the copy differ from the source")
+            self.assertEqual(found[0]["error"], "the records of the copy differ from the source")
             self.assertNothingLeft()
 
 
@@ -999,14 +1000,14 @@ class HeldName(Held):
         for options in ([], ["-f"]):
             with self.held("fsync", *options, code=1) as found:
                 self.exchange()
-            self.assertIn("replaced the temporary file", found[0]["reason"])
+            self.assertIn("replaced the temporary file", found[0]["error"])
             self.assertStays()
             self.assertNothingLeft()
 
     def test_temporary_that_is_removed(self):
         with self.held("fsync", code=1) as found:
             os.unlink(self.temp)
-        self.assertIn("removed or replaced the temporary file", found[0]["reason"])
+        self.assertIn("removed or replaced the temporary file", found[0]["error"])
         self.assertNothingLeft()
 
     def test_second_run_without_locks(self):
@@ -1016,7 +1017,7 @@ class HeldName(Held):
         with self.held("fsync", "-f", code=1) as found:
             self.stage(self.path, self.target, env=unlocked.environment())
             inode = os.stat(self.at_target("c")).st_ino
-        self.assertIn("nothing was renamed", found[0]["reason"])
+        self.assertIn("nothing was renamed", found[0]["error"])
         self.assertEqual((unlocked.struck, os.stat(self.at_target("c")).st_ino), (2, inode))
         self.assertSame("c")
         self.assertNothingLeft(["c"])
@@ -1027,7 +1028,7 @@ class HeldName(Held):
         for options in ([], ["-f"]):
             with self.held("linkat", *options) as found:
                 self.exchange(aside)
-            self.assertEqual(found[0]["status"], "staged")
+            self.assertEqual(found[0]["action"], "staged")
             self.assertStays()
             self.assertSame("c")
             os.unlink(self.at_target("c"))
@@ -1035,7 +1036,7 @@ class HeldName(Held):
             # A file without any name can't be linked.
             with self.held("linkat", *options, code=1) as found:
                 self.exchange()
-            self.assertIn("nothing was renamed", found[0]["reason"])
+            self.assertIn("nothing was renamed", found[0]["error"])
             self.assertStays()
             self.assertNothingLeft()
 
@@ -1044,8 +1045,8 @@ class HeldName(Held):
         put(self.at_target("c"), b"old")
         with self.held("renameat", "-f", code=1) as found:
             self.exchange()
-        self.assertEqual(found[0]["status"], "failed")
-        self.assertIn("NOT the verified copy", found[0]["reason"])
+        self.assertEqual(found[0]["action"], "failed")
+        self.assertIn("NOT the verified copy", found[0]["error"])
         self.assertNothingLeft(["c"])
 
     def test_without_links(self):
@@ -1053,7 +1054,7 @@ class HeldName(Held):
             self.fault.arm(faults.LIME, "linkat", 1, errno.EPERM)
             found, _ = self.stage(*options, self.path, self.target,
                                   env=self.fault.environment())
-            self.assertEqual((found["c"]["status"], self.fault.struck), ("staged", 1))
+            self.assertEqual((found["c"]["action"], self.fault.struck), ("staged", 1))
             self.assertSame("c")
             self.assertNothingLeft(["c"])
 
@@ -1065,7 +1066,7 @@ class HeldName(Held):
                 self.process.kill()
                 self.process.wait()
             found, _ = self.stage(*options, self.path, self.target)
-            self.assertEqual(found["c"]["status"], status)
+            self.assertEqual(found["c"]["action"], status)
             self.assertSame("c")
             self.assertNothingLeft(["c"])
             os.unlink(self.at_target("c"))
@@ -1115,7 +1116,7 @@ class HeldMode(Held):
         with self.held(call, nth=nth, code=-signal.SIGKILL):
             self.during = os.stat(self.temp)
             code, result = self.again()
-            self.assertEqual((code, result["reason"]),
+            self.assertEqual((code, result["error"]),
                              (1, "another lime stage is copying it"))
             self.assertEqual(os.stat(self.temp), self.during)
             self.process.kill()
@@ -1123,7 +1124,7 @@ class HeldMode(Held):
 
     def assertResumes(self):
         code, result = self.again()
-        self.assertEqual((code, result["status"]), (0, "staged"), result)
+        self.assertEqual((code, result["action"]), (0, "staged"), result)
         self.assertSame("c")
         self.assertNothingLeft(["c"])
         os.unlink(self.at_target("c"))
@@ -1147,7 +1148,7 @@ class HeldMode(Held):
         # Before the rename it belongs to another user; no run is active, so it can be removed.
         self.interrupt("linkat")
         self.assertEqual(self.during.st_uid, 4711)
-        self.assertIn("another user's file is in the way", self.again()[1]["reason"])
+        self.assertIn("another user's file is in the way", self.again()[1]["error"])
         os.unlink(self.temp)
         self.assertResumes()
 
@@ -1275,7 +1276,7 @@ class Interrupted(Runs):
         self.finish()
         put(self.temp(name), temp)
         found, _ = self.stage(*self.command[3:])
-        self.assertEqual(found[name]["status"], "there")
+        self.assertEqual(found[name]["action"], "there")
         self.assertEqual(read(self.temp(name)), temp)
 
     def test_damaged_before_resuming(self):
@@ -1285,7 +1286,7 @@ class Interrupted(Runs):
             file.seek(MIB // 2)
             file.write(b"damage")
         found = self.finish()[name]
-        self.assertEqual((found["resumed"], found["reason"]), (0, None))
+        self.assertEqual((found["resumed"], found["error"]), (0, None))
         self.assertEqual(len(found["deviations"]), 1)
         self.assertIn("the data kept from an earlier run are damaged", found["deviations"][0])
 

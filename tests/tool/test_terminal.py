@@ -238,7 +238,7 @@ class Json(Harmless):
                      ["checksum", "--json", self.path, str(len(METADATA) - 1)]):
             self.assertEqual(os.path.basename(self.json("lime", *args)["file"]), self.name)
         staged = self.json("lime", "stage", "--json", self.path, directory)
-        self.assertEqual(os.path.basename(staged["source"]), self.name)
+        self.assertEqual(os.path.basename(staged["file"]), self.name)
         done = run(["lime", "stage", "--json", self.path + b".none", directory])
         self.assertIsNone(harmful_part(done.stdout + done.stderr))
         for command in ("ls", "info", "check", "checksum"):

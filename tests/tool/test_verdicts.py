@@ -173,7 +173,7 @@ class Verdicts(limetest.TestCase):
         done = run(["lime", "stage", "--json", *options, path, target])
         result = json.loads(done.stdout)
         copied = verdict in ("good", "unverified", "skipped")
-        self.assertEqual((done.returncode, result["verdict"], result["status"]),
+        self.assertEqual((done.returncode, result["status"], result["action"]),
                          (STATUS[verdict], verdict, "staged" if copied else "failed"), done)
         self.assertEqual(os.listdir(target), [os.path.basename(path)] if copied else [])
         return result, done.stderr

@@ -119,13 +119,18 @@ static int report_deviations(struct limefile_source *source, struct examination 
     return exam->err;
 }
 
+static void add_unverified_text(struct examination *exam, const char *text)
+{
+    stage_messages_add(&exam->result->unverified, "%s", text);
+    if (exam->options->strict && !exam->err)
+        exam->err = fail_with_verdict(exam, LIMEFILE_D_CHECKSUM_MISSING, text);
+}
+
 static void add_unverified(struct examination *exam, uint64_t ordinal, const char *why)
 {
     char text[256];
     snprintf(text, sizeof text, UNVERIFIED, ordinal, why);
-    stage_messages_add(&exam->result->unverified, "%s", text);
-    if (exam->options->strict && !exam->err)
-        exam->err = fail_with_verdict(exam, LIMEFILE_D_CHECKSUM_MISSING, text);
+    add_unverified_text(exam, text);
 }
 
 /* For field i, which has no checksum: reports a missing ildg-format as a finding, or adds the
@@ -236,6 +241,10 @@ int stage_contents_examine(struct stage_contents *contents, int fd,
         err = detect_kind(contents, &file.source, &exam);
         if (err > 0)
             err = examine_records(contents, &file.source, &exam);
+    }
+    if (!err && options->require_sums && !result->item->sum) {
+        add_unverified_text(&exam, "the list of sums does not name the file");
+        err = exam.err;
     }
     if (err)
         stage_contents_release(contents);

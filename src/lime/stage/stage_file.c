@@ -171,6 +171,22 @@ static void subtract_progress(struct stage_file *f)
     f->progress = 0;
 }
 
+/* Compares the digest of the source, or of an existing target, with the sum that the item must
+ * have. */
+static int compare_required_sum(struct stage_file *f, const struct stage_digest *digest,
+                                bool is_target)
+{
+    char found[STAGE_SUM_CHARS];
+    const char *sum = f->item->sum;
+    if (!sum || strcmp(stage_digest_format(digest, f->item->sum_kind, found), sum) == 0)
+        return 0;
+    stage_set_verdict(f->result, LIMEFILE_BAD);
+    return stage_fail(f->result, LIMEFILE_D_CHECKSUM,
+                      "the %s has the sum %s, the list of sums states %s%s",
+                      is_target ? "target exists and" : "file", found, sum,
+                      is_target ? "; --force replaces it" : "");
+}
+
 /* Copies the bytes and computes their sums. -EAGAIN: the caller starts from the beginning. */
 static int copy_and_sum(struct stage_file *f, struct stage_target *t)
 {
@@ -180,6 +196,8 @@ static int copy_and_sum(struct stage_file *f, struct stage_target *t)
                                        .kept = t->kept},
                           .target = t};
     int err = run_transfer(f, &p, f->options->kinds, &f->contents, &f->result->digest);
+    if (!err)
+        err = compare_required_sum(f, &f->result->digest, false);
     if (err == LIMEFILE_D_CHECKSUM && t->kept)
         err = -EAGAIN; /* the kept bytes may have been damaged since */
     f->result->resumed = err ? 0 : t->kept;
@@ -245,40 +263,49 @@ static int check_target_metadata(struct stage_file *f, struct stat *st)
                           "the target exists with a different size (%" PRIu64
                           " bytes); --force replaces it",
                           (uint64_t)st->st_size);
-    if (!stage_mtime_matches(&f->st.st_mtim, &st->st_mtim))
+    if (!f->item->sum && !stage_mtime_matches(&f->st.st_mtim, &st->st_mtim))
         return stage_fail(r, -EEXIST,
                           "the target exists with a different modification time; "
                           "--force replaces it");
     return 1;
 }
 
-/* Compares an existing target with its stored sums (target.h) or, if it has none, with the
- * source. Sets the result's digest. Returns 0 if the target is up to date, or < 0. */
+/* Compares the target's digest with its stored sums (target.h) or, if `stored` is NULL, with
+ * the source. */
+static int compare_digest(struct stage_file *f, const struct stage_digest *digest,
+                          const struct stage_digest *stored)
+{
+    struct stage_digest source;
+    int err = stored ? 0 : sum_file(f, &f->source, f->options->kinds, NULL, &source);
+    if (err || stage_digest_matches(digest, stored ? stored : &source))
+        return err;
+    if (stored)
+        stage_set_verdict(f->result, LIMEFILE_BAD);
+    return stage_fail(f->result, -EEXIST,
+                      stored ? "the target has been damaged since it was staged"
+                             : "the target exists and has different contents; "
+                               "--force replaces it");
+}
+
+/* Compares an existing target with the item's sum or else by compare_digest(). Sets the
+ * result's digest. Returns 0 if the target is up to date, or < 0. */
 static int compare_target(struct stage_file *f, struct stage_port *target,
                           const struct stat *st, const struct stage_contents *contents)
 {
-    struct stage_digest *digest = &f->result->digest, stored, source;
+    struct stage_digest *digest = &f->result->digest, stored;
     bool has_stored = stage_stored_sums_load(target->fd, st, &stored);
     bool is_sufficient = has_stored && !(f->options->kinds & ~stored.kinds);
-    if (is_sufficient && !f->options->check_existing) {
+    if (is_sufficient && !f->options->check_existing && !f->item->sum) {
         *digest = stored;
         return 0;
     }
     int err = sum_file(f, target, f->options->kinds, contents, digest);
-    if (!err && !has_stored)
-        err = sum_file(f, &f->source, f->options->kinds, NULL, &source);
-    if (err)
-        return err;
-    if (has_stored && !stage_digest_matches(digest, &stored))
-        stage_set_verdict(f->result, LIMEFILE_BAD);
-    if (!stage_digest_matches(digest, has_stored ? &stored : &source))
-        return stage_fail(f->result, -EEXIST,
-                          has_stored ? "the target has been damaged since it was staged"
-                                     : "the target exists and has different contents; "
-                                       "--force replaces it");
-    if (!is_sufficient)
+    if (!err)
+        err = f->item->sum ? compare_required_sum(f, digest, true)
+                           : compare_digest(f, digest, has_stored ? &stored : NULL);
+    if (!err && !is_sufficient)
         stage_stored_sums_save(target->fd, st, digest);
-    return 0;
+    return err;
 }
 
 /* Returns 1 if the target is up to date, with its sums in the result; 0 if it may be written;

@@ -1,10 +1,12 @@
 /* stored_sums.c - store the sums of a staged file in an extended attribute of the file, so that
  * the next run need not read it:
  *
- *     user.limefs.staged = "1 SIZE MTIME.NS CKSUM ADLER32 MD5 data ORDINAL:CKSUM ... +MORE"
+ *     user.limefs.staged = "1 SIZE MTIME.NS CKSUM ADLER32 MD5 sha256 SHA256 data ORDINAL:CKSUM
+ * ... +MORE"
  *
- * A sum that was not computed is "-". After "data" come the cksums of ildg-binary-data records,
- * and MORE, the number of further such records. Earlier versions wrote nothing from "data" on.
+ * A sum that was not computed is "-", or left out with its "sha256". After "data" come the
+ * cksums of ildg-binary-data records, and MORE, the number of further such records. Earlier
+ * versions wrote nothing from "data" on.
  *
  * The attribute is valid while the file has this size and this mtime, perhaps rounded down. */
 #define _GNU_SOURCE
@@ -17,9 +19,10 @@
 #include <string.h>
 #include <sys/xattr.h>
 
+static const char hex_digits[] = "0123456789abcdef";
 static const char xattr_name[] = "user.limefs.staged";
 
-enum { TEXT_MAX = 192 + 24 * STAGE_DATA_MAX };
+enum { TEXT_MAX = 288 + 24 * STAGE_DATA_MAX };
 
 bool stage_mtime_matches(const struct timespec *source, const struct timespec *target)
 {
@@ -43,31 +46,19 @@ static size_t print_data(char *text, size_t cap, const struct stage_digest *d)
 
 int stage_stored_sums_save(int fd, const struct stat *source, const struct stage_digest *d)
 {
-    char text[TEXT_MAX], adler[16] = "-", md5[2 * STAGE_MD5_BYTES + 1] = "-";
-    if (d->kinds & STAGE_ADLER32)
-        snprintf(adler, sizeof adler, "%08" PRIx32, d->adler32);
-    for (int i = 0; d->kinds & STAGE_MD5 && i < STAGE_MD5_BYTES; i++)
-        snprintf(md5 + 2 * i, 3, "%02x", d->md5[i]);
-    size_t n =
-        (size_t)snprintf(text, sizeof text, "1 %" PRIu64 " %" PRId64 ".%09ld %" PRIu32 " %s %s",
-                         (uint64_t)source->st_size, (int64_t)source->st_mtim.tv_sec,
-                         source->st_mtim.tv_nsec, d->cksum, adler, md5);
+    char text[TEXT_MAX], adler[STAGE_SUM_CHARS], md5[STAGE_SUM_CHARS];
+    size_t n = (size_t)snprintf(
+        text, sizeof text, "1 %" PRIu64 " %" PRId64 ".%09ld %" PRIu32 " %s %s",
+        (uint64_t)source->st_size, (int64_t)source->st_mtim.tv_sec, source->st_mtim.tv_nsec,
+        d->cksum, stage_digest_format(d, STAGE_ADLER32, adler),
+        stage_digest_format(d, STAGE_MD5, md5));
+    if (d->kinds & STAGE_SHA256)
+        n += (size_t)snprintf(text + n, sizeof text - n, " sha256 %s", d->sha256);
     size_t all = n + (d->has_data ? print_data(text + n, sizeof text - n, d) : 0);
     if (fsetxattr(fd, xattr_name, text, all, 0) == 0)
         return 0;
     /* Try without the data's cksums: the file system may limit the size of an attribute. */
     return all > n && fsetxattr(fd, xattr_name, text, n, 0) == 0 ? 0 : -errno;
-}
-
-static bool parse_md5(const char *text, unsigned char out[STAGE_MD5_BYTES])
-{
-    for (int i = 0; i < STAGE_MD5_BYTES; i++) {
-        unsigned byte;
-        if (sscanf(text + 2 * i, "%2x", &byte) != 1)
-            return false;
-        out[i] = (unsigned char)byte;
-    }
-    return true;
 }
 
 /* Parses a number <= most and the character `end` after it. Moves *text behind `end`, or to the
@@ -107,14 +98,14 @@ static void parse_data(const char *text, struct stage_digest *out)
 
 bool stage_stored_sums_load(int fd, const struct stat *now, struct stage_digest *out)
 {
-    char text[TEXT_MAX] = "", adler[16], md5[2 * STAGE_MD5_BYTES + 1];
+    char text[TEXT_MAX] = "", adler[16];
     uint64_t size;
     int64_t seconds;
     struct timespec source;
     *out = (struct stage_digest){.kinds = STAGE_CKSUM};
     if (fgetxattr(fd, xattr_name, text, sizeof text - 1) < 0 ||
         sscanf(text, "1 %" SCNu64 " %" SCNd64 ".%ld %" SCNu32 " %15s %32s", &size, &seconds,
-               &source.tv_nsec, &out->cksum, adler, md5) != 6 ||
+               &source.tv_nsec, &out->cksum, adler, out->md5) != 6 ||
         size != (uint64_t)now->st_size)
         return false;
     source.tv_sec = (time_t)seconds;
@@ -122,8 +113,13 @@ bool stage_stored_sums_load(int fd, const struct stat *now, struct stage_digest 
         return false;
     if (sscanf(adler, "%8" SCNx32, &out->adler32) == 1)
         out->kinds |= STAGE_ADLER32;
-    if (strlen(md5) == 2 * STAGE_MD5_BYTES && parse_md5(md5, out->md5))
+    if (strspn(out->md5, hex_digits) == STAGE_MD5_CHARS - 1)
         out->kinds |= STAGE_MD5;
+    const char *sha256 = strstr(text, " sha256 ");
+    if (sha256 && sscanf(sha256, " sha256 %64s", out->sha256) == 1 &&
+        strspn(out->sha256, hex_digits) == STAGE_SHA256_CHARS - 1)
+        out->kinds |= STAGE_SHA256;
+    out->bytes = size;
     parse_data(text, out);
     return true;
 }

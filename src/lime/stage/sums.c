@@ -1,9 +1,12 @@
-/* sums.c - compute the cksum, Adler-32 and MD5 of a file, and the checksums of its fields */
+/* sums.c - compute the cksum, Adler-32, MD5 and SHA-256 of a file, and the checksums of its
+ * fields */
 #include "sums.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <isa-l/crc.h>
 #include <isa-l/igzip_lib.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,20 +19,33 @@ bool stage_digest_matches(const struct stage_digest *a, const struct stage_diges
     unsigned both = a->kinds & b->kinds;
     return both && (!(both & STAGE_CKSUM) || a->cksum == b->cksum) &&
            (!(both & STAGE_ADLER32) || a->adler32 == b->adler32) &&
-           (!(both & STAGE_MD5) || memcmp(a->md5, b->md5, STAGE_MD5_BYTES) == 0);
+           (!(both & STAGE_MD5) || strcmp(a->md5, b->md5) == 0) &&
+           (!(both & STAGE_SHA256) || strcmp(a->sha256, b->sha256) == 0);
+}
+
+const char *stage_digest_format(const struct stage_digest *d, enum stage_sum_kind kind,
+                                char out[STAGE_SUM_CHARS])
+{
+    if (!(d->kinds & kind))
+        strcpy(out, "-");
+    else if (kind == STAGE_CKSUM)
+        snprintf(out, STAGE_SUM_CHARS, "%" PRIu32 " %" PRIu64, d->cksum, d->bytes);
+    else if (kind == STAGE_ADLER32)
+        snprintf(out, STAGE_SUM_CHARS, "%08" PRIx32, d->adler32);
+    else
+        strcpy(out, kind == STAGE_MD5 ? d->md5 : d->sha256);
+    return out;
 }
 
 /* "-fips" allows MD5 even in FIPS mode: MD5 only identifies files here. */
-static int init_md5(struct stage_sums *s)
+static int create_hash(EVP_MD_CTX **out, const char *name)
 {
-    s->md5 = EVP_MD_CTX_new();
-    EVP_MD *kind = EVP_MD_fetch(NULL, "MD5", "-fips");
-    int err = s->md5 ? 0 : -ENOMEM;
-    if (!err && (!kind || !EVP_DigestInit_ex(s->md5, kind, NULL)))
+    *out = EVP_MD_CTX_new();
+    EVP_MD *kind = EVP_MD_fetch(NULL, name, "-fips");
+    int err = *out ? 0 : -ENOMEM;
+    if (!err && (!kind || !EVP_DigestInit_ex(*out, kind, NULL)))
         err = -ENOTSUP;
     EVP_MD_free(kind);
-    if (err)
-        stage_sums_release(s);
     return err;
 }
 
@@ -37,13 +53,19 @@ int stage_sums_init(struct stage_sums *s, unsigned kinds)
 {
     /* isa-l takes and returns the complement of the register, which is initially 0 in cksum. */
     *s = (struct stage_sums){.kinds = kinds | STAGE_CKSUM, .crc = UINT32_MAX, .adler32 = 1};
-    return kinds & STAGE_MD5 ? init_md5(s) : 0;
+    int err = kinds & STAGE_MD5 ? create_hash(&s->md5, "MD5") : 0;
+    if (!err && kinds & STAGE_SHA256)
+        err = create_hash(&s->sha256, "SHA256");
+    if (err)
+        stage_sums_release(s);
+    return err;
 }
 
 void stage_sums_release(struct stage_sums *s)
 {
     EVP_MD_CTX_free(s->md5);
-    s->md5 = NULL;
+    EVP_MD_CTX_free(s->sha256);
+    s->md5 = s->sha256 = NULL;
 }
 
 void stage_sums_add(struct stage_sums *s, const void *data, size_t n)
@@ -51,20 +73,37 @@ void stage_sums_add(struct stage_sums *s, const void *data, size_t n)
     s->crc = crc32_ieee(s->crc, data, n);
     if (s->kinds & STAGE_ADLER32)
         s->adler32 = isal_adler32(s->adler32, data, n);
-    if (s->kinds & STAGE_MD5)
+    if (s->md5)
         EVP_DigestUpdate(s->md5, data, n);
+    if (s->sha256)
+        EVP_DigestUpdate(s->sha256, data, n);
     s->bytes += n;
+}
+
+/* Formats the hash, if there is one. Returns false if libcrypto fails. */
+static bool finish_hash(EVP_MD_CTX *hash, char *out)
+{
+    unsigned char bytes[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    if (hash && !EVP_DigestFinal_ex(hash, bytes, &n))
+        return false;
+    for (unsigned i = 0; i < n; i++)
+        sprintf(out + 2 * i, "%02x", bytes[i]);
+    return true;
 }
 
 void stage_sums_result(struct stage_sums *s, struct stage_digest *out)
 {
-    *out = (struct stage_digest){.kinds = s->kinds, .cksum = s->crc, .adler32 = s->adler32};
+    *out = (struct stage_digest){
+        .kinds = s->kinds, .cksum = s->crc, .adler32 = s->adler32, .bytes = s->bytes};
     for (uint64_t length = s->bytes; length; length >>= 8) {
         unsigned char byte = (unsigned char)length;
         out->cksum = crc32_ieee(out->cksum, &byte, 1);
     }
-    if (s->kinds & STAGE_MD5 && !EVP_DigestFinal_ex(s->md5, out->md5, NULL))
+    if (!finish_hash(s->md5, out->md5))
         out->kinds &= ~(unsigned)STAGE_MD5;
+    if (!finish_hash(s->sha256, out->sha256))
+        out->kinds &= ~(unsigned)STAGE_SHA256;
 }
 
 /* ---- cksums of the ildg-binary-data records ---- */

@@ -30,6 +30,7 @@ struct stage_options {
     bool strict;            /* a warning, or an unverified field, is a failure */
     bool force;             /* replace another file that has the target's name */
     bool check_existing;    /* read and compare even a target that seems up to date */
+    bool require_sums;      /* an item without `sum` is unverified */
     bool verify_target;     /* read the copy again from the disk */
     uint64_t checkpoint;    /* bytes between two points where a copy can resume; 0: automatic */
     const char *socket;     /* path of the job's Unix socket; NULL: without a job */
@@ -41,6 +42,8 @@ struct stage_item {
     uint64_t size; /* bytes of the source when it was listed; the copy gets the current size */
     dev_t device;  /* of the source, as is inode; only the caller uses them */
     ino_t inode;
+    const char *sum; /* NULL, or the sum that the file must have, by stage_digest_format() */
+    enum stage_sum_kind sum_kind; /* of `sum`; must be in stage_options.kinds */
 };
 
 /* At most STAGE_MESSAGES_MAX messages; `more` counts those that were left out. */

@@ -13,11 +13,14 @@ enum stage_sum_kind {
     STAGE_CKSUM = 1, /* always computed: resuming needs it, and it is fast */
     STAGE_ADLER32 = 2,
     STAGE_MD5 = 4,
+    STAGE_SHA256 = 8,
 };
 
 enum {
     STAGE_DATA_MAX = 128, /* maximum of ildg-binary-data records whose cksums are stored */
-    STAGE_MD5_BYTES = 16,
+    STAGE_MD5_CHARS = 33,
+    STAGE_SHA256_CHARS = 65,
+    STAGE_SUM_CHARS = STAGE_SHA256_CHARS, /* of any sum as text */
 };
 
 /* The cksum of an ildg-binary-data record's data, called crcCheckSum in ILDG's catalogues. */
@@ -29,8 +32,9 @@ struct stage_digest {
     unsigned kinds; /* the sums that are set, of enum stage_sum_kind */
     uint32_t cksum; /* as cksum(1) prints it */
     uint32_t adler32;
-    unsigned char md5[STAGE_MD5_BYTES];
-    bool has_data;       /* the members below are set */
+    char md5[STAGE_MD5_CHARS], sha256[STAGE_SHA256_CHARS]; /* lower-case hexadecimal */
+    uint64_t bytes;                                        /* size of the file */
+    bool has_data;                                         /* the members below are set */
     unsigned data_count; /* number of elements of `data`, which have the order of the file */
     uint64_t data_more;  /* number of further ildg-binary-data records */
     struct stage_data_sum data[STAGE_DATA_MAX];
@@ -39,21 +43,31 @@ struct stage_digest {
 /* Returns true if the digests have a kind of sum in common, and all common sums are equal. */
 bool stage_digest_matches(const struct stage_digest *, const struct stage_digest *);
 
+/* Formats one sum as lists of sums have it: for STAGE_CKSUM, the CRC and the size in decimal;
+ * for others, hexadecimal digits. "-" if the digest does not have it. Returns `out`. */
+const char *stage_digest_format(const struct stage_digest *, enum stage_sum_kind,
+                                char out[STAGE_SUM_CHARS]);
+
 /* Sums of bytes that are added in order. */
 struct stage_sums {
     unsigned kinds;
     uint64_t bytes; /* added so far */
     uint32_t crc;   /* complement of cksum's register before cksum adds the length */
     uint32_t adler32;
-    EVP_MD_CTX *md5;
+    EVP_MD_CTX *md5, *sha256; /* NULL: not computed */
 };
-/* Returns 0, -ENOMEM, or -ENOTSUP if libcrypto has no MD5. */
+/* Returns 0, -ENOMEM, or -ENOTSUP if libcrypto does not have a requested hash. */
 int stage_sums_init(struct stage_sums *, unsigned kinds);
 void stage_sums_release(struct stage_sums *);
 void stage_sums_add(struct stage_sums *, const void *data, size_t n);
 
 /* Computes the digest. No bytes may be added after this call. */
 void stage_sums_result(struct stage_sums *, struct stage_digest *out);
+
+/* Computes the sums of an open regular file. Calls count() for each block that is read. Returns
+ * 0, -errno, or LIMEFILE_E_SHRUNK. */
+int stage_sums_file(int fd, unsigned kinds, bool (*count)(void *context, uint64_t bytes),
+                    void *context, struct stage_digest *out);
 
 /* ---- cksums of the ildg-binary-data records ---- */
 

@@ -3,6 +3,7 @@
 #include "jsonout.h"
 #include "pathlist.h"
 #include "stage.h"
+#include "sums_list.h"
 #include "text.h"
 #include "tool.h"
 
@@ -43,7 +44,7 @@ static bool add_stage_item(struct stagelist *list, char *source, char *target,
     }
     uint64_t size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
     list->items[list->count++] =
-        (struct stage_item){source, target, size, st->st_dev, st->st_ino};
+        (struct stage_item){source, target, size, st->st_dev, st->st_ino, NULL, 0};
     list->bytes += size;
     return source && target ? true : out_of_memory();
 }
@@ -389,13 +390,6 @@ static const char *status_text(enum stage_status status)
     return texts[status];
 }
 
-static const char *format_md5(const unsigned char *bytes, char out[2 * STAGE_MD5_BYTES + 1])
-{
-    for (int i = 0; i < STAGE_MD5_BYTES; i++)
-        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
-    return out;
-}
-
 enum { DATA_SHOWN = 16 };
 
 /* Formats the cksums of ildg-binary-data, separated by commas; "-" if unknown. */
@@ -413,21 +407,21 @@ static const char *format_cksums(const struct stage_result *r, char out[DATA_SHO
 
 /* Size and checksums as text; "-" for a missing one. */
 struct row_texts {
-    char size[24], cksum[16], adler32[16], md5[2 * STAGE_MD5_BYTES + 1];
+    char size[24], cksum[16];
+    char adler32[STAGE_SUM_CHARS], md5[STAGE_SUM_CHARS], sha256[STAGE_SUM_CHARS];
 };
 
 static struct row_texts format_row(const struct stage_result *r)
 {
-    struct row_texts w = {"-", "-", "-", "-"};
-    unsigned kinds = r->has_digest ? r->digest.kinds : 0;
+    struct row_texts w = {"-", "-", "-", "-", "-"};
     if (r->has_size)
         snprintf(w.size, sizeof w.size, "%" PRIu64, r->size);
-    if (kinds & STAGE_CKSUM)
-        snprintf(w.cksum, sizeof w.cksum, "%" PRIu32, r->digest.cksum);
-    if (kinds & STAGE_ADLER32)
-        snprintf(w.adler32, sizeof w.adler32, "%08" PRIx32, r->digest.adler32);
-    if (kinds & STAGE_MD5)
-        format_md5(r->digest.md5, w.md5);
+    if (!r->has_digest)
+        return w;
+    snprintf(w.cksum, sizeof w.cksum, "%" PRIu32, r->digest.cksum);
+    stage_digest_format(&r->digest, STAGE_ADLER32, w.adler32);
+    stage_digest_format(&r->digest, STAGE_MD5, w.md5);
+    stage_digest_format(&r->digest, STAGE_SHA256, w.sha256);
     return w;
 }
 
@@ -436,11 +430,20 @@ static bool is_in_place(const struct stage_result *r)
     return r->status == STAGE_STAGED || r->status == STAGE_UP_TO_DATE;
 }
 
-static int result_exit_status(const struct stage_result *r)
+static enum limefile_verdict result_verdict(const struct stage_result *r)
 {
-    if (r->has_verdict)
-        return verdict_status(r->verdict);
-    return is_in_place(r) ? TOOL_GOOD : TOOL_BAD;
+    return r->has_verdict   ? r->verdict
+           : is_in_place(r) ? LIMEFILE_SKIPPED /* its data were not read */
+                            : LIMEFILE_BAD;
+}
+
+/* Returns why the result is not good, or NULL. */
+static const char *result_error(const struct stage_result *r)
+{
+    return r->reason[0]          ? r->reason
+           : r->unverified.count ? r->unverified.line[0]
+           : r->has_verdict      ? NULL
+                                 : "up to date; its data were not read";
 }
 
 static const char *verdict_text(const struct stage_result *r)
@@ -448,18 +451,21 @@ static const char *verdict_text(const struct stage_result *r)
     return r->has_verdict ? limefile_verdict_word(r->verdict) : "-";
 }
 
-static void print_stage_head(void)
+/* sha256: if false, the table has no column for it. */
+static void print_stage_head(bool sha256)
 {
-    print_line(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", "STATUS", "SIZE", "CKSUM",
-               "ADLER32", "MD5", "VERDICT", "PATH", "LFN", "DATA");
+    print_line(NULL, "%-7s %14s %10s %-8s %-32s %-*s%-10s %s  %s  %s", "STATUS", "SIZE",
+               "CKSUM", "ADLER32", "MD5", sha256 ? STAGE_SHA256_CHARS : 0,
+               sha256 ? "SHA256" : "", "VERDICT", "PATH", "LFN", "DATA");
 }
 
-static void print_stage_row(const struct stage_result *r)
+static void print_stage_row(const struct stage_result *r, bool sha256)
 {
     struct row_texts w = format_row(r);
     char data[DATA_SHOWN * 11 + 8];
-    print_line(NULL, "%-7s %14s %10s %-8s %-32s %-10s %s  %s  %s", status_text(r->status),
-               w.size, w.cksum, w.adler32, w.md5, verdict_text(r), r->item->target,
+    print_line(NULL, "%-7s %14s %10s %-8s %-32s %-*s%-10s %s  %s  %s", status_text(r->status),
+               w.size, w.cksum, w.adler32, w.md5, sha256 ? STAGE_SHA256_CHARS : 0,
+               sha256 ? w.sha256 : "", verdict_text(r), r->item->target,
                r->lfn[0] ? r->lfn : "-", format_cksums(r, data));
 }
 
@@ -497,20 +503,19 @@ static void print_stage_json(const struct stage_result *r)
     const struct stage_digest *d = &r->digest;
     bool has_data = r->has_digest && d->has_data;
     json_t *line = json_pack(
-        "{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:I, s:o, s:I, s:I, s:f,"
-        " s:o, s:o, s:o}",
-        "status", status_text(r->status), "verdict", text_json(verdict_text(r)), "lfn",
-        jsonout_string_or_null(r->lfn), "size", integer_json(r->has_size, r->size), "cksum",
-        integer_json(r->has_digest && d->kinds & STAGE_CKSUM, d->cksum), "adler32",
-        text_json(w.adler32), "md5", text_json(w.md5), "data", data_json(d, has_data),
-        "data_more", integer_json(has_data, d->data_more), "source",
-        jsonout_string_or_null(r->item->source), "target",
-        jsonout_string_or_null(r->item->target), "container", r->container, "records",
-        (json_int_t)r->records, "checksums_verified",
+        "{s:o, s:o, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:b, s:I, s:o, s:I, s:I, s:f,"
+        " s:o, s:o, s:s, s:o}",
+        "file", jsonout_string(r->item->source), "target", jsonout_string(r->item->target),
+        "action", status_text(r->status), "lfn", jsonout_string_or_null(r->lfn), "size",
+        integer_json(r->has_size, r->size), "cksum", integer_json(r->has_digest, d->cksum),
+        "adler32", text_json(w.adler32), "md5", text_json(w.md5), "sha256", text_json(w.sha256),
+        "data", data_json(d, has_data), "data_more", integer_json(has_data, d->data_more),
+        "container", r->container, "records", (json_int_t)r->records, "checksums_verified",
         integer_json(r->read && is_in_place(r), r->verified), "checksums_unverified",
         (json_int_t)stage_unverified_count(r), "resumed", (json_int_t)r->resumed, "seconds",
         round(r->seconds * 1000) / 1000, "unverified", texts_json(&r->unverified), "deviations",
-        texts_json(&r->warnings), "reason", jsonout_string_or_null(r->reason));
+        texts_json(&r->warnings), "status", limefile_verdict_word(result_verdict(r)), "error",
+        jsonout_string_or_null(result_error(r)));
     jsonout_print(stdout, line);
     putchar('\n');
 }
@@ -524,9 +529,14 @@ static const char help[] =
     "interruption, the same command continues.\n"
     "\n"
     "  -r, --recursive       also copy directories with everything in them\n"
-    "  -j, --files N         copy N files at once (default 8)\n"
-    "      --sums LIST       compute these of cksum, adler32, md5 (default: all;\n"
-    "                        cksum always)\n"
+    "  -j, --jobs N          copy N files at once (default 8)\n"
+    "      --sums LIST       compute these of cksum, adler32, md5, sha256 (default:\n"
+    "                        cksum,adler32,md5; cksum always)\n"
+    "      --write-sums FILE list the strongest of these sums of each copy in FILE, as\n"
+    "                        sha256sum and md5sum do, or update its lines in FILE\n"
+    "      --verify-sums FILE\n"
+    "                        compare copies, also existing ones, with the sums that\n"
+    "                        FILE has for the source or the target\n"
     "      --files-from LIST read the sources from LIST, one per line; '-': standard\n"
     "                        input\n"
     "  -0, --null            in LIST, each name ends with a NUL\n"
@@ -543,10 +553,10 @@ static const char help[] =
     "      --job-timeout S   the job has failed if silent for S seconds (default 30)\n"
     "      --bytes           print sizes in bytes, not as 145K\n"
     "      --json            print a line of JSON for each file, not the table\n"
-    "  -q, --quiet           print no summary\n"
+    "  -q, --quiet           print only files that are not good\n"
     "      --help            this text\n"
     "\n"
-    "Example: lime stage -r /scratch/run7 /data/ildg >run7.sums\n"
+    "Example: lime stage --write-sums /data/ildg/run7.md5 -r /scratch/run7 /data/ildg\n"
     "\n"
     "Exit status: 0 all copies exist, and everything examined is good; 3 all exist,\n"
     "but some data could not be verified; 1 something is bad or was not copied; 2 a\n"
@@ -556,6 +566,7 @@ struct options {
     struct stage_options stage;
     struct pathlist_options files;
     bool json, quiet, no_space_check;
+    const char *write_sums, *verify_sums; /* lists of sums, or NULL */
 };
 
 /* The part of a failed result that is kept. It is small: all files of a long list may fail. */
@@ -566,12 +577,14 @@ struct failure {
 
 /* The results so far. */
 struct tally {
-    size_t status_count[4];     /* indexed by enum stage_status */
+    size_t status_count[4]; /* indexed by enum stage_status */
+    uint64_t verdicts[LIMEFILE_UNREADABLE + 1];
     size_t unverified, skipped; /* copies with unverified data; files that are not containers */
     int status;                 /* the worst exit status of all files */
     uint64_t bytes;
     struct failure *failed;
     size_t failed_count;
+    struct sums_output *sums; /* the list that --write-sums writes, or NULL */
 };
 
 static volatile sig_atomic_t caught; /* a signal's number, or 0 */
@@ -615,7 +628,32 @@ static bool store_failure(struct tally *tally, const struct stage_result *r)
     return reason != NULL;
 }
 
-/* Counts, prints and releases a result. Returns false if store_failure() does. */
+/* Adds the strongest of the sums that were computed to the list of --write-sums. */
+static bool store_sum(const struct tally *tally, const struct stage_result *r)
+{
+    char text[STAGE_SUM_CHARS];
+    if (!tally->sums || !r->has_digest || !is_in_place(r))
+        return true;
+    enum stage_sum_kind kind = STAGE_CKSUM;
+    while (r->digest.kinds >= kind * 2u)
+        kind *= 2;
+    stage_digest_format(&r->digest, kind, text);
+    return sums_output_set(tally->sums, r->item->target, kind, text);
+}
+
+/* Prints the result as a row of the table or as JSON. */
+static void print_result_line(const struct stage_result *r, const struct options *o)
+{
+    progress_hide();
+    if (o->json)
+        print_stage_json(r);
+    else
+        print_stage_row(r, o->stage.kinds & STAGE_SHA256);
+    flush_stdout();
+}
+
+/* Counts, prints and releases a result. Returns false, after a message, if memory is exhausted.
+ */
 static bool print_result(struct tally *tally, struct stage_result *r, const struct options *o,
                          struct progress *progress)
 {
@@ -624,17 +662,20 @@ static bool print_result(struct tally *tally, struct stage_result *r, const stru
         tally->bytes += r->size;
     else
         progress->total -= r->item->size < progress->total ? r->item->size : progress->total;
-    print_warnings(r->item->source, &r->warnings);
+    int status = verdict_status(result_verdict(r));
+    bool is_dropped = o->quiet && status == TOOL_GOOD;
+    if (!is_dropped)
+        print_warnings(r->item->source, &r->warnings);
     if (stage_unverified_count(r) && is_in_place(r)) {
         tally->unverified++;
         print_warnings(r->item->source, &r->unverified);
     }
     tally->skipped += r->has_verdict && r->verdict == LIMEFILE_SKIPPED;
-    tally->status = worse_status(tally->status, result_exit_status(r));
-    progress_hide();
-    (o->json ? print_stage_json : print_stage_row)(r);
-    flush_stdout();
-    bool good = r->status != STAGE_FAILED || store_failure(tally, r);
+    tally->verdicts[result_verdict(r)]++;
+    tally->status = worse_status(tally->status, status);
+    if (!is_dropped)
+        print_result_line(r, o);
+    bool good = store_sum(tally, r) && (r->status != STAGE_FAILED || store_failure(tally, r));
     stage_result_release(r);
     return good;
 }
@@ -664,6 +705,25 @@ static void print_stage_summary(const struct tally *tally, size_t count, double 
                 (uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)), rate),
             tally->status_count[STAGE_UP_TO_DATE], tally->status_count[STAGE_FAILED],
             unverified, skipped, left ? "; interrupted, repeat the command to continue" : "");
+}
+
+static void print_summary_json(const struct tally *tally, double seconds)
+{
+    json_t *summary = json_object();
+    uint64_t files = 0;
+    for (int v = LIMEFILE_GOOD; v <= LIMEFILE_UNREADABLE; v++) {
+        files += tally->verdicts[v];
+        json_object_set_new(summary, limefile_verdict_word((enum limefile_verdict)v),
+                            jsonout_integer(tally->verdicts[v]));
+    }
+    json_object_set_new(summary, "files", jsonout_integer(files));
+    for (int s = STAGE_STAGED; s <= STAGE_STOPPED; s++)
+        json_object_set_new(summary, status_text((enum stage_status)s),
+                            jsonout_integer(tally->status_count[s]));
+    json_object_set_new(summary, "bytes", jsonout_integer(tally->bytes));
+    json_object_set_new(summary, "seconds", json_real(round(seconds * 1000) / 1000));
+    jsonout_print(stdout, json_pack("{s:o}", "summary", summary));
+    putchar('\n');
 }
 
 static void release_tally(struct tally *tally)
@@ -738,32 +798,35 @@ static bool has_space(const struct stagelist *list, const struct options *o)
     return false;
 }
 
-static int stage_list(const struct stagelist *list, const struct options *o)
+/* sums: the list of --write-sums, or NULL. */
+static int stage_list(const struct stagelist *list, const struct options *o,
+                      struct sums_output *sums)
 {
     struct stage *stage;
-    struct tally tally = {0};
+    struct tally tally = {.sums = sums};
     struct results queue = {0};
     double began = seconds_now();
-    if (!has_space(list, o))
-        return TOOL_BAD;
     catch_signals();
     queue.waiting = calloc(list->count, sizeof(struct stage_result *));
     int err = list->count && !queue.waiting
                   ? -ENOMEM
                   : stage_start(&o->stage, list->items, list->count, &stage);
     if (err) {
-        message_code("stage", "begin", err);
         free(queue.waiting);
-        return TOOL_BAD;
+        return report_error("stage", "begin", err);
     }
-    if (!o->json)
-        print_stage_head();
+    if (!o->json && !o->quiet)
+        print_stage_head(o->stage.kinds & STAGE_SHA256);
     print_results(stage, list, o, &queue, &tally);
     stage_free(stage);
     free(queue.waiting);
     print_failures(&tally, list->count);
     if (!o->quiet)
         print_stage_summary(&tally, list->count, seconds_now() - began);
+    if (o->json && (o->files.recursive || o->files.list))
+        print_summary_json(&tally, seconds_now() - began);
+    if (sums)
+        tally.status = worse_status(tally.status, sums_output_commit(sums));
     size_t in_place = tally.status_count[STAGE_STAGED] + tally.status_count[STAGE_UP_TO_DATE];
     if (in_place != list->count || list->incomplete)
         tally.status = worse_status(tally.status, TOOL_BAD);
@@ -780,20 +843,58 @@ static int stage_list(const struct stagelist *list, const struct options *o)
  * may be "", or NULL if all are known. */
 static const char *parse_sums(char *texts, unsigned *kinds)
 {
-    static const struct {
-        const char *word;
-        enum stage_sum_kind kind;
-    } known[] = {{"cksum", STAGE_CKSUM}, {"adler32", STAGE_ADLER32}, {"md5", STAGE_MD5}};
     *kinds = STAGE_CKSUM;
     for (char *word; (word = strsep(&texts, ","));) {
-        size_t i = 0;
-        while (i < 3 && strcmp(known[i].word, word) != 0)
+        unsigned i = 0;
+        while (sum_words[i] && strcmp(sum_words[i], word) != 0)
             i++;
-        if (i == 3)
+        if (!sum_words[i])
             return word;
-        *kinds |= known[i].kind;
+        *kinds |= 1u << i;
     }
     return NULL;
+}
+
+/* Sets `sum` of each item whose source or target the list `name` names. Returns an exit status.
+ */
+static int require_listed_sums(struct stagelist *list, struct sums_list *sums, const char *name)
+{
+    char *directory = sums_list_directory(name);
+    int status = directory ? sums_list_read(sums, name) : report_error(name, "read", -ENOMEM);
+    if (!status && !sums_list_resolve(sums, directory, false))
+        status = TOOL_BAD;
+    for (size_t i = 0; !status && i < 2 * list->count; i++) {
+        struct stage_item *item = &list->items[i / 2];
+        char *path = sums_resolve_path(i % 2 ? item->target : item->source);
+        size_t first;
+        if (!item->sum && path && sums_list_find(sums, path, &first)) {
+            item->sum = sums->entries[sums->sorted[first]].sum;
+            item->sum_kind = sums->entries[sums->sorted[first]].kind;
+        }
+        free(path);
+    }
+    free(directory);
+    return status;
+}
+
+static int stage_with_sums(struct stagelist *list, const struct options *o)
+{
+    struct options all = *o;
+    struct sums_list required = {0};
+    struct sums_output sums;
+    int status = TOOL_GOOD;
+    if (o->verify_sums)
+        status = require_listed_sums(list, &required, o->verify_sums);
+    all.stage.kinds |= required.kinds;
+    all.stage.require_sums = o->verify_sums != NULL;
+    if (!status && !has_space(list, o))
+        status = TOOL_BAD;
+    if (!status && o->write_sums)
+        status = sums_output_open(&sums, o->write_sums, true, false);
+    if (!status)
+        status = stage_list(list, &all, o->write_sums ? &sums : NULL);
+    sums_list_release(&required);
+    return status;
 }
 
 static int stage_all(const struct options *o, const struct pathlist *sources,
@@ -806,7 +907,7 @@ static int stage_all(const struct options *o, const struct pathlist *sources,
         message(strcmp(o->files.list, "-") == 0 ? "standard input" : o->files.list,
                 "the list is empty; nothing was staged");
     else if (stagelist_init(&list, sources, target))
-        status = stage_list(&list, o);
+        status = stage_with_sums(&list, o);
     stagelist_release(&list);
     return status;
 }
@@ -820,15 +921,17 @@ static struct options options = {
 static int parse_sums_option(const void *command, char *text)
 {
     const char *bad = parse_sums(text, &options.stage.kinds);
-    return bad ? value_error(command, "--sums", "checksum", bad, "cksum, adler32, md5")
+    return bad ? value_error(command, "--sums", "checksum", bad, "cksum, adler32, md5, sha256")
                : TOOL_GOOD;
 }
 
 static const struct option_rule rules[] = {
     PATHLIST_RULES(options.files),
-    {"files", 'j', OPTION_UNSIGNED, &options.stage.files_at_once, 1,
+    {"jobs", 'j', OPTION_UNSIGNED, &options.stage.files_at_once, 1,
      .most = STAGE_FILES_AT_ONCE_MAX},
     {"sums", 0, OPTION_CALL_TEXT, .handle = parse_sums_option},
+    TEXT_RULE("write-sums", 0, &options.write_sums),
+    TEXT_RULE("verify-sums", 0, &options.verify_sums),
     {"checkpoint", 0, OPTION_SIZE, &options.stage.checkpoint, 1, 0x1p60,
      .expected = "bytes, as in 64M"},
     {"job-timeout", 0, OPTION_UNSIGNED, &options.stage.job_timeout, 1, 86400,
