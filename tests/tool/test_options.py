@@ -35,7 +35,7 @@ OF_LIME = (
      "--lattice: invalid value '4x' (extents, as in 32x32x32x64)"),
     (("cat", "--range", "x", "a", "b"), "--range: invalid value 'x' (OFF:LEN or OFF:)"),
     (("stage", "--sums", "md5,sha", "a", "b"),
-     "--sums: unknown checksum 'sha' (cksum, adler32, md5)"),
+     "--sums: unknown checksum 'sha' (cksum, adler32, md5, sha256)"),
     (("stage", "-j", "65", "a", "b"), "-j: invalid value '65' (a number from 1 to 64)"),
     (("stage", "--job-timeout", "0", "a", "b"),
      "--job-timeout: invalid value '0' (seconds, 1 to 86400)"),

@@ -1,9 +1,11 @@
 /* cmd_checksum.c - lime checksum: compute, compare and add SciDAC checksums */
 #define _GNU_SOURCE
+#include "checksum_files.h"
 #include "container.h"
 #include "edit.h"
 #include "files.h"
 #include "limeildg.h"
+#include "sums_list.h"
 #include "text.h"
 #include "tool.h"
 
@@ -173,6 +175,8 @@ static const char help[] =
     "       lime checksum [OPTION]... FILE FILE...\n"
     "       lime checksum [OPTION]... -r DIR...\n"
     "       lime checksum [OPTION]... --files-from LIST [-0]\n"
+    "       lime checksum --write LIST [--sum KIND] [-f] [OPTION]... FILE...\n"
+    "       lime checksum --verify LIST [OPTION]... [DIR]\n"
     "Compute the SciDAC checksums of all ildg-binary-data and scidac-binary-data\n"
     "records of FILE, or of each RECORD. A line is\n"
     "\n"
@@ -185,6 +189,12 @@ static const char help[] =
     "                         crcCheckSum: a line is 'CKSUM BYTES ORDINAL TYPE'\n"
     "      --add              add a scidac-checksum record to data that have none\n"
     "      --replace          with --add: also replace a wrong checksum\n"
+    "      --write LIST       instead, write the sums of whole files, of any kind, to\n"
+    "                         LIST, for --verify, sha256sum -c or md5sum -c\n"
+    "      --sum KIND         with --write: sha256 (default), md5, adler32 or cksum\n"
+    "  -f, --force            with --write: replace LIST\n"
+    "      --verify LIST      compare files with their sums in LIST; with DIR, their\n"
+    "                         copies below DIR\n"
     "      --site-bytes N     size of a site, instead of the one in the file\n"
     "      --lattice DIMS     lattice, instead of the one in the file: 32x32x32x64\n" FILES_HELP
     "\n"
@@ -198,10 +208,13 @@ static const char help[] =
     "  lime checksum --add conf.0042\n"
     "  lime checksum --cksum conf.0042\n"
     "  lime checksum --site-bytes 576 conf.0042 links\n"
+    "  lime checksum --write run7.sums -r run7\n"
+    "  lime checksum --verify run7.sums /backup/run7\n"
     "\n"
     "Exit status: 0 all sums are computed, and good; 3 some data have no checksum; 1\n"
     "a sum is bad, or could not be computed or added; 2 wrong usage, or FILE cannot\n"
-    "be read or is not a container. --cksum and --add compare nothing: 0.\n";
+    "be read or is not a container. --cksum and --add compare nothing: 0. With\n"
+    "--verify: 0 all files are good; 1 a sum differs; 2 a file is missing.\n";
 
 /* If --site-bytes or --lattice is given, sets the field's site_bytes and sites by it, or both
  * to 0 if the length of the data is not a multiple of the given number. */
@@ -637,6 +650,13 @@ static bool parse_lattice(const char *text, uint64_t *sites)
 static struct checksum_options options;
 static struct files_options files;
 
+/* Options for the sums of whole files. */
+static struct {
+    const char *write, *verify; /* names of lists */
+    int kind;                   /* subscript in sum_words, or -1 */
+    bool force;
+} lists = {.kind = -1};
+
 static int parse_lattice_option(const void *command, char *text)
 {
     return parse_lattice(text, &options.sites)
@@ -651,9 +671,34 @@ static const struct option_rule rules[] = {
     {"site-bytes", 0, OPTION_NUMBER, &options.site_bytes, 1, 0x1p60,
      .expected = "bytes, from 1"},
     {"lattice", 0, OPTION_CALL_TEXT, .handle = parse_lattice_option},
+    TEXT_RULE("write", 0, &lists.write),
+    TEXT_RULE("verify", 0, &lists.verify),
+    {"sum", 0, OPTION_WORD, &lists.kind, .words = sum_words},
+    FLAG_RULE("force", 'f', &lists.force),
     FILES_RULES(files),
     {NULL},
 };
+
+static int run_checksum_lists(int count, char **words)
+{
+    const struct checksum_options *o = &options;
+    if (o->add || o->replace || o->cksum || o->site_bytes || o->sites)
+        return usage_error(&cmd_checksum,
+                           "--write and --verify compute sums of whole files: no --add, "
+                           "--replace, --cksum, --site-bytes or --lattice");
+    if (lists.write && lists.verify)
+        return usage_error(&cmd_checksum, "--write and --verify cannot be combined");
+    if (!lists.write && (lists.force || lists.kind >= 0))
+        return usage_error(&cmd_checksum, "-f and --sum require --write");
+    if (lists.write)
+        return checksum_files_write(&cmd_checksum, &files, lists.write,
+                                    lists.kind < 0 ? STAGE_SHA256 : 1u << lists.kind,
+                                    lists.force, count, words);
+    if (files.paths.recursive || files.paths.list || count > 1)
+        return usage_error(&cmd_checksum, "--verify LIST takes one directory, and no -r or "
+                                          "--files-from: LIST names the files");
+    return checksum_files_verify(&cmd_checksum, &files, lists.verify, count ? words[0] : NULL);
+}
 
 static int checksum_file(struct file_task *task)
 {
@@ -676,6 +721,8 @@ static int run_checksum(int count, char **words)
     struct checksum_options *o = &options;
     const struct files_command command = {
         .command = &cmd_checksum, .skips_others = true, .examine = checksum_file};
+    if (lists.write || lists.verify || lists.force || lists.kind >= 0)
+        return run_checksum_lists(count, words);
     if (o->replace && !o->add)
         return usage_error(&cmd_checksum, "--replace requires --add");
     if (o->cksum && (o->add || o->site_bytes || o->sites))

@@ -171,9 +171,6 @@ int sums_list_read(struct sums_list *list, const char *name)
     errno = 0;
     for (size_t number = 1; getline(&line, &capacity, file) > 0; number++) {
         line[strcspn(line, "\n")] = '\0';
-        size_t n = strlen(line);
-        if (n && line[n - 1] == '\r')
-            line[n - 1] = '\0';
         good = add_sum_line(list, name, line, number) && good;
         if (!good && !list->count)
             break;

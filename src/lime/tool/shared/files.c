@@ -207,6 +207,7 @@ int files_command(const struct files_command *command, const struct files_option
     int status = pathlist_init(&run.list, &paths, command->command, count, operands);
     if (!status && command->prepare)
         status = command->prepare(&run.list);
+    run.list.open_ended |= command->is_open_ended;
     if (!status)
         status = process_list(&run);
     pathlist_release(&run.list);

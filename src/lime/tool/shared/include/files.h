@@ -76,6 +76,7 @@ struct files_command {
     const struct command *command;
     const char *separator; /* of the text of two files, or NULL */
     bool is_io_bound;      /* the work mostly waits for storage */
+    bool is_open_ended;    /* there may be any number of files, also without -r */
     bool skips_others;     /* in directories, skip files that are not containers */
     bool prints_table;     /* conclude() prints the only text on stdout: the summary line goes to
                               stderr */
