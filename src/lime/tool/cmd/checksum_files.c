@@ -78,13 +78,15 @@ static void write_list(const struct files_results *results, json_t *summary,
         snprintf(text, SUMMARY_MAX, "; see %s", run.output.name);
 }
 
-int checksum_files_write(const struct command *command, const struct files_options *options, const char *name,
-                         enum stage_sum_kind kind, bool force, int count, char **operands)
+int checksum_files_write(const struct command *command, const struct files_options *options,
+                         const char *name, enum stage_sum_kind kind, bool force, int count,
+                         char **operands)
 {
-    const struct files_command task = {.command = command, .is_io_bound = true,
-                                                 .result_bytes = STAGE_SUM_CHARS,
-                                                 .examine = examine_to_write,
-                                                 .conclude = write_list};
+    const struct files_command task = {.command = command,
+                                       .is_io_bound = true,
+                                       .result_bytes = STAGE_SUM_CHARS,
+                                       .examine = examine_to_write,
+                                       .conclude = write_list};
     run.kind = kind;
     int status = sums_output_open(&run.output, name, false, force);
     if (!status)
@@ -183,12 +185,13 @@ static bool list_paths_to_verify(const char *directory)
     return good && (!directory || walk_tree(directory, NULL, add_unlisted_file, NULL));
 }
 
-int checksum_files_verify(const struct command *command, const struct files_options *options, const char *name,
-                          const char *directory)
+int checksum_files_verify(const struct command *command, const struct files_options *options,
+                          const char *name, const char *directory)
 {
-    const struct files_command task = {.command = command, .is_io_bound = true,
-                                                 .is_open_ended = true,
-                                                 .examine = examine_to_verify};
+    const struct files_command task = {.command = command,
+                                       .is_io_bound = true,
+                                       .is_open_ended = true,
+                                       .examine = examine_to_verify};
     const char *slash = strrchr(name, '/');
     char *own = strndup(name, slash ? (size_t)(slash - name) + 1 : 0);
     int status = own ? sums_list_read(&run.list, name) : report_error(name, "read", -ENOMEM);
@@ -196,8 +199,7 @@ int checksum_files_verify(const struct command *command, const struct files_opti
     if (run.list.count &&
         sums_list_resolve(&run.list, directory ? directory : own, directory) &&
         list_paths_to_verify(directory))
-        status =
-            worse_status(status, files_command(&task, options, (int)run.count, run.paths));
+        status = worse_status(status, files_command(&task, options, (int)run.count, run.paths));
     else
         status = worse_status(status, TOOL_BAD);
     for (size_t i = 0; i < run.count; i++)
