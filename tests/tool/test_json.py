@@ -146,6 +146,21 @@ class Json(limetest.TestCase):
         self.assert_valid("ls", [odd])
         self.assert_valid("lfn", [odd])
 
+    def test_sums_and_stage(self):
+        paths = sorted({row["path"] for row in limetest.manifest()})
+        made = os.path.join(self.tempdir(), "list")
+        for command, table in ((["checksum", "--write", made, *paths], "sum of a file"),
+                               (["checksum", "--verify", made], "sum of a file"),
+                               (["stage", "-r", os.path.dirname(paths[0]), self.tempdir()],
+                                "stage")):
+            *files, total = limetest.json_lines(run(["lime", *command, "--json"]).stdout)
+            if "summary" in total:
+                check_members(total, "summary line")
+            self.assertGreaterEqual(len(files) + 1, len(paths))
+            for one in files:
+                check_members(one, "file", table)
+                self.assertEqual(one["error"] is None, one["status"] == "good", one)
+
     @limetest.needs_fuse
     def test_verify(self):
         directory = self.tempdir()
