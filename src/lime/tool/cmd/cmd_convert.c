@@ -213,8 +213,8 @@ static const char help[] =
     "back.\n"
     "\n"
     "Many files are written to DIR, in the same subdirectories as in SOURCE. Each is\n"
-    "also read back and compared with its source. A target that is not older than its\n"
-    "source and has the requested form is left unchanged, so the same command\n"
+    "also read back and compared with its source. A target that is not older than\n"
+    "its source and has the requested form is left unchanged, so the same command\n"
     "continues a run that has been interrupted. A table names the source, target,\n"
     "status (converted, unchanged, failed) and checksum of each file.\n"
     "\n"
@@ -235,10 +235,10 @@ static const char help[] =
     "      --sequence N      nersc: SEQUENCE_NUMBER; without it that of IN, or 0\n"
     "\n"
     "Many files:\n"
-    "      --name PATTERN    name the targets; the default replaces the format's suffix.\n"
-    "                        {name} is the source's name, {ext} its suffix, {n} the\n"
-    "                        number at its end or, without one, the trajectory number,\n"
-    "                        {stem} the name without {n} and {ext}\n"
+    "      --name PATTERN    name the targets; the default replaces the format's\n"
+    "                        suffix. {name} is the source's name, {ext} its suffix,\n"
+    "                        {n} the number at its end or, without one, the\n"
+    "                        trajectory number, {stem} the name without both\n"
     "      --table FILE      write the table to FILE, not to standard output\n" FILES_HELP "\n"
     "An option that the output format does not support is wrong usage.\n"
     "\n"
@@ -249,9 +249,9 @@ static const char help[] =
     "  lime convert --lfn lfn://ldg/us/run/conf.0042 l4896f.0042 conf.0042.lime\n"
     "\n"
     "Exit status: 0 done; 1 IN is damaged, its data do not match its header, or OUT\n"
-    "cannot be written or cannot hold the data; 2 wrong usage, or IN cannot be opened\n"
-    "or has no configuration. With many files: the worst of all; one that fails does\n"
-    "not stop the others.\n";
+    "cannot be written or cannot hold the data; 2 wrong usage, or IN cannot be\n"
+    "opened or has no configuration. With many files: the worst of all; one that\n"
+    "fails does not stop the others.\n";
 
 /* Writes a chunk and starts its writeback, so that little is left for the fsync at the end. */
 static int write_image_data(void *context, const void *data, size_t n, uint64_t offset)
