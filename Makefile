@@ -58,7 +58,7 @@ INC_lemon := -Isrc/mpi/lemon/include $(INC_lime)
 INC_series := -Isrc/mpi/series/include $(INC_lemon)
 INC_backend := -Isrc/mpi/bench/backend/include $(INC_lemon) -Isrc/mpi/plan/include
 INC_stage := -Isrc/lime/stage/include $(INC_cells) $(INC_wire)
-INC_shared := -Isrc/lime/tool/shared/include $(INC_lime)
+INC_shared := -Isrc/lime/tool/shared/include $(INC_formats)
 INC_run := $(INC_lime)
 # The layers of the daemon, from the lowest.
 fuse_layers := base names job write verify exports file ops process

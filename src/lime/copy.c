@@ -100,14 +100,17 @@ int limefile_copy_write(struct limefile_copy *c, const void *bytes, size_t n)
 
 static int copy_by_buffer(struct limefile_copy *c)
 {
+    struct limefile_fd file;
+    struct limefile_source *source = c->source ? c->source : &file.source;
+    limefile_fd_init(&file, c->in);
     size_t capacity = next_bytes(c, BUFFER_BYTES);
     char *buffer = capacity ? malloc(capacity) : NULL;
     int err = capacity && !buffer ? -ENOMEM : 0;
     while (!err && c->left) {
-        ssize_t got = pread(c->in, buffer, next_bytes(c, capacity), (off_t)c->in_offset);
-        if (got < 0 && errno == EINTR)
+        ssize_t got = source->ops->read(source, buffer, next_bytes(c, capacity), c->in_offset);
+        if (got == -EINTR)
             continue;
-        err = got < 0    ? -errno
+        err = got < 0    ? (int)got
               : got == 0 ? LIMEFILE_E_SHRUNK
                          : limefile_copy_write(c, buffer, (size_t)got);
     }
@@ -119,7 +122,11 @@ int limefile_copy(struct limefile_copy *c)
 {
     struct stat out;
     c->out_failed = false;
-    if (c->left > SMALL_BYTES && fstat(c->out, &out) == 0) {
+    if (c->source && limefile_source_fd(c->source) >= 0) {
+        c->in = limefile_source_fd(c->source);
+        c->source = NULL;
+    }
+    if (!c->source && c->left > SMALL_BYTES && fstat(c->out, &out) == 0) {
         posix_fadvise(c->in, (off_t)c->in_offset, (off_t)c->left, POSIX_FADV_SEQUENTIAL);
         if (S_ISREG(out.st_mode))
             copy_in_kernel(c);

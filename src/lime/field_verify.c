@@ -83,15 +83,15 @@ bool limefile_field_sum_matches(const struct limefile_field *f,
     return sum->suma == f->checksum.suma && sum->sumb == f->checksum.sumb;
 }
 
-int limefile_field_verify(int fd, const struct limefile_field *f, unsigned threads,
-                          limefile_sum_progress_fn *progress, void *context,
+int limefile_field_verify(struct limefile_source *source, const struct limefile_field *f,
+                          unsigned threads, limefile_sum_progress_fn *progress, void *context,
                           struct limefile_field *as, struct limefile_checksum *out)
 {
     struct limefile_field reading;
     int matches = LIMEFILE_E_STATE;
     for (unsigned i = 0; matches != 1 && limefile_field_layout(f, i, &reading); i++) {
         struct limefile_checksum sum;
-        int err = limefile_field_sum(fd, &reading, threads, progress, context, &sum);
+        int err = limefile_field_sum(source, &reading, threads, progress, context, &sum);
         if (err)
             return err;
         matches = limefile_field_sum_matches(f, &sum);

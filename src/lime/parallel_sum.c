@@ -272,19 +272,9 @@ static int sum_record(struct sum_work *w, unsigned threads)
     return atomic_load(&w->err);
 }
 
-int limefile_field_sum(int fd, const struct limefile_field *field, unsigned threads,
-                       limefile_sum_progress_fn *progress, void *context,
+int limefile_field_sum(struct limefile_source *source, const struct limefile_field *field,
+                       unsigned threads, limefile_sum_progress_fn *progress, void *context,
                        struct limefile_checksum *out)
-{
-    struct limefile_fd file;
-    limefile_fd_init(&file, fd);
-    return limefile_field_sum_source(&file.source, field, threads, progress, context, out);
-}
-
-int limefile_field_sum_source(struct limefile_source *source,
-                              const struct limefile_field *field, unsigned threads,
-                              limefile_sum_progress_fn *progress, void *context,
-                              struct limefile_checksum *out)
 {
     struct sum_work w = {
         .field = field,

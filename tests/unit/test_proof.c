@@ -155,7 +155,9 @@ static int file_with(const unsigned char *data, size_t n)
 static int verify(int fd, const struct limefile_field *f, struct limefile_field *as,
                   struct limefile_checksum *sum)
 {
-    return limefile_field_verify(fd, f, 2, NULL, NULL, as, sum);
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    return limefile_field_verify(&file.source, f, 2, NULL, NULL, as, sum);
 }
 
 /* Data that were summed as `sites` sites are right under any description that gives them. */

@@ -102,12 +102,20 @@ static bool count_progress(void *context, uint64_t more)
     return true;
 }
 
+static int sum_file(int fd, const struct limefile_field *f, unsigned threads,
+                    limefile_sum_progress_fn *progress, void *context,
+                    struct limefile_checksum *sum)
+{
+    struct limefile_fd file;
+    limefile_fd_init(&file, fd);
+    return limefile_field_sum(&file.source, f, threads, progress, context, sum);
+}
+
 static struct limefile_checksum sum_of(const struct made *m, unsigned threads)
 {
     struct limefile_checksum sum = {1, 2};
     struct progress progress = {0};
-    assert_int_equal(
-        limefile_field_sum(m->fd, &m->field, threads, count_progress, &progress, &sum), 0);
+    assert_int_equal(sum_file(m->fd, &m->field, threads, count_progress, &progress, &sum), 0);
     assert_int_equal(progress.bytes, m->field.record.bytes);
     assert_false(progress.both);
     return sum;
@@ -235,18 +243,16 @@ TEST(test_errors)
             if (cold)
                 drop_cache(&m);
             for (unsigned threads = 0; threads < 5; threads++)
-                assert_int_equal(limefile_field_sum(m.fd, &m.field, threads, NULL, NULL, &sum),
+                assert_int_equal(sum_file(m.fd, &m.field, threads, NULL, NULL, &sum),
                                  LIMEFILE_E_SHRUNK);
         }
         int closed = fcntl(m.fd, F_DUPFD_CLOEXEC, 100);
         close(closed);
-        assert_int_equal(limefile_field_sum(closed, &m.field, 2, NULL, NULL, &sum), -EBADF);
+        assert_int_equal(sum_file(closed, &m.field, 2, NULL, NULL, &sum), -EBADF);
         m.field.sites++;
-        assert_int_equal(limefile_field_sum(m.fd, &m.field, 2, NULL, NULL, &sum),
-                         LIMEFILE_E_STATE);
+        assert_int_equal(sum_file(m.fd, &m.field, 2, NULL, NULL, &sum), LIMEFILE_E_STATE);
         m.field.sites = m.field.site_bytes = m.field.record.bytes = 0;
-        assert_int_equal(limefile_field_sum(m.fd, &m.field, 2, NULL, NULL, &sum),
-                         LIMEFILE_E_STATE);
+        assert_int_equal(sum_file(m.fd, &m.field, 2, NULL, NULL, &sum), LIMEFILE_E_STATE);
         unmake(&m);
     }
 }
@@ -262,8 +268,7 @@ TEST(test_reading_fails)
                 if (cold)
                     drop_cache(&m);
                 atomic_store(&reads_left, i);
-                int err =
-                    limefile_field_sum(m.fd, &m.field, 1 + (unsigned)i % 3, NULL, NULL, &sum);
+                int err = sum_file(m.fd, &m.field, 1 + (unsigned)i % 3, NULL, NULL, &sum);
                 atomic_store(&reads_left, -1);
                 assert_int_equal(err, -EIO);
                 atomic_store(&in_bits, true);

@@ -50,17 +50,25 @@ static int format_number(char *value, uint64_t n)
     return snprintf(value, VALUE_MAX, "%" PRIu64, n);
 }
 
-/* Reads the record's header from the container, for programs that examine it. Returns -ENODATA
- * after a write to the container: a record that is being written may be elsewhere. */
+/* Reads the record's header and padding from the container, for programs that examine them.
+ * Returns -ENODATA after a write to the container: a record that is being written may be
+ * elsewhere. */
 static int read_record_header(const struct limefs_snapshot *snap,
                               const struct limefile_record *record, char *value)
 {
     struct limefile_fd file;
     if (snap->writer)
         return -ENODATA;
-    ssize_t got = limefile_read_full(limefs_snapshot_source(snap, &file), value,
-                                     LIMEFILE_HEADER_BYTES, record->header_offset);
-    return got == LIMEFILE_HEADER_BYTES ? (int)got : got < 0 ? (int)got : -ESTALE;
+    struct limefile_source *source = limefs_snapshot_source(snap, &file);
+    int err = limefile_read_exact(source, value, LIMEFILE_HEADER_BYTES, record->header_offset);
+    ssize_t padding =
+        err ? 0
+            : limefile_read_full(source, value + LIMEFILE_HEADER_BYTES, record->padding,
+                                 record->data_offset + record->bytes);
+    return err == LIMEFILE_E_SHRUNK ? -ESTALE
+           : err                    ? err
+           : padding < 0            ? (int)padding
+                                    : LIMEFILE_HEADER_BYTES + (int)padding;
 }
 
 /* Returns the value's length or -ENODATA. If a file in another format is shown as a container,

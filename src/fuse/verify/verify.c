@@ -180,8 +180,8 @@ static int sum_record(const struct limefs_snapshot *snap, struct verification *r
 {
     struct limefile_fd file;
     atomic_store(&run->check->bytes_read, 0);
-    return limefile_field_sum_source(limefs_snapshot_source(snap, &file), &run->field, 0,
-                                     add_progress, run, sum);
+    return limefile_field_sum(limefs_snapshot_source(snap, &file), &run->field, 0, add_progress,
+                              run, sum);
 }
 
 /* Sums the data in each layout until a sum matches. *sum: that sum, or the first layout's. */

@@ -54,6 +54,10 @@ static int open_detected(struct limefile_gauge *g, uint64_t ordinal)
     ssize_t n = err ? err : limefile_read_full(g->priv->source, head, sizeof head, 0);
     if (n < 0)
         return (int)n;
+    struct limefile_finding fault; /* of a container in a mount that shows no record */
+    if (n == 0 && g->priv->source->ops->fault &&
+        g->priv->source->ops->fault(g->priv->source, 0, &fault))
+        return fault.code;
     if (limefile_header_is_magic(head, (size_t)n) && n >= 4)
         return g->priv->depth == GAUGE_ALL ? gauge_ildg_open(g, ordinal)
                                            : LIMEFILE_E_GAUGE_UNKNOWN;

@@ -133,6 +133,7 @@ int limefile_fd_read_exact(int fd, void *buf, size_t n, uint64_t offset);
 /* A copy in progress. The caller fills it in; the functions advance offsets and `left`. */
 struct limefile_copy {
     int in;
+    struct limefile_source *source; /* NULL, or read through it instead of from `in` */
     uint64_t in_offset;
     int out;
     int64_t out_offset; /* LIMEFILE_AT_POSITION: write(2) at the position of `out` */

@@ -266,20 +266,15 @@ unsigned limefile_fields_find_missing(const struct limefile_fields *, size_t i,
 void limefile_field_add_sites(const struct limefile_field *, struct limefile_checksum *,
                               const void *data, uint64_t first, uint64_t sites);
 
-/* Computes the checksum of the whole record, read from fd by `threads` threads (0: one for each
- * processor). Bytes that are not in the page cache are read by direct I/O. progress may be
- * NULL; one thread at a time calls it while the others continue. If it returns false, the
- * function soon returns -EINTR. Other errors: LIMEFILE_E_STATE if the field is not summable,
- * LIMEFILE_E_SHRUNK, -errno. */
+/* Computes the checksum of the whole record, read by `threads` threads (0: one for each
+ * processor), so several threads must be able to read the source at once. Bytes of a file that
+ * are not in the page cache are read by direct I/O. progress may be NULL; one thread at a time
+ * calls it while the others continue. If it returns false, the function soon returns -EINTR.
+ * Other errors: LIMEFILE_E_STATE if the field is not summable, LIMEFILE_E_SHRUNK, -errno. */
 typedef bool limefile_sum_progress_fn(void *context, uint64_t bytes_more);
-int limefile_field_sum(int fd, const struct limefile_field *, unsigned threads,
-                       limefile_sum_progress_fn *progress, void *context,
+int limefile_field_sum(struct limefile_source *, const struct limefile_field *,
+                       unsigned threads, limefile_sum_progress_fn *progress, void *context,
                        struct limefile_checksum *out);
-
-/* The same for a source, which several threads must be able to read at once. */
-int limefile_field_sum_source(struct limefile_source *, const struct limefile_field *,
-                              unsigned threads, limefile_sum_progress_fn *, void *context,
-                              struct limefile_checksum *);
 
 /* Computes the cksum of a record's data (limefile_cksum), in the same way. Errors:
  * LIMEFILE_E_SHRUNK, -EINTR, -errno. */
@@ -291,8 +286,8 @@ int limefile_record_cksum(struct limefile_source *, const struct limefile_record
  * matches. Returns 1 with the matching layout in *as, or 0 with the first layout; *out is the
  * checksum of the data in this layout. LIMEFILE_E_STATE: no layout exists. Other errors as
  * above. */
-int limefile_field_verify(int fd, const struct limefile_field *, unsigned threads,
-                          limefile_sum_progress_fn *progress, void *context,
+int limefile_field_verify(struct limefile_source *, const struct limefile_field *,
+                          unsigned threads, limefile_sum_progress_fn *progress, void *context,
                           struct limefile_field *as, struct limefile_checksum *out);
 
 #endif

@@ -284,12 +284,14 @@ int64_t stage_fieldsums_compare(struct stage_fieldsums *s, int fd,
         finish_field(s);
     for (size_t i = 0; i < field_count(s); i++) {
         struct limefile_field field, read_as;
+        struct limefile_fd file;
         limefile_fields_get(s->fields, i, &field);
         if (s->wrong_ordinal && s->wrong_ordinal < field.record.ordinal)
             break;
         if (!is_compared(&field) || !is_summed_late(&field))
             continue;
-        int err = limefile_field_verify(fd, &field, 1, NULL, NULL, &read_as, found);
+        limefile_fd_init(&file, fd);
+        int err = limefile_field_verify(&file.source, &field, 1, NULL, NULL, &read_as, found);
         if (err < 0)
             return err;
         if (!limefile_field_sum_matches(&field, found))

@@ -13,7 +13,8 @@
 /* An open file in an export of a record, such as "3.npy" or "3.t/000" (limeexport.h). */
 struct export_file {
     const struct container *c;
-    struct limefile_record record;
+    struct limefile_record record; /* data_offset: in data.source */
+    struct container_data data;
     struct limefile_export *export;
     uint64_t number; /* of the file in the export */
     uint64_t bytes;
@@ -96,8 +97,8 @@ static int read_record_sites(void *context, uint64_t first, uint64_t count, void
 {
     const struct export_file *f = context;
     size_t n = (size_t)count * f->site_bytes;
-    return limefile_fd_read_exact(f->c->fd, out, n,
-                                  f->record.data_offset + first * f->site_bytes);
+    return limefile_read_exact(f->data.source, out, n,
+                               f->record.data_offset + first * f->site_bytes);
 }
 
 /* If the export's header contains values computed from all data, such as a checksum, reads the
@@ -145,7 +146,12 @@ static bool open_export(struct export_file *out, const struct export_operand *op
         message(out->c->path, "'%s' is a directory", word);
     out->bytes = entry.bytes;
     out->site_bytes = (size_t)field.site_bytes;
-    return !entry.is_dir && make_export_readable(out);
+    if (entry.is_dir)
+        return false;
+    err = container_open_data(out->c, &out->record, &out->data);
+    if (err)
+        message_record(out->c->path, out->record.ordinal, err);
+    return !err && make_export_readable(out);
 }
 
 /* Opens a file in an export: "ildg-binary-data.npy", "3.t/000". The part before the suffix
@@ -155,7 +161,7 @@ static int export_file_open(const struct container *c, const char *word,
                             struct export_file *out)
 {
     struct export_operand operand;
-    *out = (struct export_file){.c = c};
+    *out = (struct export_file){.c = c, .data.file.fd = -1};
     if (names_record(c, word) || !parse_export_operand(word, &operand))
         return 0;
     bool good = open_export(out, &operand, word);
@@ -165,6 +171,7 @@ static int export_file_open(const struct container *c, const char *word,
 
 static void export_file_close(struct export_file *f)
 {
+    container_close_data(&f->data);
     limefile_export_close(f->export);
     f->export = NULL;
 }
@@ -174,7 +181,7 @@ static ssize_t read_record_bytes(void *context, void *buf, size_t n, uint64_t of
 {
     const struct export_file *f = context;
     *data = buf;
-    return limefile_fd_read(f->c->fd, buf, n, f->record.data_offset + offset);
+    return limefile_read_full(f->data.source, buf, n, f->record.data_offset + offset);
 }
 
 /* Computes copy->left bytes of the export, from `offset` on, and writes them. */
@@ -198,7 +205,7 @@ static bool export_file_write(const struct export_file *f, uint64_t offset, uint
                               struct progress *progress)
 {
     struct limefile_export_range piece;
-    struct limefile_copy copy = {.in = f->c->fd,
+    struct limefile_copy copy = {.source = f->data.source,
                                  .out = STDOUT_FILENO,
                                  .out_offset = LIMEFILE_AT_POSITION,
                                  .progress = progress_add,
@@ -234,7 +241,8 @@ static const char help[] =
     "(ildg-format), or a name in a mount (003-ildg-format). 'lime ls' shows them.\n"
     "If RECORD is a field, RECORD.npy exports it for numpy (RECORD.le.npy in this\n"
     "machine's byte order), RECORD.h5 as HDF5, and RECORD.t/000 its first time\n"
-    "slice; lime(1) lists all exports.\n"
+    "slice; lime(1) lists all exports. FILE may also be a container in a limefs\n"
+    "mount, or a NERSC, MILC or openQCD file ('lime ls' shows its records).\n"
     "\n"
     "Examples:\n"
     "  lime cat conf.0042 ildg-format\n"
@@ -286,7 +294,7 @@ static bool write_record(const struct container *c, const struct limefile_record
                          const struct range *range)
 {
     struct progress progress;
-    struct limefile_copy copy = stdout_copy(c->fd, record);
+    struct limefile_copy copy = stdout_copy(record);
     if (!apply_range(c, record, range, &copy))
         return false;
     if (!isatty(STDOUT_FILENO)) {
@@ -294,7 +302,7 @@ static bool write_record(const struct container *c, const struct limefile_record
         copy.progress = progress_add;
         copy.context = &progress;
     }
-    int err = limefile_copy(&copy);
+    int err = container_copy(c, record, &copy);
     if (copy.context)
         progress_end(&progress);
     if (err)
@@ -307,8 +315,7 @@ static bool write_export(struct export_file *export, const struct range *range)
     struct progress progress;
     struct limefile_record whole = export->record;
     whole.bytes = export->bytes;
-    whole.data_offset = 0;
-    struct limefile_copy copy = stdout_copy(export->c->fd, &whole);
+    struct limefile_copy copy = stdout_copy(&whole);
     if (!apply_range(export->c, &whole, range, &copy))
         return false;
     progress_begin(&progress, "cat", copy.left);
@@ -335,7 +342,7 @@ static int write_choices(const char *path, const struct choice *choices, size_t 
                          const struct range *range)
 {
     struct container c;
-    int status = container_open(&c, path);
+    int status = container_open_or_mounted(&c, path);
     if (status != TOOL_GOOD)
         return status;
     for (size_t i = 0; i < count && status == TOOL_GOOD; i++)

@@ -358,6 +358,7 @@ static int verify_container_data(struct check_state *state)
 static int verify_gauge_file(struct check_state *state)
 {
     int err = state->c.source->ops->size(state->c.source, &state->check->size);
+    state->check->has_data = true;
     return err ? err : gauge_check(&state->data);
 }
 
@@ -370,25 +371,19 @@ static int classify_file(struct check_state *state)
 {
     static const char container[] = "not a LIME container";
     struct check *check = state->check;
-    const struct check_options *o = check->options;
     if (state->c.mounted)
         return 1;
-    const char *format = gauge_check_format(&state->c);
-    if (format && (o->data || o->physics)) {
-        check->format = format;
+    check->format = state->c.format;
+    if (check->format)
         return 0;
-    }
-    int kind = format ? 0 : limefile_detect_container(state->c.source, &state->beginning);
+    int kind = limefile_detect_container(state->c.source, &state->beginning);
     if (kind < 0)
         return state->beginning.code ? 0 : kind;
     if (kind == 0 && check->is_optional)
-        check->skipped = format ? "another format; use --data or --physics" : container;
+        check->skipped = container;
     else if (kind == 0)
         check->error = container;
-    if (check->error && format)
-        message(check->path, "%s but a %s file; check it with --data or --physics", container,
-                format);
-    else if (check->error)
+    if (check->error)
         message(check->path, "%s", TEXT_NOT_CONTAINER);
     return kind;
 }
@@ -506,8 +501,8 @@ static const char help[] =
     "      --all              with -r, a file that is not a container is bad\n"
     "      --bytes            print sizes in bytes, not as 145K\n" FILES_HELP "\n"
     "Without --data and --physics, lime check reads headers and metadata only.\n"
-    "FILE may be a NERSC, MILC or openQCD file if --data or --physics is given: its\n"
-    "data are compared with its header. Without them, -r skips such files.\n"
+    "FILE may also be a NERSC, MILC or openQCD file: its header is examined, and\n"
+    "with --data or --physics the data are compared with it.\n"
     "A file is unverified if some data have no checksum that can be compared. A file\n"
     "that is empty, or whose beginning is damaged or zero, is bad. 'lime repair'\n"
     "repairs most deviations of the structure.\n"

@@ -334,7 +334,7 @@ static bool check_summable(const struct checksum_options *o, const struct contai
 /* Data of an unexpected length can have several layouts. If one of them gives the checksum in
  * the file, sets the field to that layout and returns 1. Returns 0 if none does or the options
  * give the sites; or an error. */
-static int sum_as_stored(const struct checksum_options *o, const struct container *c,
+static int sum_as_stored(const struct checksum_options *o, struct limefile_source *source,
                          struct limefile_field *f, struct limefile_checksum *sum,
                          struct progress *progress)
 {
@@ -342,7 +342,7 @@ static int sum_as_stored(const struct checksum_options *o, const struct containe
     if (!f->has_checksum || limefile_field_is_summable(f) || o->site_bytes || o->sites)
         return 0;
     int right =
-        limefile_field_verify(c->fd, f, o->task->threads, progress_count, progress, &fit, sum);
+        limefile_field_verify(source, f, o->task->threads, progress_count, progress, &fit, sum);
     if (right == 1)
         *f = fit;
     return right == LIMEFILE_E_STATE ? 0 : right;
@@ -354,16 +354,17 @@ static int compute_sum(const struct checksum_options *o, const struct container 
                        struct limefile_field *f, struct limefile_checksum *sum,
                        struct progress *progress)
 {
-    int err = sum_as_stored(o, c, f, sum, progress);
-    if (err == 1)
-        return TOOL_GOOD;
-    if (!err && !check_summable(o, c, f))
-        return TOOL_BAD;
-    if (!err)
-        err = limefile_field_sum(c->fd, f, o->task->threads, progress_count, progress, sum);
-    if (err)
-        message_record(c->path, f->record.ordinal, err);
-    return err ? TOOL_UNUSABLE : TOOL_GOOD;
+    struct container_data data;
+    int err = container_open_data(c, &f->record, &data);
+    int right = err ? err : sum_as_stored(o, data.source, f, sum, progress);
+    bool summable = right || check_summable(o, c, f);
+    if (right == 0 && summable)
+        right =
+            limefile_field_sum(data.source, f, o->task->threads, progress_count, progress, sum);
+    container_close_data(&data);
+    if (right < 0)
+        message_record(c->path, f->record.ordinal, right);
+    return right < 0 ? TOOL_UNUSABLE : summable ? TOOL_GOOD : TOOL_BAD;
 }
 
 /* Returns the verdict on a record for which compute_sum() returned `status`. */
@@ -399,8 +400,12 @@ static int cksum_record(const struct checksum_options *o, const struct container
                         struct sum_item *item, struct limefile_field *f,
                         struct progress *progress)
 {
-    int err = limefile_record_cksum(c->source, &f->record, o->task->threads, progress_count,
+    struct container_data data;
+    int err = container_open_data(c, &f->record, &data);
+    if (!err)
+        err = limefile_record_cksum(data.source, &f->record, o->task->threads, progress_count,
                                     progress, &item->cksum);
+    container_close_data(&data);
     if (err)
         message_record(c->path, f->record.ordinal, err);
     else
@@ -441,7 +446,7 @@ static int print_sums(const struct checksum_options *o)
     struct container c;
     struct limefile_fields fields;
     struct selected selected;
-    int status = container_open(&c, o->task->path);
+    int status = container_open_or_mounted(&c, o->task->path);
     if (status != TOOL_GOOD)
         return status;
     status = container_report_fault(&c);
@@ -719,8 +724,10 @@ static bool name_files(int count, char **words)
 static int run_checksum(int count, char **words)
 {
     struct checksum_options *o = &options;
-    const struct files_command command = {
-        .command = &cmd_checksum, .skips_others = true, .examine = checksum_file};
+    const struct files_command command = {.command = &cmd_checksum,
+                                          .skips_others = true,
+                                          .reads_formats = true,
+                                          .examine = checksum_file};
     if (lists.write || lists.verify || lists.force || lists.kind >= 0)
         return run_checksum_lists(count, words);
     if (o->replace && !o->add)

@@ -47,8 +47,8 @@ static const char help[] =
     "\n"
     "lime info reads metadata, not the data: 'lime check --data' verifies checksums.\n"
     "Deviations from the ILDG and SciDAC formats, and bad indexes of cells, are\n"
-    "printed at the end, as by 'lime check'. FILE may also be the directory of a\n"
-    "container in a limefs mount.\n"
+    "printed at the end, as by 'lime check'. FILE may also be a container in a\n"
+    "limefs mount, or a NERSC, MILC or openQCD file.\n"
     "\n"
     "Examples:\n"
     "  lime info conf.0042\n"
@@ -261,11 +261,12 @@ static int print_info_json(struct info *info, struct file_task *task)
 {
     const struct limefile_index *index = info->c.index;
     size_t count;
-    json_t *head = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o}", "size", jsonout_integer(limefile_index_size(index)),
-        "records", jsonout_integer(limefile_index_count(index)), "messages",
-        jsonout_integer(limefile_index_messages(index)), "fault",
-        jsonout_finding(info_fault(info)), "lfn", jsonout_string_or_null(info->fields.lfn));
+    json_t *head = json_pack("{s:s*, s:o, s:o, s:o, s:o, s:o}", "format", info->c.format,
+                             "size", jsonout_integer(container_size(&info->c)), "records",
+                             jsonout_integer(limefile_index_count(index)), "messages",
+                             jsonout_integer(limefile_index_messages(index)), "fault",
+                             jsonout_finding(info_fault(info)), "lfn",
+                             jsonout_string_or_null(info->fields.lfn));
     file_json_begin(task, head);
     fputs(", \"deviations\": [", stdout);
     int status = print_findings(info, finding_to_json, &count);
@@ -378,7 +379,8 @@ static int print_field(struct info *info, const struct limefile_field *f, uint64
         print_value("precision", "%s, %u bits", f->precision == 64 ? "double" : "single",
                     f->precision);
     print_size(f);
-    print_checksum(f);
+    if (!info->c.format) /* other formats have a checksum in their header */
+        print_checksum(f);
     print_field_lfn(info, f);
     if (has_date)
         print_value("written", "%s", stated.date);
@@ -408,9 +410,12 @@ static void print_file_info(const struct info *info)
     print_heading("%s", info->c.path);
     if (info->fields.lfn_ordinal)
         print_value("LFN", "%s", info->fields.lfn);
-    print_value("file", "%s, %" PRIu64 " record%s in %" PRIu32 " message%s",
-                limefile_format_bytes(limefile_index_size(index), bytes), records,
-                plural(records), messages, plural(messages));
+    limefile_format_bytes(container_size(&info->c), bytes);
+    if (info->c.format)
+        print_value("file", "%s, %s", bytes, info->c.format);
+    else
+        print_value("file", "%s, %" PRIu64 " record%s in %" PRIu32 " message%s", bytes, records,
+                    plural(records), messages, plural(messages));
 }
 
 /* Prints finding i if i < FINDINGS_SHOWN; before the first problem, also prints a heading. */
@@ -628,6 +633,7 @@ static int run_info(int count, char **paths)
         .separator = "\n\n",
         .is_io_bound = true,
         .skips_others = true,
+        .reads_formats = true,
         .examine = info_file,
     };
     options.is_table =

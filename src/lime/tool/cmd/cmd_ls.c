@@ -18,7 +18,8 @@ static const char help[] =
     "The first column is the record's ordinal in the file, the second its message\n"
     "and its number in the message, all from 1; 'lime cat' accepts either.\n"
     "Unprintable bytes of a type are written as %XX.\n"
-    "FILE may also be the directory of a container in a limefs mount.\n"
+    "FILE may also be a container in a limefs mount, or a NERSC, MILC or openQCD\n"
+    "file, whose records are those that limefs shows.\n"
     "\n"
     "Examples:\n"
     "  lime ls conf.0042\n"
@@ -109,7 +110,7 @@ static json_t *record_json(const struct limefile_record *r)
 static void print_json(struct file_task *task, const struct container *c)
 {
     struct limefile_record r;
-    json_t *head = json_pack("{s:o, s:o, s:o, s:o}", "size",
+    json_t *head = json_pack("{s:s*, s:o, s:o, s:o, s:o}", "format", c->format, "size",
                              jsonout_integer(limefile_index_size(c->index)), "messages",
                              jsonout_integer(limefile_index_messages(c->index)), "deviations",
                              jsonout_integer(limefile_index_deviations(c->index)), "fault",
@@ -156,6 +157,7 @@ static int run_ls(int count, char **paths)
         .separator = "\n",
         .is_io_bound = true,
         .skips_others = true,
+        .reads_formats = true,
         .examine = list_file,
     };
     return files_command(&command, &files, count, paths);

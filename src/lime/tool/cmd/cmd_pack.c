@@ -335,7 +335,7 @@ static int unpack_container(const char *path, const char *target, bool force)
 {
     struct container c;
     struct outdir dir;
-    int status = container_open(&c, path);
+    int status = container_open_or_mounted(&c, path);
     if (status != TOOL_GOOD)
         return status;
     int err = outdir_open(&dir, target, !force);

@@ -160,8 +160,7 @@ static void refs_release(struct refs *refs)
 }
 
 /* Adds the field of a file. The first field defines the array that all others must have. */
-static bool add_refs_field(struct refs *refs, const char *path,
-                           const struct limefile_field *field)
+static bool add_refs_field(struct refs *refs, const char *path, struct limefile_field *field)
 {
     const struct limefile_export_spec zarr = {.kind = LIMEFILE_EXPORT_ZARR};
     struct limefile_array array;
@@ -185,21 +184,44 @@ static bool add_refs_field(struct refs *refs, const char *path,
     return add_refs_file(refs, path, field->record.data_offset);
 }
 
+/* In a mount, the data of a record are a file. */
+static bool add_mounted_field(struct refs *refs, const char *path, struct limefile_field *field)
+{
+    char name[LIMEFILE_NAME_MAX + 1], *file;
+    limefile_name_format(&field->record, name);
+    field->record.data_offset = 0;
+    if (asprintf(&file, "%s/%s", path, name) < 0) {
+        message_code(path, "list", -ENOMEM);
+        return false;
+    }
+    bool good = add_refs_field(refs, file, field);
+    free(file);
+    return good;
+}
+
 static int refs_add(struct refs *refs, const char *path)
 {
     struct container c;
     struct limefile_fields fields;
     struct limefile_field field;
-    int status = container_open(&c, path);
+    int status = container_open_or_mounted(&c, path);
     if (status != TOOL_GOOD)
         return status;
+    if (c.adapter) {
+        message(path,
+                "a %s file, whose data are not in the order of an array; "
+                "use 'lime convert --to ildg' first",
+                c.format);
+        container_close(&c);
+        return TOOL_BAD;
+    }
     int err = limefile_fields_build(c.source, c.index, &fields);
     bool good = !err;
     if (err) {
         message_code(path, "read", err);
     } else {
-        good =
-            find_chosen_field(refs, &c, &fields, &field) && add_refs_field(refs, path, &field);
+        good = find_chosen_field(refs, &c, &fields, &field) &&
+               (c.mounted ? add_mounted_field : add_refs_field)(refs, path, &field);
         limefile_fields_release(&fields);
     }
     container_close(&c);

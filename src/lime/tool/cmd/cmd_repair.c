@@ -451,6 +451,8 @@ static int print_conclusion(struct repair *repair)
 static int report_not_container(struct repair *repair)
 {
     struct check check;
+    if (container_report_format(repair->path, &repair->file.source))
+        return TOOL_UNUSABLE;
     int status = check_now(repair, false, &check);
     message(repair->path,
             status == TOOL_BAD

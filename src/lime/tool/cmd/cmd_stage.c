@@ -1,6 +1,7 @@
 /* cmd_stage.c - lime stage: make verified copies for storage nodes */
 #define _GNU_SOURCE
 #include "jsonout.h"
+#include "mounted_container.h"
 #include "pathlist.h"
 #include "stage.h"
 #include "sums_list.h"
@@ -120,6 +121,22 @@ static void make_directory(struct stagelist *list, const char *path, const struc
     report_not_copied(list, path, why);
 }
 
+/* Adds the file that a mount shows as the directory `path`. `target` as in add_file(); NULL:
+ * the file's own name, in the directory `dir`. */
+static bool add_mounted(struct stagelist *list, const char *path, char *target, const char *dir)
+{
+    char *file = mounted_file(path);
+    if (!file) {
+        report_not_copied(list, path,
+                          "a container in a mount; stage the file that the mount shows");
+        free(target);
+        return true;
+    }
+    bool good = add_file(list, file, target ? target : target_path(dir, file));
+    free(file);
+    return good;
+}
+
 struct tree {
     struct stagelist *list;
     const char *top; /* the target of the tree */
@@ -149,6 +166,8 @@ static bool add_tree_entry(void *context, const struct walk_entry *entry)
         return out_of_memory();
     if (is_file_entry(tree->list, entry))
         return add_file(tree->list, entry->path, target);
+    if (entry->kind == WALK_OPAQUE)
+        return add_mounted(tree->list, entry->path, target, NULL);
     if (entry->kind == WALK_DIRECTORY)
         make_directory(tree->list, target, entry->st);
     else if (entry->kind == WALK_ERROR)
@@ -168,7 +187,8 @@ static bool add_tree(struct stagelist *list, char *source, const char *dir)
         skip--;
     source[skip ? skip : 1] = '\0';
     struct tree tree = {list, top, skip};
-    bool good = top ? walk_tree(source, NULL, add_tree_entry, &tree) : out_of_memory();
+    bool good =
+        top ? walk_tree(source, mounted_is_container, add_tree_entry, &tree) : out_of_memory();
     free(top);
     return good;
 }
@@ -310,6 +330,8 @@ static bool add_source(struct stagelist *list, const char *source, const char *d
     struct stat st;
     if (stat(source, &st) != 0 || !S_ISDIR(st.st_mode))
         return add_file(list, source, target_path(dir, source));
+    if (mounted_is_container(source))
+        return add_mounted(list, source, NULL, dir);
     if (!list->recursive) {
         report_not_copied(list, source, "a directory; use -r");
         return true;
@@ -353,13 +375,15 @@ static bool stagelist_init(struct stagelist *list, const struct pathlist *source
 {
     const struct pathlist_item *source = sources->items;
     if (!is_directory(target)) {
-        bool alone = sources->count == 1 && !is_directory(source->path) &&
+        bool is_mounted = sources->count == 1 && mounted_is_container(source->path);
+        bool alone = sources->count == 1 && (is_mounted || !is_directory(source->path)) &&
                      (!*target || target[strlen(target) - 1] != '/');
         list->dir = alone ? copy_dirname(target) : strdup(target);
         if (!list->dir)
             return out_of_memory();
         if (alone && is_directory(list->dir))
-            return add_file(list, source->path, strdup(target)) &&
+            return (is_mounted ? add_mounted(list, source->path, strdup(target), NULL)
+                               : add_file(list, source->path, strdup(target))) &&
                    targets_are_not_sources(list);
         report_bad_target(list->dir);
         return false;

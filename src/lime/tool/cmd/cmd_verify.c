@@ -162,11 +162,11 @@ static int verify_structure(struct file_task *task)
     int n = snprintf(reason, sizeof reason, "%s", check.error ? check.error : check.first_text);
     if (bad > 1 && !check.error)
         snprintf(reason + n, sizeof reason - (size_t)n, ", and %" PRIu64 " more", bad - 1);
-    if (check.verdict == LIMEFILE_SKIPPED &&
-        gauge_check_damage(task->path, reason, sizeof reason))
-        check.verdict = LIMEFILE_BAD;
     if (check.verdict == LIMEFILE_SKIPPED)
         task->skipped = check.skipped;
+    else if (check.verdict == LIMEFILE_GOOD && check.format &&
+             !mounted_is_container(task->path))
+        task->skipped = "a file in another format; -o formats mounts it as a container";
     return check.verdict == LIMEFILE_GOOD || check.verdict == LIMEFILE_SKIPPED
                ? TOOL_GOOD
                : report_verdict(task, task->path, check.verdict, reason);

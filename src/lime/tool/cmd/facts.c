@@ -22,6 +22,9 @@ static const struct {
     {"vector-type", "vector type", FACTS_TEXT},
     {"scidac-file-xml", "file", FACTS_XML},
     {"scidac-record-xml", "record", FACTS_XML},
+    {"nersc-header", "NERSC header", FACTS_TEXT},
+    {"milc-header", "MILC header", FACTS_TEXT},
+    {"openqcd-header", "openQCD header", FACTS_TEXT},
 };
 
 const char *facts_title(const char *type, enum facts_form *form)

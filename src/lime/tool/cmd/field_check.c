@@ -47,12 +47,12 @@ static int verify_field_sum(const struct data_check *check, const struct limefil
                             struct sum_result *sum)
 {
     struct limefile_field fit, local = *f;
-    int fd = container_open_data(check->c, &local.record);
-    if (fd < 0)
-        return fd;
-    int right = limefile_field_verify(fd, &local, check->threads, check->progress,
+    struct container_data data;
+    int right = container_open_data(check->c, &local.record, &data);
+    if (!right)
+        right = limefile_field_verify(data.source, &local, check->threads, check->progress,
                                       check->context, &fit, &sum->data);
-    close(fd);
+    container_close_data(&data);
     return right;
 }
 
@@ -341,12 +341,11 @@ static int compute_physics(const struct data_check *check, const struct limefile
                            struct physics_result *result)
 {
     struct limefile_field local = *f;
-    struct limefile_fd source;
-    struct prefetch a = {.check = check, .fd = container_open_data(check->c, &local.record)};
-    if (a.fd < 0)
-        return a.fd;
-    limefile_fd_init(&source, a.fd);
-    int err = limefile_sites_from_field(&source.source, &local, &a.field, &a.sites);
+    struct container_data data;
+    int err = container_open_data(check->c, &local.record, &data);
+    struct prefetch a = {.check = check, .fd = limefile_source_fd(data.source)};
+    if (!err)
+        err = limefile_sites_from_field(data.source, &local, &a.field, &a.sites);
     if (!err) {
         struct limefile_sites sites = a.sites;
         struct limefile_gauge_totals totals;
@@ -364,7 +363,7 @@ static int compute_physics(const struct data_check *check, const struct limefile
         if (!err)
             result->data = totals.physics;
     }
-    close(a.fd);
+    container_close_data(&data);
     return err;
 }
 
@@ -519,21 +518,6 @@ int physics_check(struct data_check *check)
 
 /* ---- files in other formats ---- */
 
-enum { HEAD_BYTES = 256 };
-
-const char *gauge_check_format(const struct container *c)
-{
-    unsigned char head[HEAD_BYTES];
-    uint64_t size;
-    if (c->fd < 0 || c->source->ops->size(c->source, &size) != 0)
-        return NULL;
-    ssize_t n = limefile_read_full(c->source, head, sizeof head, 0);
-    if (n < 4 || limefile_header_is_magic(head, (size_t)n))
-        return NULL;
-    enum limefile_gauge_format format = limefile_gauge_detect(head, (size_t)n, size);
-    return format == LIMEFILE_GAUGE_NONE ? NULL : limefile_gauge_format_name(format);
-}
-
 struct gauge_progress {
     const struct data_check *check;
     uint64_t site_bytes;
@@ -651,26 +635,6 @@ static int check_gauge_data(struct data_check *check, const struct limefile_gaug
     return 0;
 }
 
-int gauge_check_damage(const char *path, char *reason, size_t cap)
-{
-    struct container c;
-    struct limefile_gauge *g;
-    char why[LIMEFILE_GAUGE_WHY_MAX];
-    if (container_open_source(&c, path) != 0)
-        return 0;
-    int err = 0;
-    if (gauge_check_format(&c)) {
-        err = limefile_gauge_open(c.source, 0, &g, why);
-        if (!err)
-            limefile_gauge_close(g);
-    }
-    container_close(&c);
-    if (!limefile_gauge_error_is_damage(err))
-        return 0;
-    snprintf(reason, cap, "%s%s%s", limefile_strerror(err), *why ? ": " : "", why);
-    return err;
-}
-
 /* Returns true if limefs cannot read this format, or this variant of a known format. */
 static bool is_unsupported(int err)
 {
@@ -685,7 +649,8 @@ int gauge_check(struct data_check *check)
     int err = limefile_gauge_open(check->c->source, 0, &g, why);
     const char *reason = *why ? why : NULL;
     if (!err) {
-        err = check_gauge_data(check, g);
+        if (check->with_data || check->with_physics)
+            err = check_gauge_data(check, g);
         limefile_gauge_close(g);
     }
     if (limefile_gauge_error_is_damage(err)) {

@@ -55,15 +55,9 @@ int physics_check(struct data_check *);
 
 /* ---- files in other formats ---- */
 
-/* Returns the format in which the file begins: "nersc", "milc" or "openqcd"; else NULL. */
-const char *gauge_check_format(const struct container *);
-
-/* Returns an error, and fills reason with a message, if the file is in one of these formats and
- * has a damaged header or a wrong length. Returns 0 for other files and unreadable ones. */
-int gauge_check_damage(const char *path, char *reason, size_t cap);
-
-/* Compares the data of a file in one of these formats with the checksum, plaquette and link
- * trace in its header. If check->with_physics, also checks that the links are SU(3) matrices.
+/* Examines the header of a file in another format (check->c->format). If check->with_data or
+ * with_physics, compares the data with the checksum, plaquette and link trace in the header; if
+ * check->with_physics, also checks that the links are SU(3) matrices.
  * Ignores check->fields. Reports a damaged header. An unsupported variant of a format counts as
  * one unverified configuration. Returns 0, or an error if the file cannot be read. */
 int gauge_check(struct data_check *);

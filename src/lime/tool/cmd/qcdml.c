@@ -82,16 +82,14 @@ void configs_field(const struct configs *configs, size_t i, struct limefile_fiel
 int configs_cksum(struct configs *configs, size_t i)
 {
     struct limefile_field field;
-    struct limefile_fd file;
+    struct container_data data;
     configs_field(configs, i, &field);
-    int fd = container_open_data(&configs->c, &field.record);
-    limefile_fd_init(&file, fd);
-    int err = fd < 0 ? fd
-                     : limefile_record_cksum(&file.source, &field.record, configs->threads,
-                                             progress_count, &configs->progress,
-                                             &configs->config[i].cksum);
-    if (fd >= 0)
-        close(fd);
+    int err = container_open_data(&configs->c, &field.record, &data);
+    if (!err)
+        err =
+            limefile_record_cksum(data.source, &field.record, configs->threads, progress_count,
+                                  &configs->progress, &configs->config[i].cksum);
+    container_close_data(&data);
     if (err)
         message_record(configs->c.path, field.record.ordinal, err);
     return err ? TOOL_BAD : TOOL_GOOD;
@@ -168,23 +166,20 @@ static int read_stated_plaquette(struct configs *configs, size_t i)
 static int compute_plaquette(struct configs *configs, size_t i)
 {
     struct limefile_field field;
-    struct limefile_fd file;
+    struct container_data data;
     struct limefile_sites sites;
     struct limefile_sites_field context;
     struct limefile_gauge_totals totals = {.physics = {.bad_links = 1}};
     char text[PLAQUETTE_MAX];
     configs_field(configs, i, &field);
-    int fd = container_open_data(&configs->c, &field.record);
-    if (fd < 0)
-        return fd;
-    limefile_fd_init(&file, fd);
-    int err = limefile_sites_from_field(&file.source, &field, &context, &sites);
+    int err = container_open_data(&configs->c, &field.record, &data);
+    if (!err)
+        err = limefile_sites_from_field(data.source, &field, &context, &sites);
     const struct limefile_gauge_pass pass = {
         .sites = &sites, .threads = configs->threads, .memory = LIMEFILE_GAUGE_CHECK_BYTES};
     if (!err)
         err = limefile_gauge_pass_run(&pass, &totals);
-    if (fd >= 0)
-        close(fd);
+    container_close_data(&data);
     if (!err && totals.physics.bad_links == 0) {
         int n = snprintf(text, sizeof text, "%.*f", field.precision == 64 ? 12 : 8,
                          totals.physics.plaquette);
@@ -270,13 +265,12 @@ static int sum_nersc_blocks(const struct limefile_sites *sites, unsigned char *b
 }
 
 /* Sets out->known only for an SU(3) configuration. Returns 0 or an error. */
-static int nersc_sum_data(int fd, const struct limefile_field *field, struct nersc_sums *out)
+static int nersc_sum_data(struct limefile_source *source, const struct limefile_field *field,
+                          struct nersc_sums *out)
 {
-    struct limefile_fd file;
     struct limefile_gauge *gauge;
     *out = (struct nersc_sums){.known = false};
-    limefile_fd_init(&file, fd);
-    int err = limefile_gauge_open_field(&file.source, field, &gauge);
+    int err = limefile_gauge_open_field(source, field, &gauge);
     if (err)
         return err == LIMEFILE_E_GAUGE_NONE ? 0 : err;
     unsigned char *block = malloc(BLOCK_SITES * limefile_sites_bytes(&gauge->sites));
@@ -418,23 +412,23 @@ static int explain_crc_mismatch(struct comparison *c, const struct limefile_fiel
     struct nersc_sums nersc;
     struct limefile_field local = *f, fit;
     struct limefile_checksum sum;
-    int fd = container_open_data(&c->configs.c, &local.record);
+    struct container_data data;
+    int err = container_open_data(&c->configs.c, &local.record, &data);
     *why = NULL;
-    if (fd < 0)
-        return fd;
-    int err = nersc_sum_data(fd, &local, &nersc);
+    if (!err)
+        err = nersc_sum_data(data.source, &local, &nersc);
     if (!err && nersc.known &&
         (nersc.all == stated || nersc.all == stated_hex || nersc.two_rows == stated ||
          nersc.two_rows == stated_hex))
         *why = "the checksum of NERSC's format, not the data's cksum";
     if (!err && !*why && f->has_checksum) {
-        int right =
-            limefile_field_verify(fd, &local, c->configs.threads, NULL, NULL, &fit, &sum);
+        int right = limefile_field_verify(data.source, &local, c->configs.threads, NULL, NULL,
+                                          &fit, &sum);
         err = right < 0 && right != LIMEFILE_E_STATE ? right : 0;
         if (right == 1)
             *why = "not the data's cksum, but the data match their SciDAC checksum";
     }
-    close(fd);
+    container_close_data(&data);
     return err;
 }
 

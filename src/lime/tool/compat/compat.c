@@ -31,8 +31,8 @@ static int compat_usage(const char *program, const char *arguments)
 
 static int write_record_data(const struct container *c, const struct limefile_record *record)
 {
-    struct limefile_copy copy = stdout_copy(c->fd, record);
-    int err = limefile_copy(&copy);
+    struct limefile_copy copy = stdout_copy(record);
+    int err = container_copy(c, record, &copy);
     if (err)
         message_copy(&copy, c->path, "standard output", err);
     return err ? TOOL_BAD : TOOL_GOOD;
@@ -59,7 +59,7 @@ static int extract_record(const char *path, const char *type, uint32_t number,
     struct container c;
     struct limefile_record record;
     uint64_t count;
-    int status = container_open(&c, path);
+    int status = container_open_or_mounted(&c, path);
     if (status != TOOL_GOOD)
         return compat_status(status);
     if ((type ? limefile_index_by_type(c.index, type, strlen(type), &record, &count)
@@ -167,19 +167,18 @@ static void print_record_head(const struct limefile_record *r, const struct styl
 }
 
 /* Prints each record when the scan has found it: records before a fault are printed. */
-static int print_all_records(const char *path, int fd, const struct style *style)
+static int print_all_records(const char *path, struct limefile_source *source,
+                             const struct style *style)
 {
-    struct limefile_fd file;
     struct limefile_scan *scan;
     struct limefile_record record;
     int got;
-    limefile_fd_init(&file, fd);
-    int err = limefile_scan_new(&file.source, NULL, NULL, &scan);
+    int err = limefile_scan_new(source, NULL, NULL, &scan);
     if (err)
         return report_error(path, "read", err);
     while (!err && (got = limefile_scan_next(scan, &record)) > 0) {
         print_record_head(&record, style);
-        err = print_record_data(&file.source, &record, style);
+        err = print_record_data(source, &record, style);
     }
     if (err)
         message_code(path, "read", err);
@@ -194,11 +193,11 @@ static int print_contents(int argc, char **argv, const char *arguments, struct s
     if (argc != 2)
         return compat_usage(argv[0], arguments);
     style.is_terminal = isatty(STDOUT_FILENO);
-    int fd = open_or_report(argv[1], O_RDONLY);
-    if (fd < 0)
-        return TOOL_BAD;
-    int status = print_all_records(argv[1], fd, &style);
-    close(fd);
+    struct container c;
+    int status = container_open_source(&c, argv[1])
+                     ? TOOL_BAD
+                     : print_all_records(argv[1], c.source, &style);
+    container_close(&c);
     return status;
 }
 
@@ -304,7 +303,7 @@ static int run_compat_unpack(int argc, char **argv)
     struct container c;
     if (argc < 2)
         return compat_usage(argv[0], "<lime_file>");
-    int status = container_open(&c, argv[1]);
+    int status = container_open_or_mounted(&c, argv[1]);
     if (status == TOOL_GOOD) {
         status = compat_unpack(&c);
         container_close(&c);

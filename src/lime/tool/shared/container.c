@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "container.h"
 #include "limedetect.h"
+#include "limegauge.h"
 #include "mounted_container.h"
 #include "text.h"
 #include "tool.h"
@@ -10,13 +11,28 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
+
+enum { HEAD_BYTES = 256 }; /* of a file, to find its format */
+
+/* Prints that a directory in a mount, which is a container, cannot be opened as a file. */
+static void report_mounted(const char *dir)
+{
+    char *file = mounted_file(dir);
+    message(dir, "a container in a mount; edit the file%s%s", file ? " " : " below the mount",
+            file ? file : "");
+    free(file);
+}
 
 int open_or_report(const char *path, int flags)
 {
     int fd = limefile_open(path, flags);
-    if (fd < 0)
+    if (fd == -EISDIR && mounted_is_container(path))
+        report_mounted(path);
+    else if (fd < 0)
         message_code(path, "open", fd);
     return fd;
 }
@@ -35,13 +51,35 @@ static void count_deviation(void *context, const struct limefile_finding *findin
         ++*deviations;
 }
 
+const char *container_detect_format(struct limefile_source *source)
+{
+    unsigned char head[HEAD_BYTES];
+    uint64_t size;
+    if (source->ops->size(source, &size) != 0)
+        return NULL;
+    ssize_t n = limefile_read_full(source, head, sizeof head, 0);
+    if (n < 4 || limefile_header_is_magic(head, (size_t)n))
+        return NULL;
+    enum limefile_gauge_format format = limefile_gauge_detect(head, (size_t)n, size);
+    return format ? limefile_gauge_format_name(format) : NULL;
+}
+
+bool container_report_format(const char *path, struct limefile_source *source)
+{
+    const char *format = container_detect_format(source);
+    if (format)
+        message(path, "a %s file; 'lime convert --to ildg' makes a container of it", format);
+    return format != NULL;
+}
+
 /* Prints why the file does not begin with a valid header, and returns the exit status. */
 static int report_beginning(struct container *c)
 {
     struct limefile_finding finding;
     int kind = limefile_detect_container(c->source, &finding);
     if (kind == 0) {
-        message(c->path, "%s", TEXT_NOT_CONTAINER);
+        if (!container_report_format(c->path, c->source))
+            message(c->path, "%s", TEXT_NOT_CONTAINER);
         return TOOL_UNUSABLE;
     }
     if (kind == 1) /* an unknown version of the format */
@@ -57,16 +95,39 @@ static int build_index(struct container *c)
 {
     c->deviations = 0;
     int err = limefile_index_scan(c->source, count_deviation, NULL, &c->deviations, &c->index);
-    if (err) {
+    if (err)
         message_code(c->path, "index", err);
-        return TOOL_UNUSABLE;
-    }
-    if (limefile_index_is_container(c->index))
-        return TOOL_GOOD;
-    int status = report_beginning(c);
+    return err ? TOOL_UNUSABLE : TOOL_GOOD;
+}
+
+/* Prints why a file in another format is not shown as a container. Returns an exit status. */
+static int report_format(struct container *c, int err)
+{
+    char why[LIMEFILE_GAUGE_WHY_MAX] = "";
+    struct limefile_gauge *gauge = NULL;
+    if (limefile_gauge_open(c->source, 0, &gauge, why) == 0)
+        limefile_gauge_close(gauge);
+    message(c->path, "%s file: %s%s%s", c->format, limefile_strerror(err), *why ? ": " : "",
+            why);
+    return limefile_gauge_error_is_damage(err) ? TOOL_BAD : TOOL_UNUSABLE;
+}
+
+/* Indexes c->source, whatever it is. Builds the index of the adapter if the file is in another
+ * format and `with_formats` is true. */
+static int index_source(struct container *c, bool with_formats)
+{
+    int status = build_index(c);
+    if (status != TOOL_GOOD || limefile_index_is_container(c->index))
+        return status;
+    if (!with_formats || !c->format)
+        return report_beginning(c);
+    int err = limefile_gauge_adapter_open(c->fd, &c->adapter);
+    if (err)
+        return report_format(c, err);
+    c->source = limefile_gauge_adapter_source(c->adapter);
     limefile_index_free(c->index);
     c->index = NULL;
-    return status;
+    return build_index(c);
 }
 
 static int open_container_file(struct container *c)
@@ -77,23 +138,52 @@ static int open_container_file(struct container *c)
     return c->fd < 0 ? c->fd : 0;
 }
 
-int container_open_source(struct container *c, const char *path)
+/* Opens a file, or a container in a mount. Sets c->format. Returns 0, or < 0 after a message.
+ */
+static int open_file_or_mounted(struct container *c, const char *path)
 {
     *c = (struct container){.path = path, .fd = -1};
-    if (!mounted_is_container(path))
-        return open_container_file(c);
-    int err = mounted_open(path, &c->mounted);
-    if (err)
+    bool is_mounted = mounted_is_container(path);
+    int err = is_mounted ? mounted_open(path, &c->mounted) : open_container_file(c);
+    if (err && is_mounted)
         message_code(path, "open", err);
-    else
+    if (err)
+        return err;
+    if (is_mounted) {
+        c->fd = mounted_fd(c->mounted);
         c->source = mounted_source(c->mounted);
+    }
+    c->format = is_mounted ? mounted_format(c->mounted) : container_detect_format(c->source);
+    return 0;
+}
+
+/* Replaces a container in a mount by the file that the mount shows, if it can be opened. */
+static void replace_by_file(struct container *c)
+{
+    char *file = mounted_file(c->path);
+    int fd = file ? limefile_open(file, O_RDONLY) : -1;
+    free(file);
+    if (fd < 0)
+        return;
+    mounted_close(c->mounted);
+    c->mounted = NULL;
+    c->fd = fd;
+    limefile_fd_init(&c->file, fd);
+    c->source = &c->file.source;
+}
+
+int container_open_source(struct container *c, const char *path)
+{
+    int err = open_file_or_mounted(c, path);
+    if (c->mounted && c->format)
+        replace_by_file(c);
     return err;
 }
 
 /* err: the result of opening c. Builds the index if it is 0. Closes c after any failure. */
-static int index_or_close(struct container *c, int err)
+static int index_or_close(struct container *c, int err, bool with_formats)
 {
-    int status = err ? TOOL_UNUSABLE : build_index(c);
+    int status = err ? TOOL_UNUSABLE : index_source(c, with_formats);
     if (status != TOOL_GOOD)
         container_close(c);
     return status;
@@ -102,31 +192,68 @@ static int index_or_close(struct container *c, int err)
 int container_open(struct container *c, const char *path)
 {
     *c = (struct container){.path = path};
-    return index_or_close(c, open_container_file(c));
+    return index_or_close(c, open_container_file(c), false);
 }
 
 int container_open_or_mounted(struct container *c, const char *path)
 {
-    return index_or_close(c, container_open_source(c, path));
+    return index_or_close(c, open_file_or_mounted(c, path), true);
 }
 
 void container_close(struct container *c)
 {
-    if (c->index)
-        limefile_index_free(c->index);
-    if (c->fd >= 0)
+    limefile_index_free(c->index);
+    limefile_gauge_adapter_close(c->adapter);
+    if (c->mounted)
+        mounted_close(c->mounted);
+    else if (c->fd >= 0)
         close(c->fd);
-    mounted_close(c->mounted);
+    c->index = NULL;
 }
 
-int container_open_data(const struct container *c, struct limefile_record *record)
+uint64_t container_size(const struct container *c)
 {
-    if (c->mounted) {
-        record->data_offset = 0;
-        return mounted_open_data(c->mounted, record->ordinal);
-    }
-    int fd = fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
-    return fd < 0 ? -errno : fd;
+    struct stat st;
+    if (!c->format)
+        return limefile_index_size(c->index);
+    char *file = c->mounted ? mounted_file(c->path) : strdup(c->path);
+    bool known = file && stat(file, &st) == 0;
+    free(file);
+    return known ? (uint64_t)st.st_size : limefile_index_size(c->index);
+}
+
+int container_open_data(const struct container *c, struct limefile_record *record,
+                        struct container_data *out)
+{
+    out->source = c->source;
+    out->file.fd = -1;
+    if (!c->mounted)
+        return 0;
+    int fd = mounted_open_data(c->mounted, record->ordinal);
+    limefile_fd_init(&out->file, fd);
+    out->source = &out->file.source;
+    record->data_offset = 0;
+    return fd < 0 ? fd : 0;
+}
+
+void container_close_data(struct container_data *data)
+{
+    if (data->file.fd >= 0)
+        close(data->file.fd);
+}
+
+int container_copy(const struct container *c, const struct limefile_record *record,
+                   struct limefile_copy *copy)
+{
+    struct container_data data;
+    struct limefile_record local = *record;
+    int err = container_open_data(c, &local, &data);
+    copy->source = data.source;
+    copy->in_offset += local.data_offset;
+    if (!err)
+        err = limefile_copy(copy);
+    container_close_data(&data);
+    return err;
 }
 
 int container_report_fault(const struct container *c)

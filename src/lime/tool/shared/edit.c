@@ -42,6 +42,8 @@ static int report_bad_tail(struct edit *edit)
 {
     struct limefile_survey survey;
     struct container *c = &edit->c;
+    if (container_report_format(c->path, c->source))
+        return TOOL_UNUSABLE;
     container_report_fault(c);
     if (limefile_survey_scan(c->source, NULL, NULL, &survey) == 0 && !survey.is_container) {
         message(c->path, "not a LIME container");

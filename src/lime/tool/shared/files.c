@@ -1,6 +1,7 @@
 /* files.c - run a command on many files: options, order, JSON, summary line, exit status */
 #define _GNU_SOURCE
 #include "files.h"
+#include "container.h"
 #include "limedetect.h"
 #include "limefile.h"
 #include "mounted_container.h"
@@ -42,8 +43,9 @@ static void end_file_json(struct file_task *task, enum limefile_verdict verdict)
 
 /* ---- one file ---- */
 
-/* Returns true for a file that is neither a container nor a damaged container. */
-static bool is_other_file(const char *path)
+/* Returns true for a file that is neither a container nor a damaged container, nor, if
+ * `with_formats`, in another format that limefs shows as a container. */
+static bool is_other_file(const char *path, bool with_formats)
 {
     struct limefile_finding finding;
     struct limefile_fd file;
@@ -51,7 +53,8 @@ static bool is_other_file(const char *path)
     if (fd < 0)
         return false;
     limefile_fd_init(&file, fd);
-    bool is_other = limefile_detect_container(&file.source, &finding) == 0;
+    bool is_other = !(with_formats && container_detect_format(&file.source)) &&
+                    limefile_detect_container(&file.source, &finding) == 0;
     close(fd);
     return is_other;
 }
@@ -71,7 +74,7 @@ static int examine_item(const struct files_run *run, const struct pathlist_item 
 {
     task->skipped = item->skipped;
     if (!task->skipped && item->is_optional && run->command->skips_others &&
-        is_other_file(item->path))
+        is_other_file(item->path, run->command->reads_formats))
         task->skipped = "not a LIME container";
     if (item->error)
         message_code(item->path, "read", -item->error);

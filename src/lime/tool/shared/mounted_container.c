@@ -1,6 +1,8 @@
 /* mounted_container.c - read a container that limefs shows as a directory */
 #define _GNU_SOURCE
 #include "mounted_container.h"
+#include "limegauge.h"
+#include "limeoutput.h"
 #include "text.h"
 #include "tool.h"
 
@@ -15,7 +17,24 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-bool is_in_limefs(const char *dir)
+#define LIMEFS_TYPE " - fuse.limefs "
+
+/* Replaces \ooo (octal) in a word of mountinfo, in place. */
+static void unescape_octal(char *word)
+{
+    char *out = word;
+    unsigned value;
+    for (const char *in = word; *in; in++) {
+        bool is_escape = *in == '\\' && sscanf(in + 1, "%3o", &value) == 1;
+        *out++ = is_escape ? (char)value : *in;
+        in += is_escape ? 3 : 0;
+    }
+    *out = '\0';
+}
+
+/* Finds the limefs mount that contains `dir`, and its mount point and source (what it shows),
+ * which the caller frees also if the result is false. */
+static bool find_limefs_mount(const char *dir, char **point, char **source)
 {
     struct stat st;
     unsigned major, minor;
@@ -24,13 +43,60 @@ bool is_in_limefs(const char *dir)
     bool found = false;
     FILE *mounts = fopen("/proc/self/mountinfo", "re");
     bool known = mounts && stat(dir, &st) == 0;
-    while (known && !found && getline(&line, &capacity, mounts) > 0)
-        found = sscanf(line, "%*d %*d %u:%u", &major, &minor) == 2 &&
-                makedev(major, minor) == st.st_dev && strstr(line, " - fuse.limefs ");
+    *point = *source = NULL;
+    while (known && !found && getline(&line, &capacity, mounts) > 0) {
+        const char *type = strstr(line, LIMEFS_TYPE);
+        found = type && sscanf(line, "%*d %*d %u:%u", &major, &minor) == 2 &&
+                makedev(major, minor) == st.st_dev &&
+                sscanf(line, "%*s %*s %*s %*s %ms", point) == 1 &&
+                sscanf(type + strlen(LIMEFS_TYPE), "%ms", source) == 1;
+    }
     free(line);
     if (mounts)
         fclose(mounts);
     return found;
+}
+
+bool is_in_limefs(const char *dir)
+{
+    char *point, *source;
+    bool found = find_limefs_mount(dir, &point, &source);
+    free(point);
+    free(source);
+    return found;
+}
+
+/* Returns true if limefs shows the file `path` as the directory `dir`. */
+static bool is_shown_as(const char *path, const char *dir)
+{
+    int file = open(path, O_PATH | O_CLOEXEC), shown = open(dir, O_PATH | O_CLOEXEC);
+    bool same = file >= 0 && shown >= 0 && limefile_output_same_file(file, shown);
+    if (file >= 0)
+        close(file);
+    if (shown >= 0)
+        close(shown);
+    return same;
+}
+
+char *mounted_file(const char *dir)
+{
+    char *point, *source, *path = NULL, *real = realpath(dir, NULL);
+    bool found = find_limefs_mount(dir, &point, &source) && real;
+    if (found) {
+        unescape_octal(point);
+        unescape_octal(source);
+        size_t n = strlen(point);
+        found = strncmp(real, point, n) == 0 && (real[n] == '/' || real[n] == '\0') &&
+                asprintf(&path, "%s%s", source, real + n) > 0 && is_shown_as(path, dir);
+    }
+    if (!found) {
+        free(path);
+        path = NULL;
+    }
+    free(point);
+    free(source);
+    free(real);
+    return path;
 }
 
 #define ATTRIBUTE "user.lime."
@@ -135,6 +201,11 @@ static int compute_offsets(struct mounted_container *m)
     return 0;
 }
 
+int mounted_fd(const struct mounted_container *m)
+{
+    return m->dirfd;
+}
+
 int mounted_open_data(const struct mounted_container *m, uint64_t ordinal)
 {
     int fd = openat(m->dirfd, m->records[ordinal - 1].name,
@@ -162,9 +233,19 @@ static int read_flag(const struct mounted_container *m, size_t i, const char *na
     return len < 0 ? len : strcmp(value, "1") == 0;
 }
 
+const char *mounted_format(const struct mounted_container *m)
+{
+    char value[MOUNTED_VALUE_MAX];
+    if (m->count == 0 || mounted_read_attribute(m, 1, "offset", value) != -ENODATA ||
+        mounted_read_attribute(m, 1, "type", value) < 0)
+        return NULL; /* only records of other formats have no offset in their file */
+    value[strcspn(value, "-")] = '\0'; /* "nersc-header" */
+    enum limefile_gauge_format format = limefile_gauge_format_by_name(value);
+    return format ? limefile_gauge_format_name(format) : NULL;
+}
+
 /* Builds a header from the record's attributes; its reserved bits are 0. */
-static int build_header(const struct mounted_container *m, size_t i,
-                        unsigned char raw[LIMEFILE_HEADER_BYTES])
+static int build_header(const struct mounted_container *m, size_t i, unsigned char *raw)
 {
     char type[MOUNTED_VALUE_MAX];
     struct limefile_header header;
@@ -182,19 +263,31 @@ static int build_header(const struct mounted_container *m, size_t i,
     return err;
 }
 
-/* Gets a record's header from the attribute "header". While a program writes to the container,
- * limefs does not have this attribute (ENODATA); then builds the header. */
+/* Gets a record's header and, behind it, its padding from the attribute "header". While a
+ * program writes to the container, limefs does not have this attribute (ENODATA); then builds
+ * both. Returns their length, or an error. */
 static int load_header(const struct mounted_container *m, size_t i,
-                       unsigned char raw[LIMEFILE_HEADER_BYTES])
+                       char value[MOUNTED_VALUE_MAX])
+{
+    int most = LIMEFILE_HEADER_BYTES + (int)limefile_padding(m->records[i].bytes);
+    int len = mounted_read_attribute(m, i + 1, "header", value);
+    if (len == -ENODATA) {
+        memset(value, 0, MOUNTED_VALUE_MAX);
+        int err = build_header(m, i, (unsigned char *)value);
+        return err ? err : most;
+    }
+    return len < 0 || (len >= LIMEFILE_HEADER_BYTES && len <= most) ? len : -EPROTO;
+}
+
+/* The last record's padding can be missing. Returns 0 or an error. */
+static int subtract_missing_padding(struct mounted_container *m)
 {
     char value[MOUNTED_VALUE_MAX];
-    int len = mounted_read_attribute(m, i + 1, "header", value);
-    if (len == -ENODATA)
-        return build_header(m, i, raw);
-    if (len != LIMEFILE_HEADER_BYTES)
-        return len < 0 ? len : -EPROTO;
-    memcpy(raw, value, LIMEFILE_HEADER_BYTES);
-    return 0;
+    unsigned padding = m->count ? limefile_padding(m->records[m->count - 1].bytes) : 0;
+    int len = padding ? load_header(m, m->count - 1, value) : LIMEFILE_HEADER_BYTES;
+    if (len >= 0)
+        m->size -= padding - (unsigned)(len - LIMEFILE_HEADER_BYTES);
+    return len < 0 ? len : 0;
 }
 
 /* ---- the source ---- */
@@ -213,15 +306,18 @@ static size_t find_record_at(const struct mounted_container *m, uint64_t offset)
     return low;
 }
 
+/* Copies bytes at offset `at` of the record: of its header, or of its padding. */
 static ssize_t copy_header(const struct mounted_container *m, size_t i, void *buf, size_t n,
                            uint64_t at)
 {
-    unsigned char raw[LIMEFILE_HEADER_BYTES];
-    int err = load_header(m, i, raw);
-    if (err)
-        return err;
-    n = n < sizeof raw - at ? n : sizeof raw - (size_t)at;
-    memcpy(buf, raw + at, n);
+    char value[MOUNTED_VALUE_MAX];
+    int len = load_header(m, i, value);
+    if (len < 0)
+        return len;
+    size_t end = at < LIMEFILE_HEADER_BYTES ? LIMEFILE_HEADER_BYTES : (size_t)len;
+    size_t from = (size_t)(at < LIMEFILE_HEADER_BYTES ? at : at - m->records[i].bytes);
+    n = from > end ? 0 : n < end - from ? n : end - from;
+    memcpy(buf, value + from, n);
     return (ssize_t)n;
 }
 
@@ -234,14 +330,9 @@ static ssize_t mounted_read(struct limefile_source *source, void *buf, size_t n,
         return 0;
     const struct record_entry *e = &m->records[i];
     uint64_t at = offset - e->offset;
-    if (at < LIMEFILE_HEADER_BYTES)
+    if (at < LIMEFILE_HEADER_BYTES || at - LIMEFILE_HEADER_BYTES >= e->bytes)
         return copy_header(m, i, buf, n, at);
     at -= LIMEFILE_HEADER_BYTES;
-    if (at >= e->bytes) {
-        n = n < e->next - offset ? n : (size_t)(e->next - offset);
-        memset(buf, 0, n);
-        return (ssize_t)n;
-    }
     int fd = mounted_open_data(m, e->ordinal);
     if (fd < 0)
         return fd;
@@ -299,6 +390,8 @@ int mounted_open(const char *dir, struct mounted_container **out)
     int err = m->dirfd < 0 ? -errno : list_records(m);
     if (!err)
         err = compute_offsets(m);
+    if (!err)
+        err = subtract_missing_padding(m);
     if (!err)
         err = read_fault_attribute(m);
     if (err)

@@ -56,8 +56,6 @@ bool outdir_save(const struct outdir *dir, const struct container *c,
         return false;
     }
     struct limefile_copy copy = {
-        .in = c->fd,
-        .in_offset = record->data_offset,
         .out = file.fd,
         .out_offset = 0,
         .left = record->bytes,
@@ -65,7 +63,7 @@ bool outdir_save(const struct outdir *dir, const struct container *c,
         .context = progress,
     };
     file.without_sync = dir->without_sync;
-    err = limefile_copy(&copy);
+    err = container_copy(c, record, &copy);
     if (err) {
         message_copy(&copy, c->path, path, err);
         limefile_output_abort(&file);

@@ -33,11 +33,9 @@ void message_copy(const struct limefile_copy *c, const char *in_name, const char
     message_code(c->out_failed ? out_name : in_name, c->out_failed ? "write" : "read", code);
 }
 
-struct limefile_copy stdout_copy(int in, const struct limefile_record *record)
+struct limefile_copy stdout_copy(const struct limefile_record *record)
 {
     return (struct limefile_copy){
-        .in = in,
-        .in_offset = record->data_offset,
         .out = STDOUT_FILENO,
         .out_offset = LIMEFILE_AT_POSITION,
         .left = record->bytes,

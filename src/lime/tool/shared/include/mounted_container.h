@@ -1,8 +1,9 @@
 /* mounted_container.h - read a container that limefs shows as a directory as if it were a file
  *
- * In the directory each record is a file: its extended attributes give the record's header, its
- * contents are the record's data. Padding reads as zeros, even if the container has other bytes
- * there. Damaged headers, and a fault at which the records end, are reported as for a file. */
+ * In the directory each record is a file: its extended attributes give the record's header and
+ * padding, its contents are the record's data. While a program writes to the container, padding
+ * reads as zeros. Deviations, and a fault at which the records end, are reported as for the
+ * file. */
 #ifndef MOUNTED_H
 #define MOUNTED_H
 
@@ -16,6 +17,17 @@ bool mounted_is_container(const char *dir);
 /* Opens such a directory. Returns 0 or -errno. -ESTALE: the container has just changed. */
 int mounted_open(const char *dir, struct mounted_container **out);
 void mounted_close(struct mounted_container *); /* NULL is allowed */
+
+/* Returns the format of the file that limefs shows as the container: "nersc", "milc",
+ * "openqcd"; or NULL for a LIME container. */
+const char *mounted_format(const struct mounted_container *);
+
+/* Returns the directory's descriptor, which mounted_close() closes. */
+int mounted_fd(const struct mounted_container *);
+
+/* Returns the path of the file that limefs shows as `dir`, or NULL if this process cannot find
+ * it. The caller frees it. */
+char *mounted_file(const char *dir);
 
 /* Returns the source, which lives until mounted_close(). */
 struct limefile_source *mounted_source(struct mounted_container *);

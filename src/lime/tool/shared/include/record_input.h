@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Returns parameters for limefile_copy(), to copy a record's data from `in` to stdout. */
-struct limefile_copy stdout_copy(int in, const struct limefile_record *);
+/* Returns parameters for container_copy(), to copy a record's data to stdout. */
+struct limefile_copy stdout_copy(const struct limefile_record *);
 
 /* Returns true if the open file `in` has not changed since fstat() returned *before. A record
  * that is copied while its input changes would contain a mixture of old and new data. */
