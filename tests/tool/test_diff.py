@@ -76,6 +76,11 @@ class DiffCase(limetest.TestCase):
     def fields(self, *args, **kw):
         return self.json(*args, **kw)["fields"]
 
+    def convert(self, source, name, *args):
+        path = os.path.join(self.dir, name)
+        self.run_ok(["lime", "convert", "-f", *args, source, path])
+        return path
+
 
 class Data(DiffCase):
     def test_same_bits(self):
@@ -289,6 +294,40 @@ class Metadata(DiffCase):
                 (b"a = \xff\x9b\n" * 3, b"<a>" + b",=," * 1000 + b" = \n"))
         self.assertNotIn("\033", self.diff(a, b, status=1))
         self.json(a, b, status=1)
+
+
+class Formats(DiffCase):
+    def test_conversions(self):
+        for source, single in ((GAUGE, False), (SINGLE, True)):
+            names = ["nersc", "milc", "lime"] if single else ["nersc", "openqcd", "lime"]
+            for name in names:
+                with self.subTest(source=source, name=name):
+                    field, = self.fields(source, self.convert(source, "c." + name))
+                    self.assertEqual(field["result"], "identical")
+
+    def test_other_precision(self):
+        for name, *args in (("milc",), ("nersc", "--precision", "32"), ("lime", "--precision", "32")):
+            field, = self.fields(self.convert(GAUGE, "c." + name, *args), GAUGE)
+            self.assertEqual((field["result"], field["bound"]), ("equal", 6e-8))
+
+    def test_two_rows(self):
+        """The third row that is computed agrees within eight times the precision."""
+        for source, bound, precision in ((GAUGE, 9.6e-16, "64"), (SINGLE, 4.8e-7, "32"),
+                                         (GAUGE, 4.8e-7, "32")):
+            two = self.convert(source, "c.nersc", "--rows", "2", "--precision", precision)
+            field, = self.fields(source, two)
+            self.assertEqual(field["result"], "equal")
+            self.assertAlmostEqual(field["bound"], bound, delta=bound / 100)
+            self.assertEqual(self.fields(two, self.convert(two, "c.lime"))[0]["result"],
+                             "identical")
+
+    def test_changed_number(self):
+        path = self.convert(GAUGE, "c.nersc")
+        data = bytearray(read(path))
+        data[-1] ^= 1
+        put(path, data)
+        field, = self.fields(path, GAUGE, status=1)
+        self.assertEqual(field["largest"]["number"], 4 ** 4 * 72 - 1)
 
 
 if __name__ == "__main__":
