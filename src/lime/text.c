@@ -49,6 +49,17 @@ static bool is_harmful(uint32_t code, const char *allowed)
     return is_control(code) || changes_direction(code) || ends_line(code);
 }
 
+bool limefile_text_is_harmless(const char *text, size_t len, const char *allowed)
+{
+    for (size_t n; len; text += n, len -= n) {
+        uint32_t code;
+        n = limefile_utf8_decode(text, len, &code);
+        if (n == 0 || code == 0 || is_harmful(code, allowed))
+            return false;
+    }
+    return true;
+}
+
 void limefile_text_sanitize(char *text, const char *allowed)
 {
     for (size_t left = strlen(text); left;) {

@@ -60,10 +60,33 @@ class Selectors(limetest.TestCase):
     def test_a_second_file(self):
         """A command that takes one file treats a second argument as a record."""
         one, two = self.write("a", container([("t", b"x")])), self.write("b", b"")
-        for args in (["cat", one, two], ["checksum", one, two], ["checksum", "--add", one, two],
-                     ["rm", one, two], ["replace", one, two, two], ["lfn", "--set", "n", one, two]):
+        for args in (["cat", one, two], ["rm", one, two], ["replace", one, two, two],
+                     ["lfn", "--set", "n", one, two]):
             self.fails(["lime", *args],
                        f"a: record '{two}': no such record; name only one FILE\n")
+
+
+class Terminal(limetest.TestCase):
+    def test_binary_data(self):
+        """Data go to a terminal only if they begin with text, or by -f."""
+        cases = [(b"<a>\xc3\xa9\t\n</a>\0\0", True), (b"a" * 4095 + "\u00e9".encode(), True),
+                 (b"", True), (b"a\x1b[2J", False), (b"a\xff", False), (b"a\0b", False),
+                 (b"\x01" * 9000, False)]
+        path = self.write("f", container([[("t", data) for data, _ in cases]]))
+        for i, (data, is_text) in enumerate(cases, 1):
+            for force in ([], ["-f"]):
+                done, shown = limetest.run_on_terminal(["lime", "cat", *force, path, str(i)])
+                good = is_text or bool(force)
+                self.assertEqual(done.returncode, 0 if good else 1)
+                self.assertEqual(shown.replace(b"\r\n", b"\n"), data if good else b"")
+                self.assertEqual(done.stderr.decode(), "" if good else f"lime: {path}: record {i} "
+                                 "holds binary data; redirect it, or use -f\n")
+
+    def test_exports(self):
+        path = os.path.join(limetest.CORPUS, "tm_clime_gauge_4444_p64_n1.lime")
+        for name, status in ((".npy", 1), (".zarr/.zgroup", 0), (".zarr/field/.zarray", 0)):
+            done, shown = limetest.run_on_terminal(["lime", "cat", path, "ildg-binary-data" + name])
+            self.assertEqual((done.returncode, bool(shown)), (status, status == 0), name)
 
 
 class Ranges(limetest.TestCase):

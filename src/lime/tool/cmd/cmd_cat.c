@@ -3,6 +3,7 @@
 #include "container.h"
 #include "record_input.h"
 #include "limeexport.h"
+#include "text.h"
 #include "tool.h"
 
 #include <inttypes.h>
@@ -23,6 +24,7 @@ struct export_file {
 
 enum {
     BUFFER_BYTES = 256 * 1024,
+    EXAMINED_BYTES = 4096, /* of a record, before it is written to a terminal */
 };
 
 /* A parsed operand. */
@@ -228,14 +230,15 @@ static bool export_file_write(const struct export_file *f, uint64_t offset, uint
 }
 
 static const char help[] =
-    "Usage: lime cat [--range OFF:LEN] FILE {RECORD | -t TYPE}...\n"
+    "Usage: lime cat [-f] [--range OFF:LEN] FILE {RECORD | -t TYPE}...\n"
     "Write the data of records to standard output, byte for byte.\n"
     "\n"
     "  -t, --type TYPE      select a record by its type, even if that is a number\n"
+    "  -f, --force          write binary data to a terminal, too\n"
     "      --range OFF:LEN  only LEN bytes from byte OFF of the data (the first is\n"
     "                       0); 'OFF:' goes on to the end; k, M, G, T mean powers\n"
     "                       of 1024\n"
-    "      --help           this text\n"
+    "  -h, --help           this text\n"
     "\n"
     "RECORD is an ordinal (3), message.record (2.1), a type that occurs once\n"
     "(ildg-format), or a name in a mount (003-ildg-format). 'lime ls' shows them.\n"
@@ -257,6 +260,8 @@ struct range {
     bool is_set, to_end;
     uint64_t offset, bytes;
 };
+
+static bool is_forced;
 
 /* A record or export to write. */
 struct choice {
@@ -324,6 +329,35 @@ static bool write_export(struct export_file *export, const struct range *range)
     return good;
 }
 
+/* Returns true if the record begins with text: UTF-8 that does not control a terminal. NUL
+ * bytes may end it, and reading must not fail: writing the record reports that. */
+static bool begins_with_text(const struct container *c, const struct limefile_record *record)
+{
+    char *text;
+    size_t n = record->bytes < EXAMINED_BYTES ? (size_t)record->bytes : EXAMINED_BYTES;
+    if (limefile_record_read_text(c->source, record, n, &text) != 0)
+        return true;
+    while (n > 0 && (text[n - 1] == '\0' || (n > EXAMINED_BYTES - 4 && text[n - 1] & 0x80)))
+        n--; /* the last sequence of UTF-8 may be incomplete */
+    bool good = limefile_text_is_harmless(text, n, "\t\n\r\f");
+    free(text);
+    return good;
+}
+
+/* Returns false, after a message, if stdout is a terminal and the data are not text. Of
+ * exports, only the metadata of Zarr are text: 3.zarr/.zgroup, for example. */
+static bool may_write(const struct container *c, const struct limefile_record *record,
+                      const char *export_name)
+{
+    const char *slash = export_name ? strrchr(export_name, '/') : NULL;
+    if (is_forced || !isatty(STDOUT_FILENO) ||
+        (export_name ? slash && slash[1] == '.' : begins_with_text(c, record)))
+        return true;
+    message(c->path, "record %" PRIu64 " holds binary data; redirect it, or use -f",
+            record->ordinal);
+    return false;
+}
+
 static bool write_choice(const struct container *c, const struct choice *choice,
                          const struct range *range)
 {
@@ -332,8 +366,9 @@ static bool write_choice(const struct container *c, const struct choice *choice,
     int found = choice->as_type ? 0 : export_file_open(c, choice->word, &export);
     if (found == 0)
         return select_record(c, choice->word, choice->as_type, &record) &&
-               write_record(c, &record, range);
-    bool good = found > 0 && write_export(&export, range);
+               may_write(c, &record, NULL) && write_record(c, &record, range);
+    bool good =
+        found > 0 && may_write(c, &export.record, choice->word) && write_export(&export, range);
     export_file_close(&export);
     return good;
 }
@@ -392,6 +427,7 @@ static int add_operand(const void *command, const char *word)
 static const struct option_rule rules[] = {
     {"type", 't', OPTION_CALL_TEXT, .handle = choose_type},
     {"range", 0, OPTION_CALL_TEXT, .handle = parse_range_option},
+    FLAG_RULE("force", 'f', &is_forced),
     {NULL},
 };
 
