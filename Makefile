@@ -7,6 +7,9 @@ LIBDIR  ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 MANDIR  ?= $(PREFIX)/share/man
 DOCDIR  ?= $(PREFIX)/share/doc/limefs
+BASHDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
+FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 # The directory of the Python package limefs: where python3 looks below PREFIX, else Debian's.
 PYTHON  ?= python3
 python_folders := import site, sys; print(*(p for p in [*sys.path, site.getusersitepackages()] \
@@ -313,9 +316,9 @@ $(B)/bin/limefs: $(call obj,$(fuse_src) $(if $(LOCKS),tests/helpers/waits.c)) $(
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(LINK) $^ $(if $(LOCKS),$(waits:%=-Wl,--wrap=%)) $(call pkg_libs,fuse3 jansson libisal expat) -lm -pthread
 
-$(B)/bin/limefs-run: $(call obj,$(wildcard src/run/program/*.c) src/lime/text.c)
+$(B)/bin/limefs-run: $(call obj,$(wildcard src/run/program/*.c) $(addprefix src/lime/,text.c option.c complete.c suggest.c))
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^
+	$(Q)$(LINK) $^ -lm
 
 # Its own objects of the format, without sanitizers.
 run_other_obj := $(patsubst %,$(B)/obj/src/run/%.o,lime/range lime/identity lime/page_cache lime/text)
@@ -415,7 +418,7 @@ c_files := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 lint: ## cppcheck, shellcheck, man pages and formatting
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	    --error-exitcode=1 --suppress=missingIncludeSystem $(INC_lime) src tests
-	$(Q)shellcheck scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
+	$(Q)shellcheck scripts/completion/lime scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
 	    src/mpi/package/install
 	$(Q)clang-format --dry-run -Werror $(c_files)
 	$(Q)mandoc -T lint -W warning docs/man/*
@@ -425,6 +428,9 @@ format: ## clang-format all C files
 
 man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1 %/lime-bench.1 %/lime-checkpoint.1),$(wildcard docs/man/*.1))
 
+# Programs other than lime: shells load completion by a program's name.
+completed := limefs limefs-run limefs-io lime-bench lime-checkpoint
+
 install: all ## install to DESTDIR/PREFIX
 	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/docs/examples
 	install -m 755 $(programs) $(DESTDIR)$(BINDIR)
@@ -432,6 +438,11 @@ install: all ## install to DESTDIR/PREFIX
 	install -m 644 $(liblimefs_run) $(DESTDIR)$(LIBDIR)
 	for n in $(compat); do ln -sf lime $(DESTDIR)$(BINDIR)/$$n; done
 	install -m 644 $(man_pages) $(DESTDIR)$(MANDIR)/man1
+	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR) $(DESTDIR)$(FISHDIR)
+	install -m 644 scripts/completion/lime $(DESTDIR)$(BASHDIR)
+	for n in $(completed); do ln -sf lime $(DESTDIR)$(BASHDIR)/$$n; ln -sf lime.fish $(DESTDIR)$(FISHDIR)/$$n.fish; done
+	install -m 644 scripts/completion/_lime $(DESTDIR)$(ZSHDIR)
+	install -m 644 scripts/completion/lime.fish $(DESTDIR)$(FISHDIR)
 	install -m 644 README.md LICENSE CHANGELOG.md CONTRIBUTING.md $(DESTDIR)$(DOCDIR)
 	install -m 644 docs/*.md docs/*.svg $(DESTDIR)$(DOCDIR)/docs
 	install -d $(DESTDIR)$(PYTHONDIR)/limefs
@@ -446,6 +457,8 @@ uninstall: ## remove what install put there
 	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat) \
 	    $(notdir $(mpi_programs)))
 	rm -f $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(wildcard docs/man/*.1)))
+	rm -f $(addprefix $(DESTDIR)$(BASHDIR)/,lime $(completed)) $(DESTDIR)$(ZSHDIR)/_lime \
+	    $(patsubst %,$(DESTDIR)$(FISHDIR)/%.fish,lime $(completed))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(liblimefs_run)) liblemon.a pkgconfig/lemon.pc \
 	    liblemon.so liblemon.so.$(LEMON_MAJOR) liblemon.so.$(LEMON_VERSION))
 	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,lemon.h lemon_cells.h lemon_series.h)

@@ -1,6 +1,7 @@
 /* option.c - parse command line options by a table */
 #define _GNU_SOURCE
 #include "option.h"
+#include "suggest.h"
 
 #include <errno.h>
 #include <math.h>
@@ -138,11 +139,14 @@ bool limefile_option_parse(const struct option_rule *rule, const char *given, co
                            char why[OPTION_ERROR_BYTES])
 {
     char values[256];
+    struct limefile_suggestion near = {0};
     if (parse_value(rule, text))
         return true;
-    snprintf(why, OPTION_ERROR_BYTES, "%s: %s value '%.200s' (%s)", given,
+    for (int i = 0; rule->kind == OPTION_WORD && rule->words[i]; i++)
+        limefile_suggest(&near, text, rule->words[i]);
+    snprintf(why, OPTION_ERROR_BYTES, "%s: %s value '%.200s' (%s)%s", given,
              rule->kind == OPTION_WORD ? "unknown" : "invalid", text,
-             valid_values(rule, values));
+             valid_values(rule, values), limefile_suggest_text(&near));
     return false;
 }
 
@@ -153,6 +157,20 @@ static bool matches_name(const char *word, const struct option *option)
 {
     size_t len = strcspn(word + 2, "=");
     return strncmp(word + 2, option->name, len) == 0;
+}
+
+static void describe_nearest(char *text, size_t bytes, const char *word,
+                             const struct option *longs)
+{
+    struct limefile_suggestion near = {0};
+    char name[128], candidate[128];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "="), word);
+    for (const struct option *o = longs; o->name; o++) {
+        snprintf(candidate, sizeof candidate, "--%s", o->name);
+        limefile_suggest(&near, name, candidate);
+    }
+    snprintf(text, bytes, "unknown option '%.*s'%s", (int)strcspn(word, "="), word,
+             limefile_suggest_text(&near));
 }
 
 /* Describes an unknown or ambiguous long option, for which getopt_long() sets optopt to 0. */
@@ -167,7 +185,7 @@ static void describe_unknown(char *text, size_t bytes, const char *word,
     if (found > 1 && n < bytes)
         snprintf(text + n, bytes - n, ")");
     if (found < 2)
-        snprintf(text, bytes, "unknown option '%.*s'", (int)strcspn(word, "="), word);
+        describe_nearest(text, bytes, word, longs);
 }
 
 /* Describes the wrong letter, optopt: a word of argv can have several letters. */
@@ -208,9 +226,23 @@ static int has_value(const struct option_rule *rule)
                                                                   : no_argument;
 }
 
+bool limefile_option_requires_value(const struct option_rule *rule)
+{
+    return has_value(rule) == required_argument;
+}
+
+/* Returns the rule for a result of getopt_long(), or NULL if no rule has it. */
+static const struct option_rule *find_result(const struct option_rule *rules, int found)
+{
+    for (const struct option_rule *rule = rules; rule && rule->kind; rule++)
+        if (rule->letter == found || FIRST_RULE + (rule - rules) == found)
+            return rule;
+    return NULL;
+}
+
 /* Fills getopt_long()'s tables. in_order: getopt_long() returns operands among the options. */
 static void fill_tables(const struct option_rule *rules, bool in_order,
-                        struct option longs[RULES_MAX + 2], char shorts[2 * RULES_MAX + 2])
+                        struct option longs[RULES_MAX + 2], char shorts[2 * RULES_MAX + 3])
 {
     size_t n = 0;
     if (in_order)
@@ -226,6 +258,8 @@ static void fill_tables(const struct option_rule *rules, bool in_order,
     }
     longs[n++] = (struct option){"help", no_argument, NULL, HELP};
     longs[n] = (struct option){0};
+    if (!find_result(rules, 'h'))
+        *shorts++ = 'h';
     *shorts = '\0';
 }
 
@@ -259,21 +293,19 @@ int limefile_options_parse(const struct option_rule *rules, int argc, char **arg
                            const void *context, char why[OPTION_ERROR_BYTES])
 {
     struct option longs[RULES_MAX + 2];
-    char shorts[2 * RULES_MAX + 2];
+    char shorts[2 * RULES_MAX + 3];
     int status = 0;
     fill_tables(rules, operand, longs, shorts);
     opterr = 0; /* getopt_long() prints nothing: limefile_option_error() has the messages */
     optind = 0; /* restarts getopt_long() */
     for (int found; !status && (found = getopt_long(argc, argv, shorts, longs, NULL)) != -1;) {
-        if (found == HELP)
-            return OPTION_HELP;
+        const struct option_rule *rule = find_result(rules, found);
         if (found == '?') {
             limefile_option_error(why, OPTION_ERROR_BYTES, argv, shorts, longs);
             return OPTION_INVALID;
         }
-        const struct option_rule *rule = rules;
-        while (found != 1 && rule->letter != found && found != FIRST_RULE + (rule - rules))
-            rule++;
+        if (found != 1 && !rule)
+            return OPTION_HELP; /* --help, or -h without a rule */
         status = found == 1 ? operand(context, optarg) : apply_option(rule, argv, context, why);
         if (found != 1 && rule->kind == OPTION_STOP)
             return 0;

@@ -223,7 +223,7 @@ class Generate(TestCase):
                 self.assertIn(expected, self.messages[0])
 
         self.each(one, (
-                ((), None), (("x",), "unknown command 'x'"),
+                ((), None), (("x",), "x: unknown command"),
                 (("generate",), "--particles is required"),
                 (("generate", "-n", "5"), "--out is required"),
                 (("generate", "-n", "-5", "-o", "C"), "invalid value '-5' (a number from 0 to 1e"),

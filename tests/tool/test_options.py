@@ -24,7 +24,7 @@ OF_LIME = (
     (("checksum", "--", "-x"), None),
     (("stage", "--che", "a", "b"), "option '--che' is ambiguous (--checkpoint, --check-there)"),
     (("convert", "--to", "nersx", "a", "b"),
-     "--to: unknown format 'nersx' (nersc, milc, openqcd, ildg)"),
+     "--to: unknown format 'nersx' (nersc, milc, openqcd, ildg); did you mean 'nersc'?"),
     (("convert", "--to", "", "a", "b"), "--to: unknown format '' (nersc, milc, openqcd, ildg)"),
     (("convert", "--precision", "48", "a", "b"), "--precision: invalid value '48' (32, 64)"),
     (("convert", "--rows", "-1", "a", "b"), "--rows: invalid value '-1' (2, 3)"),
@@ -43,6 +43,32 @@ OF_LIME = (
      "--checkpoint: invalid value '-1' (bytes, as in 64M)"),
 )
 
+# Mistyped words, and the suggestion, "" for none.
+MISTYPED = (
+    (("chekc",), "chekc: unknown command; did you mean 'check'?"),
+    (("cnvret", "a"), "cnvret: unknown command; did you mean 'convert'?"),
+    (("xy",), "xy: unknown command; see lime --help"),
+    (("help", "cehck"), "help: cehck: unknown command; did you mean 'check'?"),
+    (("ls", "--jsno", "a"), "ls: unknown option '--jsno'; did you mean '--json'?"),
+    (("info", "--file-from=a"), "info: unknown option '--file-from'; did you mean '--files-from'?"),
+    (("convert", "--to", "nercs", "a", "b"),
+     "convert: --to: unknown format 'nercs' (nersc, milc, openqcd, ildg); did you mean 'nersc'?"),
+    (("stage", "--sums", "md5,adler", "a", "b"),
+     "stage: --sums: unknown checksum 'adler' (cksum, adler32, md5, sha256); "
+     "did you mean 'adler32'?"),
+    (("cat", "{file}", "ildg-fromat"),
+     "{file}: record 'ildg-fromat': no such record; did you mean 'ildg-format'?"),
+    (("cat", "{file}", "01-ildg-format"),
+     "{file}: record '01-ildg-format': no such record; did you mean '001-ildg-format'?"),
+)
+
+MOUNTS = (
+    (("-o", "ro,rnaks=2"), "unknown option 'rnaks=2'; did you mean 'ranks'?"),
+    (("--statsu",), "unknown option '--statsu'; did you mean '--status'?"),
+    (("-o", "verify=steam"),
+     "verify: unknown value 'steam' (off, open, stream); did you mean 'stream'?"),
+)
+
 # Programs with a one-line message: their arguments, exit status and message.
 OTHER_PROGRAMS = (
     (("lime", "--foo"), 2, "unknown option '--foo'; see lime --help"),
@@ -54,6 +80,9 @@ MPI_PROGRAMS = (
     (("lime-bench", "--nosuch", "f"), 2, "unknown option '--nosuch'; try lime-bench --help"),
     (("lime-bench", "-z", "f"), 2, "unknown option '-z'; try lime-bench --help"),
     (("lime-bench", "--size"), 2, "option '--size' requires a value; try lime-bench --help"),
+    (("lime-bench", "-b", "posxi", "f"), 2, "--backend posxi: unknown back end; did you mean "
+                                            "'posix'?"),
+    (("lime-checkpoint", "infp", "f"), 2, "infp: unknown command; did you mean 'info'?"),
     (("lime-checkpoint", "info", "--nosuch", "f"), 2, "info: unknown option '--nosuch'; see "),
     (("lime-checkpoint", "generate", "-n"), 2, "generate: option '-n' requires a value; see "),
     (("lime-checkpoint", "generate", "-Z"), 2, "generate: unknown option '-Z'; see "),
@@ -83,6 +112,32 @@ class Options(limetest.TestCase):
                                                        f"Try 'lime {args[0]} --help'.\n")
             else:
                 self.assertNotIn(b"option", done.stderr)
+
+    def test_suggestions(self):
+        path = self.write("f", limetest.container([("ildg-format", b"x")]))
+        for args, message in MISTYPED:
+            done = limetest.run(["lime", *(arg.format(file=path) for arg in args)])
+            self.assertEqual(done.stderr.decode().splitlines()[0],
+                             "lime: " + message.format(file=path))
+            self.assertIn(done.returncode, (1, 2))
+        for args, message in MOUNTS:
+            done = limetest.run(["limefs", *args, path, self.tempdir()])
+            self.assertEqual((done.returncode, done.stderr.decode()), (2, f"limefs: {message}\n"))
+
+    def test_h_is_help(self):
+        """-h prints what --help prints."""
+        env = mpitest.environment()
+        programs = [["lime"], ["limefs"], ["limefs-run"], ["lime_contents"], ["lime_pack"]]
+        programs += [["lime", command] for command in self.commands()]
+        if shutil.which("lime-bench", path=limetest.BIN):
+            programs += [["limefs-io"], ["lime-bench"], ["lime-checkpoint"], ["lemon_benchmark"],
+                         ["lime-checkpoint", "info"]]
+        for program in programs:
+            with self.subTest(program=program):
+                shown = self.run_ok([*program, "--help"], timeout=120, env=env)
+                self.assertEqual(self.run_ok([*program, "-h"], timeout=120, env=env), shown)
+                if not program[0].startswith("lime_"):
+                    self.assertIn(b"-h", shown)
 
     def check(self, table, env=None):
         for args, code, message in table:

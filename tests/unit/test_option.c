@@ -1,5 +1,6 @@
 /* test_option.c - a command line by a table: kinds of values, their errors, the order */
 #include "option.h"
+#include "suggest.h"
 #include "unit.h"
 
 #include <stdint.h>
@@ -116,4 +117,28 @@ TEST(test_order)
     assert_int_equal(read_line("--last -n 0", false, why), 0);
     assert_true(got.last);
     assert_int_equal(read_line("--help -n 0", false, why), OPTION_HELP);
+}
+
+TEST(test_suggestions)
+{
+    static const struct {
+        const char *word, *candidates, *text;
+    } cases[] = {
+        {"chekc", "ls, check, checksum", "; did you mean 'check'?"},
+        {"chck", "ls, check", "; did you mean 'check'?"},
+        {"ckeck", "check", "; did you mean 'check'?"},
+        {"ccheckk", "check", "; did you mean 'check'?"},
+        {"ca_abc", "acabc", "; did you mean 'acabc'?"}, /* exchange, then remove */
+        {"xcheckyz", "check", ""},
+        {"sl", "rm, ls", "; did you mean 'ls'?"},
+        {"xy", "rm, ls", ""},
+        {"x", "a, b", ""},
+        {"", "a", ""},
+        {"rows", "rows", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct limefile_suggestion near = {0};
+        limefile_suggest_from_list(&near, cases[i].word, cases[i].candidates);
+        assert_string_equal(limefile_suggest_text(&near), cases[i].text);
+    }
 }

@@ -9,6 +9,7 @@
 #include "launch.h"
 #include "mount_point.h"
 #include "ops.h"
+#include "complete.h"
 #include "options.h"
 #include "thread_buffer.h"
 #include "credentials.h"
@@ -462,6 +463,10 @@ int main(int argc, char *argv[])
     struct limefs_command command;
     if (argc > 1 && strcmp(argv[1], "--supervisor") == 0)
         return limefs_supervisor_main(argc, argv);
+    if (limefile_complete_requested(argc, argv)) {
+        limefs_options_complete(argc - 2, argv + 2);
+        return flush_stdout(0);
+    }
     int exit_code = limefs_status_main(argc, argv);
     if (exit_code >= 0)
         return flush_stdout(exit_code);

@@ -1,7 +1,9 @@
 /* options.c - parse the command line of limefs */
 #define _GNU_SOURCE
 #include "options.h"
+#include "complete.h"
 #include "option.h"
+#include "suggest.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -127,6 +129,25 @@ static const struct mount_option {
 };
 
 enum { TABLE_SIZE = sizeof option_table / sizeof *option_table };
+
+/* Other options of the command line, for completion and suggestions. */
+static const char command_help[] = "-o  mount options, with commas between them\n"
+                                   "-f  stay in the foreground\n"
+                                   "-d  print each request, and stay in the foreground\n"
+                                   "-s  use only one thread\n"
+                                   "-u  unmount a mount point\n"
+                                   "--status   print the statistics of a mount\n"
+                                   "--bytes    with --status: exact sizes\n"
+                                   "--json     with --status: as JSON\n"
+                                   "--version  print the version\n"
+                                   "--help     print the usage\n";
+static const struct option_rule command_rules[] = {
+    {NULL, 'o', .kind = OPTION_TEXT},      {NULL, 'f', .kind = OPTION_FLAG},
+    {NULL, 'd', .kind = OPTION_FLAG},      {NULL, 's', .kind = OPTION_FLAG},
+    {"version", 'V', .kind = OPTION_FLAG}, {"status", .kind = OPTION_FLAG},
+    {"json", .kind = OPTION_FLAG},         {"bytes", .kind = OPTION_FLAG},
+    {NULL, 'u', .kind = OPTION_FLAG},      {NULL},
+};
 
 struct parse_state {
     struct limefs_options *options;
@@ -357,8 +378,8 @@ static const char usage[] =
     "                           fails), stream (reading bad data to the end fails) or off\n"
     "                           (default: only on request, with lime verify FILE)\n"
     "    -o over_mount          mount over another mount, which is refused otherwise\n"
-    "    -V   --version         print the version\n"
-    "    -h   --help            print this text\n"
+    "    -V, --version          print the version\n"
+    "    -h, --help             print this text\n"
     "    -u MOUNTPOINT          unmount\n"
     "    --status [--bytes | --json] MOUNTPOINT   print source, options and uptime of a\n"
     "                           mount, what it has read, and the state of its job\n"
@@ -378,6 +399,34 @@ static const char usage[] =
     "                           (default 5)\n"
     "\n"
     "options of FUSE:\n";
+
+/* Offers an -o option, or its values, for the last item of a list like "rw,ranks=2". */
+static void complete_mount_option(struct limefile_completion *c)
+{
+    char option[64], text[DESCRIPTION_BYTES];
+    limefile_complete_list_item(c);
+    const char *equals = strchr(c->word, '=');
+    const struct mount_option *given = equals ? find_option(c->word) : NULL;
+    c->word = equals ? equals + 1 : c->word;
+    for (int i = 0; given && given->rule.words && given->rule.words[i]; i++)
+        limefile_complete_offer(c, given->rule.words[i], NULL);
+    for (int i = 0; !equals && i < TABLE_SIZE; i++) {
+        snprintf(option, sizeof option, "-o %s", option_table[i].rule.name);
+        const char *description = limefile_complete_description(usage, option, text);
+        snprintf(option, sizeof option, "%s%s", option_table[i].rule.name,
+                 i < VALUE_COUNT ? "=" : "");
+        if (option_table[i].kind < KIND_FROM_MOUNT8)
+            limefile_complete_offer(c, option, description);
+    }
+}
+
+void limefs_options_complete(int count, char *const *arguments)
+{
+    struct limefile_completion c;
+    limefile_complete(command_rules, command_help, count, arguments, stdout, &c);
+    if (c.rule)
+        complete_mount_option(&c);
+}
 
 /* mount(8) adds "rw" to each mount that is not "ro". There, only "writable" permits writes. */
 static void set_rw(const struct parse_state *state)
@@ -408,8 +457,23 @@ static int print_information(struct limefs_command *command)
 
 static int log_usage_error(const char *problem)
 {
-    limefs_log(LOG_ERR, "%s; see limefs --help", problem);
+    limefs_log(LOG_ERR, "%s%s", problem, limefile_suggest_or(problem, "; see limefs --help"));
     return -1;
+}
+
+#define UNKNOWN_OPTION "fuse: unknown option(s): `"
+
+/* word: an unknown option, "name=value" or "--name". */
+static void suggest_option(struct limefile_suggestion *near, const char *word)
+{
+    char name[64], candidate[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(word, "=,'"), word);
+    for (int i = 0; i < TABLE_SIZE; i++)
+        limefile_suggest(near, name, option_table[i].rule.name);
+    for (const struct option_rule *rule = command_rules; rule->kind; rule++) {
+        snprintf(candidate, sizeof candidate, "--%s", rule->name ? rule->name : "");
+        limefile_suggest(near, name, candidate);
+    }
 }
 
 int limefs_options_report_error(const char *libfuse_message)
@@ -417,7 +481,7 @@ int limefs_options_report_error(const char *libfuse_message)
     static const struct {
         const char *prefix, *before, *after;
     } messages[] = {
-        {"fuse: unknown option(s): `", "unknown option '", "'"},
+        {UNKNOWN_OPTION, "unknown option '", "'"},
         {"fuse: invalid parameter in option `", "option '", "': not a valid value"},
         {"fuse: missing argument after `", "option '", "' requires a value"},
         {"fuse: invalid argument `", "unexpected argument '", "'"},
@@ -434,8 +498,11 @@ int limefs_options_report_error(const char *libfuse_message)
     if (*messages[i].after && len > 0 && word[len - 1] == '\'')
         len--;
     char text[ERROR_MAX];
-    snprintf(text, sizeof text, "%s%.*s%s", messages[i].before, (int)(len < 200 ? len : 200),
-             word, messages[i].after);
+    struct limefile_suggestion near = {0};
+    if (i == 0)
+        suggest_option(&near, word);
+    snprintf(text, sizeof text, "%s%.*s%s%s", messages[i].before, (int)(len < 200 ? len : 200),
+             word, messages[i].after, limefile_suggest_text(&near));
     return log_usage_error(*word ? text : "nothing was mounted");
 }
 

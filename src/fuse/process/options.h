@@ -18,6 +18,9 @@ struct limefs_command {
 int limefs_options_parse(int argc, char *argv[], struct limefs_command *command,
                          struct limefs_options *options);
 
+/* Prints candidates for the last argument (complete.h). */
+void limefs_options_complete(int count, char *const *arguments);
+
 /* Logs libfuse's message about a wrong command line in the wording of limefs. Returns -1. */
 int limefs_options_report_error(const char *libfuse_message);
 

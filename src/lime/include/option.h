@@ -1,5 +1,5 @@
 /* option.h - parse command line options by a table, with the same messages in every program.
- * Uses no other part of the library. */
+ * Uses no other part of the library but suggest.h. */
 #ifndef LIMEFILE_OPTION_H
 #define LIMEFILE_OPTION_H
 
@@ -33,17 +33,20 @@ struct option_rule {
     enum option_kind kind;
     void *value; /* unchanged if the option is not given */
     double least, most;
-    int count;
-    const char *const *words; /* ends with NULL */
+    int count;                /* with `words`, more than 1: several, with commas */
+    const char *const *words; /* ends with NULL; of OPTION_CALL*: for completion only */
     const char *expected;     /* valid values, for messages; NULL: derived from the rule */
     /* Returns 0, or a positive number after printing a message. */
     int (*handle)(const void *context, char *text);
 };
 
+/* The words of a rule: OPTION_WORDS("md5", "sha256") */
+#define OPTION_WORDS(...) .words = (const char *const[]){__VA_ARGS__, NULL}
+
 enum {
     OPTION_ERROR_BYTES = 4096,
     /* Results of limefile_options_parse(). */
-    OPTION_HELP = -1,    /* --help was given; it needs no rule */
+    OPTION_HELP = -1,    /* --help was given, or -h; they need no rule */
     OPTION_INVALID = -2, /* why[]: "-j: invalid value '0' (a number from 1 to 64)" */
 };
 
@@ -60,11 +63,14 @@ int limefile_options_parse(const struct option_rule *, int argc, char **argv,
 bool limefile_option_parse(const struct option_rule *, const char *given, const char *text,
                            char why[OPTION_ERROR_BYTES]);
 
-/* Fills text, of `bytes` bytes, with "unknown option '--foo'", "option '--bar' requires a
- * value", "option '--baz' takes no value" or "option '--b' is ambiguous (--bar, --baz)". Call
- * it after getopt_long(argc, argv, shorts, longs, ...) has returned '?' or ':', with the same
- * tables. */
+/* Fills text, of `bytes` bytes, with "unknown option '--foo'; did you mean '--for'?", "option
+ * '--bar' requires a value", "option '--baz' takes no value" or "option '--b' is ambiguous
+ * (--bar, --baz)". Call it after getopt_long(argc, argv, shorts, longs, ...) has returned '?'
+ * or ':', with the same tables. */
 void limefile_option_error(char *text, size_t bytes, char *const *argv, const char *shorts,
                            const struct option *longs);
+
+/* Returns true if the option must be followed by a value. */
+bool limefile_option_requires_value(const struct option_rule *);
 
 #endif

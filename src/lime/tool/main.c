@@ -1,4 +1,7 @@
 /* main.c - run a sub-command of lime, or the C-LIME or Lemon program that argv[0] names */
+#include "complete.h"
+#include "complete_line.h"
+#include "suggest.h"
 #include "tool.h"
 
 #include <fcntl.h>
@@ -37,21 +40,32 @@ static void print_overview(FILE *out)
     for (size_t i = 0; i < COUNT(commands); i++)
         fprintf(out, "  lime %-8s %s\n", commands[i]->name, commands[i]->summary);
     fputs("\n'lime help COMMAND' describes a command; 'lime --version' prints the version.\n"
+          "-h means --help in each command without an option -h.\n"
           "limefs mounts a container, so that its records are files.\n",
           out);
 }
 
+static int report_unknown_command(const char *file, const char *word)
+{
+    struct limefile_suggestion near = {0};
+    for (size_t i = 0; i < COUNT(commands); i++)
+        limefile_suggest(&near, word, commands[i]->name);
+    limefile_suggest(&near, word, "help");
+    const char *text = limefile_suggest_text(&near);
+    message(file, "%s: unknown command%s", word, *text ? text : "; see lime --help");
+    return TOOL_UNUSABLE;
+}
+
 static int print_command_help(int argc, char **argv)
 {
-    if (argc < 2 || strcmp(argv[1], "--help") == 0) {
+    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
         print_overview(stdout);
         return TOOL_GOOD;
     }
     const struct command *command = find_command(commands, COUNT(commands), argv[1]);
     if (command)
         return print_help(command);
-    message(NULL, "help: unknown command '%s'; see lime --help", argv[1]);
-    return TOOL_UNUSABLE;
+    return report_unknown_command("help", argv[1]);
 }
 
 static int dispatch(int argc, char **argv)
@@ -61,6 +75,10 @@ static int dispatch(int argc, char **argv)
         return TOOL_UNUSABLE;
     }
     const char *word = argv[1];
+    if (limefile_complete_requested(argc, argv)) {
+        complete_line(commands, COUNT(commands), argc - 2, argv + 2);
+        return TOOL_GOOD;
+    }
     if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0)
         return print_command_help(argc - 1, argv + 1);
     if (strcmp(word, "--version") == 0 || strcmp(word, "-V") == 0) {
@@ -70,11 +88,15 @@ static int dispatch(int argc, char **argv)
     const struct command *command = find_command(commands, COUNT(commands), word);
     if (command)
         return command_run(command, argc - 1, argv + 1);
-    if (*word == '-')
-        message(NULL, "unknown option '%s'; see lime --help", word);
-    else
-        message(NULL, "unknown command '%s'; see lime --help", word);
+    if (*word != '-')
+        return report_unknown_command(NULL, word);
+    message(NULL, "unknown option '%s'; see lime --help", word);
     return TOOL_UNUSABLE;
+}
+
+static bool wants_help(int argc, char **argv)
+{
+    return argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
 }
 
 /* Opens /dev/null in place of each closed standard stream. Otherwise a file that is opened
@@ -104,9 +126,9 @@ int main(int argc, char **argv)
     const struct command *compat = find_command(compat_programs, COUNT(compat_programs), name);
     if (compat)
         message_set_program(compat->name);
-    int status = !compat                                       ? dispatch(argc, argv)
-                 : argc == 2 && strcmp(argv[1], "--help") == 0 ? print_help(compat)
-                                                               : compat->run(argc, argv);
+    int status = !compat                  ? dispatch(argc, argv)
+                 : wants_help(argc, argv) ? print_help(compat)
+                                          : compat->run(argc, argv);
     int flushed = finish_stdout();
     return worse_status(status, flushed);
 }

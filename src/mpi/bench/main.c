@@ -1,7 +1,9 @@
 /* main.c - lime-bench: compare libraries on the same distributed data */
 #include "cleanup.h"
+#include "complete.h"
 #include "json_file.h"
 #include "report.h"
+#include "suggest.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -160,7 +162,7 @@ static int run_program(const struct bench_world *world, int argc, char **argv)
     if (world->rank == 0 && prints_only)
         print_answer(&options);
     else if (world->rank == 0 && *reason)
-        bench_log("%s; try lime-bench --help", reason);
+        bench_log("%s%s", reason, limefile_suggest_or(reason, "; try lime-bench --help"));
     else if (world->rank == 0)
         bench_options_usage(false, stderr);
     return prints_only ? BENCH_SUCCESS : BENCH_USAGE;
@@ -169,6 +171,12 @@ static int run_program(const struct bench_world *world, int argc, char **argv)
 int main(int argc, char **argv)
 {
     struct bench_world world;
+    if (limefile_complete_requested(argc, argv)) {
+        struct bench_options o;
+        char reason[BENCH_REASON_BYTES];
+        bench_options_parse(argc, argv, &o, reason); /* prints candidates */
+        return fflush(stdout) == 0 ? BENCH_SUCCESS : BENCH_FAILED;
+    }
     bool has_guard = bench_cleanup_start();
     MPI_Init(&argc, &argv);
     bench_world_init(&world);

@@ -1,6 +1,8 @@
 /* options.c - parse the command line of lime-bench and derive the pattern */
 #include "options.h"
+#include "complete.h"
 #include "option.h"
+#include "suggest.h"
 
 #include <inttypes.h>
 #include <limits.h>
@@ -56,13 +58,23 @@ static bool add_backends(struct bench_options *o, const char *name)
     return found;
 }
 
+static void report_unknown_backend(const struct option_context *c, const char *name)
+{
+    struct limefile_suggestion near = {0};
+    for (int i = 0; bench_backends[i]; i++)
+        limefile_suggest(&near, name, bench_backends[i]->name);
+    const char *text = limefile_suggest_text(&near);
+    reject(c->reason, "--backend %.60s: unknown back end%s", name,
+           *text ? text : "; see lime-bench --list");
+}
+
 static int parse_backends(const void *context, char *text)
 {
     const struct option_context *c = context;
     for (char *rest, *name = strtok_r(text, ",", &rest); name;
          name = strtok_r(NULL, ",", &rest))
         if (!add_backends(c->options, name)) {
-            reject(c->reason, "--backend %.60s: unknown back end; see lime-bench --list", name);
+            report_unknown_backend(c, name);
             return 1;
         }
     if (c->options->backend_count == 0)
@@ -115,6 +127,77 @@ static void set_defaults(struct bench_options *o)
     o->task.fsync = true;
 }
 
+static const char help[] =
+    "\n"
+    "Writes and reads the same distributed data with several I/O libraries, verifies\n"
+    "every byte that was read, and prints how fast each library was. Defaults are in\n"
+    "parentheses; k, M, G and T are powers of 1024.\n"
+    "\n"
+    "what to measure:\n"
+    "  -b, --backend B[,B...]   back ends by name, or all (all); see --list\n"
+    "  -p, --pattern PATTERN    which ranks have which bytes: lattice, disjoint,\n"
+    "                           interleaved or random (lattice)\n"
+    "      --operations LIST    write, read or both (write,read)\n"
+    "      --repetitions N      how often; the back ends take turns (5)\n"
+    "\n"
+    "how much:\n"
+    "      --size BYTES         of each rank (64M)\n"
+    "      --block-size BYTES   disjoint: of each rank\n"
+    "      --transfer-size BYTES\n"
+    "                           the most that one call moves (1M; lattice: 8M)\n"
+    "      --segments N         interleaved, random: transfers of each rank\n"
+    "      --lattice AxBxCxD    sites, fastest dimension last (near --size)\n"
+    "      --grid AxBxCxD       how the ranks divide them (as MPI_Dims_create)\n"
+    "      --site-bytes BYTES   (576: a gauge configuration in double precision)\n"
+    "\n"
+    "how:\n"
+    "      --independent        calls of single ranks,\n"
+    "      --collective         or of all ranks together (where there are both)\n"
+    "      --alignment BYTES    where the data begin: hdf5, netcdf4, pnetcdf, lime\n"
+    "      --chunk BYTES        chunked layout: hdf5, netcdf4\n"
+    "      --unlimited          a dimension that grows: hdf5, netcdf4, pnetcdf\n"
+    "      --shape 1d|2d        of the variable: hdf5, netcdf4, pnetcdf (1d; a\n"
+    "                           lattice has its own)\n"
+    "      --checksum           the SciDAC checksum: lime\n"
+    "      --hint KEY=VALUE     for MPI-IO; may be repeated\n"
+    "      --job-ranks N        of the mount's job: limefs-job (2)\n"
+    "      --no-fsync           written data may still be in memory (--fsync)\n"
+    "      --warm               leave the page cache (--cold: drop it each time)\n"
+    "      --cold-file          drop only pages of FILE, as root, too\n"
+    "      --reorder            each rank reads what another one has written\n"
+    "\n"
+    "the output of an application:\n"
+    "      --compute SECONDS    arithmetic before each output (0)\n"
+    "      --outputs N          files that are written one after another (1)\n"
+    "\n"
+    "other:\n"
+    "  -q, --quiet              print errors only\n"
+    "      --json FILE          write the results as JSON, too; with - to standard\n"
+    "                           output, and text to standard error\n"
+    "  -f, --force              replace the file of --json\n"
+    "      --keep               leave the files\n"
+    "      --seed N             of the data, and of the random pattern (1)\n"
+    "      --list               show back ends and patterns, and why one is missing\n"
+    "  -h, --help               show this text\n"
+    "  -V, --version            show the version\n"
+    "\n"
+    "FILE is written, read and removed; with several back ends it is FILE.BACKEND.\n"
+    "Times are those of the slowest rank, from before the file is opened to after it\n"
+    "is closed. Exits with 1 if something failed or a byte was wrong, 2 if called\n"
+    "wrongly.\n";
+
+/* Prints candidates for shells' completion (complete.h). */
+static void complete_options(const struct option_rule *rules, int count, char **arguments)
+{
+    struct limefile_completion c;
+    limefile_complete(rules, help, count, arguments, stdout, &c);
+    if (!c.rule || strcmp(c.rule->name, "backend") != 0)
+        return;
+    limefile_complete_list_item(&c);
+    for (int i = 0; bench_backends[i]; i++)
+        limefile_complete_offer(&c, bench_backends[i]->name, bench_backends[i]->about);
+}
+
 static int read_options(int argc, char **argv, struct bench_options *o, char *reason)
 {
     static const char *const shapes[] = {"default", "1d", "2d", NULL}; /* enum bench_shape */
@@ -122,7 +205,8 @@ static int read_options(int argc, char **argv, struct bench_options *o, char *re
     const struct option_rule rules[] = {
         {"backend", 'b', OPTION_CALL_TEXT, .handle = parse_backends},
         {"pattern", 'p', OPTION_WORD, &task->pattern.kind, .words = bench_pattern_names},
-        {"operations", 0, OPTION_CALL_TEXT, .handle = parse_operations},
+        {"operations", 0, OPTION_CALL_TEXT, .handle = parse_operations,
+         OPTION_WORDS("write", "read"), .count = 2},
         {"repetitions", 0, OPTION_NUMBER, &o->repetitions, 1, .most = BENCH_REPETITIONS_MAX},
         {"size", 0, OPTION_SIZE, &o->size, 1, .most = BYTES_MAX},
         {"block-size", 0, OPTION_SIZE, &o->block, 1, .most = BYTES_MAX},
@@ -160,6 +244,10 @@ static int read_options(int argc, char **argv, struct bench_options *o, char *re
     };
     const struct option_context c = {o, reason};
     char message[OPTION_ERROR_BYTES];
+    if (limefile_complete_requested(argc, argv)) {
+        complete_options(rules, argc - 2, argv + 2);
+        return 1;
+    }
     int status = limefile_options_parse(rules, argc, argv, NULL, &c, message);
     o->help |= status == OPTION_HELP;
     if (status == OPTION_INVALID)
@@ -190,65 +278,7 @@ void bench_options_usage(bool all, FILE *to)
           "       lime-bench --list\n",
           to);
     if (all)
-        fputs(
-            "\n"
-            "Writes and reads the same distributed data with several I/O libraries, verifies\n"
-            "every byte that was read, and prints how fast each library was. Defaults are in\n"
-            "parentheses; k, M, G and T are powers of 1024.\n"
-            "\n"
-            "what to measure:\n"
-            "  -b, --backend B[,B...]   back ends by name, or all (all); see --list\n"
-            "  -p, --pattern PATTERN    which ranks have which bytes: lattice, disjoint,\n"
-            "                           interleaved or random (lattice)\n"
-            "      --operations LIST    write, read or both (write,read)\n"
-            "      --repetitions N      how often; the back ends take turns (5)\n"
-            "\n"
-            "how much:\n"
-            "      --size BYTES         of each rank (64M)\n"
-            "      --block-size BYTES   disjoint: of each rank\n"
-            "      --transfer-size BYTES\n"
-            "                           the most that one call moves (1M; lattice: 8M)\n"
-            "      --segments N         interleaved, random: transfers of each rank\n"
-            "      --lattice AxBxCxD    sites, fastest dimension last (near --size)\n"
-            "      --grid AxBxCxD       how the ranks divide them (as MPI_Dims_create)\n"
-            "      --site-bytes BYTES   (576: a gauge configuration in double precision)\n"
-            "\n"
-            "how:\n"
-            "      --independent        calls of single ranks,\n"
-            "      --collective         or of all ranks together (where there are both)\n"
-            "      --alignment BYTES    where the data begin: hdf5, netcdf4, pnetcdf, lime\n"
-            "      --chunk BYTES        chunked layout: hdf5, netcdf4\n"
-            "      --unlimited          a dimension that grows: hdf5, netcdf4, pnetcdf\n"
-            "      --shape 1d|2d        of the variable: hdf5, netcdf4, pnetcdf (1d; a\n"
-            "                           lattice has its own)\n"
-            "      --checksum           the SciDAC checksum: lime\n"
-            "      --hint KEY=VALUE     for MPI-IO; may be repeated\n"
-            "      --job-ranks N        of the mount's job: limefs-job (2)\n"
-            "      --no-fsync           written data may still be in memory (--fsync)\n"
-            "      --warm               leave the page cache (--cold: drop it each time)\n"
-            "      --cold-file          drop only pages of FILE, as root, too\n"
-            "      --reorder            each rank reads what another one has written\n"
-            "\n"
-            "the output of an application:\n"
-            "      --compute SECONDS    arithmetic before each output (0)\n"
-            "      --outputs N          files that are written one after another (1)\n"
-            "\n"
-            "other:\n"
-            "  -q, --quiet              print errors only\n"
-            "      --json FILE          write the results as JSON, too; with - to standard\n"
-            "                           output, and text to standard error\n"
-            "  -f, --force              replace the file of --json\n"
-            "      --keep               leave the files\n"
-            "      --seed N             of the data, and of the random pattern (1)\n"
-            "      --list               show back ends and patterns, and why one is missing\n"
-            "  -h, --help               show this text\n"
-            "  -V, --version            show the version\n"
-            "\n"
-            "FILE is written, read and removed; with several back ends it is FILE.BACKEND.\n"
-            "Times are those of the slowest rank, from before the file is opened to after it\n"
-            "is closed. Exits with 1 if something failed or a byte was wrong, 2 if called\n"
-            "wrongly.\n",
-            to);
+        fputs(help, to);
 }
 
 /* ---- patterns: blocks and segments ---- */

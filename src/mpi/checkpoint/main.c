@@ -1,5 +1,7 @@
 /* main.c - the main program of lime-checkpoint, which calls the sub-commands of cmd_*.c */
 #include "options.h"
+#include "complete.h"
+#include "suggest.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -54,6 +56,16 @@ static bool wants_help(int argc, char **argv)
     return false;
 }
 
+static void report_unknown_command(const char *word)
+{
+    struct limefile_suggestion near = {0};
+    for (size_t i = 0; i < COMMANDS; i++)
+        limefile_suggest(&near, word, commands[i]->name);
+    const char *text = limefile_suggest_text(&near);
+    checkpoint_log("%s: unknown command%s", word,
+                   *text ? text : "; see " CHECKPOINT_PROGRAM " --help");
+}
+
 /* Runs the sub-command argv[1]. Returns the exit status, the same on all ranks. Collective. */
 static int dispatch(const struct checkpoint_world *world, int argc, char **argv)
 {
@@ -75,7 +87,7 @@ static int dispatch(const struct checkpoint_world *world, int argc, char **argv)
         return CHECKPOINT_SUCCESS;
     }
     if (first && word)
-        checkpoint_log("unknown command '%s'; see " CHECKPOINT_PROGRAM " --help", word);
+        report_unknown_command(word);
     else if (first)
         print_overview(stderr);
     return CHECKPOINT_USAGE;
@@ -99,11 +111,31 @@ static int finish_output(const struct checkpoint_world *world, int status)
     return status == CHECKPOINT_SUCCESS && failed ? CHECKPOINT_FAILED : status;
 }
 
+/* argv: "lime-checkpoint --complete WORD...". The commands print the candidates when they parse
+ * their options, before they use MPI. */
+static int complete_words(int argc, char **argv)
+{
+    const struct checkpoint_world world = {.ranks = 1};
+    struct limefile_completion c;
+    const struct checkpoint_command *command = find_command(argv[2]);
+    if (argc == 3) {
+        limefile_complete(NULL, "--help  list the commands\n", 1, argv + 2, stdout, &c);
+        for (size_t i = 0; i < COMMANDS; i++)
+            limefile_complete_offer(&c, commands[i]->name, commands[i]->summary);
+    } else if (command) {
+        argv[2] = argv[1];
+        command->run(&world, argc - 1, argv + 1);
+    }
+    return fflush(stdout) == 0 ? CHECKPOINT_SUCCESS : CHECKPOINT_FAILED;
+}
+
 int main(int argc, char **argv)
 {
     struct checkpoint_world world;
     int level;
     fill_standard_streams();
+    if (limefile_complete_requested(argc, argv))
+        return complete_words(argc, argv);
     MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &level);
     checkpoint_world_init(&world);
     int status = dispatch(&world, argc, argv);

@@ -1,5 +1,7 @@
 /* options.c - parse the command line */
 #include "options.h"
+#include "complete.h"
+#include "suggest.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,8 +15,10 @@ int checkpoint_usage_error(const struct checkpoint_world *world,
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
     if (world->rank == 0)
-        checkpoint_log("%s: %s; see " CHECKPOINT_PROGRAM " %s --help", command->name, reason,
-                       command->name);
+        checkpoint_log("%s: %s%s%s%s", command->name, reason,
+                       limefile_suggest_or(reason, "; see " CHECKPOINT_PROGRAM " "),
+                       limefile_suggest_or(reason, command->name),
+                       limefile_suggest_or(reason, " --help"));
     return CHECKPOINT_USAGE;
 }
 
@@ -38,6 +42,11 @@ bool checkpoint_parse_options(const struct checkpoint_world *world,
                               const struct option_rule *rules, int files, const char **file)
 {
     char reason[OPTION_ERROR_BYTES] = "";
+    struct limefile_completion c;
+    if (limefile_complete_requested(argc, argv)) {
+        limefile_complete(rules, command->help, argc - 2, argv + 2, stdout, &c);
+        return false;
+    }
     if (limefile_options_parse(rules, argc, argv, NULL, NULL, reason) == 0)
         return set_file_names(world, command, argc, argv, files, file);
     checkpoint_usage_error(world, command, "%s", reason);

@@ -19,7 +19,8 @@ extern const struct checkpoint_command checkpoint_generate, checkpoint_import,
 
 /* Parses a command line of options and exactly `files` file names, which may be mixed, and sets
  * file[] to the names. On an error, rank 0 prints a message, and all ranks return false; the
- * caller must then return CHECKPOINT_USAGE. */
+ * caller must then return CHECKPOINT_USAGE. If the first argument is --complete, rank 0 prints
+ * candidates (complete.h), and all return false. */
 bool checkpoint_parse_options(const struct checkpoint_world *,
                               const struct checkpoint_command *, int argc, char **argv,
                               const struct option_rule *, int files, const char **file);

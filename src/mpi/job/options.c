@@ -1,7 +1,9 @@
 /* options.c - the command line of limefs-io */
 #include "options.h"
+#include "complete.h"
 #include "option.h"
 #include "report.h"
+#include "suggest.h"
 #include "text.h"
 
 #include <limits.h>
@@ -32,9 +34,11 @@ static const char help[] =
     "  --lifeline FD     end when rank 0's descriptor FD is closed (0: when the\n"
     "                    standard input of mpirun is closed)\n"
     "  --stop PATH       end the job that serves PATH, and wait for it\n"
-    "  --status PATH     show job status; --bytes: exact sizes; --json: for\n"
-    "                    programs\n"
-    "  --help, --version\n";
+    "  --status PATH     show job status\n"
+    "  --bytes           with --status: exact sizes\n"
+    "  --json            with --status: as JSON, for programs\n"
+    "  -h, --help        print this\n"
+    "  --version         print the version\n";
 
 /* Prints "what: reason". Returns the exit status. */
 static int usage_error(const char *what, const char *reason)
@@ -111,6 +115,11 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
         {NULL},
     };
     *options = (struct job_options){.ready_fd = -1, .lifeline_fd = -1};
+    if (limefile_complete_requested(argc, argv)) {
+        struct limefile_completion c;
+        limefile_complete(rules, help, argc - 2, argv + 2, stdout, &c);
+        return 0;
+    }
     int status = limefile_options_parse(rules, argc, argv, set_path, &options, reason);
     if (status == OPTION_HELP) {
         fputs(help, stdout);
@@ -121,7 +130,7 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
         return 0;
     }
     if (status == OPTION_INVALID)
-        job_report("%s; try limefs-io --help", reason);
+        job_report("%s%s", reason, limefile_suggest_or(reason, "; try limefs-io --help"));
     if (status != 0)
         return USAGE;
     if (!options->mode && options->socket_path)

@@ -1,5 +1,6 @@
 /* main.c - limefs-run: run a command that reads records without the mount */
 #define _GNU_SOURCE
+#include "complete.h"
 #include "text.h"
 
 #include <errno.h>
@@ -89,7 +90,13 @@ static int preload(const char *library)
 
 int main(int argc, char **argv)
 {
+    static const struct option_rule rules[] = {{"version", .kind = OPTION_FLAG}, {NULL}};
     char library[PATH_MAX];
+    if (limefile_complete_requested(argc, argv)) {
+        struct limefile_completion c;
+        limefile_complete(rules, help, argc - 2, argv + 2, stdout, &c);
+        return fflush(stdout) == 0 ? 0 : FAILED;
+    }
     if (argc > 1 && (strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "--help") == 0)) {
         fputs(help, stdout);
         return fflush(stdout) == 0 ? 0 : FAILED;

@@ -512,9 +512,11 @@ static const char *find_unsupported_option(const struct limefile_gauge_options *
 }
 
 static const struct option_rule rules[] = {
-    {"to", 0, OPTION_CALL_TEXT, .handle = parse_format_option},
-    {"precision", 0, OPTION_CALL_TEXT, .handle = parse_precision_option},
-    {"rows", 0, OPTION_CALL_TEXT, .handle = parse_rows_option},
+    {"to", 0, OPTION_CALL_TEXT, .handle = parse_format_option,
+     OPTION_WORDS("nersc", "milc", "openqcd", "ildg")},
+    {"precision", 0, OPTION_CALL_TEXT, .handle = parse_precision_option,
+     OPTION_WORDS("32", "64")},
+    {"rows", 0, OPTION_CALL_TEXT, .handle = parse_rows_option, OPTION_WORDS("2", "3")},
     TEXT_RULE("record", 0, &options.record),
     {"lfn", 0, OPTION_CALL_TEXT, .handle = parse_lfn_option},
     TEXT_RULE("ensemble", 0, &options.form.ensemble_id),

@@ -28,7 +28,7 @@ static const char help[] =
     "      --data     compare only data\n"
     "      --metadata compare only metadata, which then count\n"
     "      --json     print an object, for scripts\n"
-    "      --help     print this text\n"
+    "  -h, --help     print this text\n"
     "\n"
     "Data are the fields, and all other records that are not text. The first gauge\n"
     "field of A is compared with the first one of B, and so on; likewise sources and\n"

@@ -602,8 +602,8 @@ static int info_file(struct file_task *task)
 
 static const struct option_rule rules[] = {
     FLAG_RULE("table", 0, &options.is_table),
-    TEXT_RULE("columns", 0, &options.columns),
-    TEXT_RULE("sort", 0, &options.sort),
+    {"columns", 0, OPTION_TEXT, .value = &options.columns, .count = 2, INFO_TABLE_COLUMNS},
+    {"sort", 0, OPTION_TEXT, .value = &options.sort, INFO_TABLE_COLUMNS},
     FLAG_RULE("csv", 0, &options.csv),
     FLAG_RULE("tsv", 0, &options.tsv),
     BYTES_RULE,

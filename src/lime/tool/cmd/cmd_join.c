@@ -26,7 +26,7 @@ static const char help[] =
     "                     --info, with its metadata; may be given more than once\n"
     "      --skip-parts   omit records of a part of the lattice, which cannot be\n"
     "                     joined; by default, lime join fails if there are any\n"
-    "      --help         this text\n"
+    "  -h, --help         this text\n"
     "\n"
     "Examples:\n"
     "  lime join --info prop.vol0000\n"

@@ -353,7 +353,7 @@ static const char help[] =
     "      --files-from LIST  the files named in LIST, one per line; '-': standard\n"
     "                         input\n"
     "  -0, --null             in LIST, each name ends with a NUL\n"
-    "      --help             this text\n"
+    "  -h, --help             this text\n"
     "\n"
     "All must have the same lattice, precision and components. The array is called\n"
     "'field', its first dimension 'config' in the order of the files; a chunk is a\n"

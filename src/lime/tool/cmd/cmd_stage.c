@@ -578,7 +578,7 @@ static const char help[] =
     "      --bytes           print sizes in bytes, not as 145K\n"
     "      --json            print a line of JSON for each file, not the table\n"
     "  -q, --quiet           print only files that are not good\n"
-    "      --help            this text\n"
+    "  -h, --help            this text\n"
     "\n"
     "Example: lime stage --write-sums /data/run7.md5 -r /scratch/run7 /data\n"
     "\n"
@@ -953,7 +953,8 @@ static const struct option_rule rules[] = {
     PATHLIST_RULES(options.files),
     {"jobs", 'j', OPTION_UNSIGNED, &options.stage.files_at_once, 1,
      .most = STAGE_FILES_AT_ONCE_MAX},
-    {"sums", 0, OPTION_CALL_TEXT, .handle = parse_sums_option},
+    {"sums", 0, OPTION_CALL_TEXT, .handle = parse_sums_option, .count = 4,
+     OPTION_WORDS("cksum", "adler32", "md5", "sha256")},
     TEXT_RULE("write-sums", 0, &options.write_sums),
     TEXT_RULE("verify-sums", 0, &options.verify_sums),
     {"checkpoint", 0, OPTION_SIZE, &options.stage.checkpoint, 1, 0x1p60,

@@ -45,6 +45,12 @@ struct info_table_file {
     const struct limefile_fields *fields;
 };
 
+/* The names of columns, for the rules of options that take them. */
+#define INFO_TABLE_COLUMNS                                                                    \
+    OPTION_WORDS("file", "status", "record", "type", "lattice", "precision", "bytes", "beta", \
+                 "kappa", "mu", "mass", "csw", "u0", "trajectory", "plaquette", "linktrace",  \
+                 "checksum", "sums", "ensemble", "program", "date", "lfn")
+
 /* columns: names separated by commas; NULL: the usual ones. sort: a name, with '-' before it
  * for descending order; NULL: the order of the files. Returns an exit status, after a message.
  */

@@ -4,6 +4,7 @@
 #include "limedetect.h"
 #include "limegauge.h"
 #include "mounted_container.h"
+#include "suggest.h"
 #include "text.h"
 #include "tool.h"
 
@@ -271,16 +272,28 @@ const char *format_type(const char *type, size_t len, char out[TYPE_TEXT_MAX])
     return out;
 }
 
-enum { LISTED_MAX = 20 }; /* ordinals in the message for an ambiguous type */
+enum {
+    LISTED_MAX = 20,     /* ordinals in the message for an ambiguous type */
+    COMPARED_MAX = 1000, /* records whose names are compared with a mistyped one */
+};
 
 static void report_no_record(const struct container *c, const char *word)
 {
-    char type_name[TYPE_TEXT_MAX];
+    char name[TYPE_TEXT_MAX];
+    struct limefile_suggestion near = {0};
+    struct limefile_record record;
+    for (uint64_t i = 1; i <= COMPARED_MAX && limefile_index_get(c->index, i, &record) == 0;
+         i++) {
+        limefile_suggest(&near, word, format_type(record.type, record.type_len, name));
+        limefile_name_format(&record, name);
+        limefile_suggest(&near, word, name);
+    }
+    const char *text = limefile_suggest_text(&near);
     if (access(word, F_OK) == 0)
         message(c->path, "record '%s': no such record; name only one FILE", word);
     else
-        message(c->path, "record '%s': no such record; see 'lime ls'",
-                format_type(word, strlen(word), type_name));
+        message(c->path, "record '%s': no such record%s",
+                format_type(word, strlen(word), name), *text ? text : "; see 'lime ls'");
     container_report_fault(c); /* the record may be behind the fault */
 }
 

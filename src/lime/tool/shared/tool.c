@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "tool.h"
 #include "limeildg.h"
+#include "suggest.h"
 #include "text.h"
 
 #include <dirent.h>
@@ -276,9 +277,12 @@ enum limefile_verdict status_verdict(int status)
 int value_error(const struct command *command, const char *option, const char *noun,
                 const char *value, const char *expected)
 {
-    if (noun)
-        return usage_error(command, "%s: unknown %s '%s' (%s)", option, noun, value, expected);
-    return usage_error(command, "%s: invalid value '%s' (%s)", option, value, expected);
+    struct limefile_suggestion near = {0};
+    if (!noun)
+        return usage_error(command, "%s: invalid value '%s' (%s)", option, value, expected);
+    limefile_suggest_from_list(&near, value, expected);
+    return usage_error(command, "%s: unknown %s '%s' (%s)%s", option, noun, value, expected,
+                       limefile_suggest_text(&near));
 }
 
 int command_run(const struct command *command, int argc, char **argv)

@@ -37,7 +37,7 @@ struct files_options {
     "  -j, --jobs N           use N processors, for N files at once (default: all)\n"  \
     "  -q, --quiet            print only files that are not good\n"                    \
     "      --json             print a JSON object a line for each file, for scripts\n" \
-    "      --help             print this text\n"
+    "  -h, --help             print this text\n"
 
 enum { FILE_ERROR_MAX = 512 };
 
