@@ -5,6 +5,10 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+import numpython
+
+numpython.need("numpy")
+import gaugelib
 import limetest
 import scidac
 from limetest import container
@@ -64,6 +68,20 @@ class Table(limetest.TestCase):
         self.assertEqual(list(c.values())[:4], ["", "0.5", "1", "3"])
         self.assertRegex(b["sums"], "^[0-9a-f]{8} [0-9a-f]{8}$")
         self.assertEqual(b["type"], "su3gauge")
+
+    def test_formats(self):
+        """The checksums of files in other formats are those in their headers."""
+        u = gaugelib.random_links(DIMS)
+        self.put("a.nersc", gaugelib.write_nersc(u))
+        self.put("b.milc", gaugelib.write_milc(u))
+        self.put("c.milc", gaugelib.write_milc(u, sums=(0, 0)))
+        self.put("d", gaugelib.write_openqcd(u))
+        a, b, c, d = self.rows("--columns", "checksum,sums,precision")
+        sum_ = gaugelib.nersc_sum(gaugelib.reals(u, ">f8").tobytes(), ">")
+        self.assertEqual(list(a.values()), ["stated", f"{sum_:x}", "64"])
+        self.assertEqual((b["checksum"], len(b["sums"].split())), ("stated", 2))
+        self.assertEqual([list(row.values()) for row in (c, d)],
+                         [["none", "", "32"], ["none", "", "64"]])
 
     def test_several_and_bad(self):
         """Each field of a container has a line; a bad file without one has its status."""

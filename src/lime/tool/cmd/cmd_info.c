@@ -43,8 +43,7 @@ static const char help[] =
     "      --sort COLUMN      sort the lines: numbers by value, other texts in\n"
     "                         natural order; -COLUMN: descending\n"
     "      --csv, --tsv       print the table with commas or tabs, for scripts\n"
-    "      --bytes            print sizes in bytes, not as 145K\n" FILES_HELP
-    "\n"
+    "      --bytes            print sizes in bytes, not as 145K\n" FILES_HELP "\n"
     "lime info reads metadata, not the data: 'lime check --data' verifies checksums.\n"
     "Deviations from the ILDG and SciDAC formats, and bad indexes of cells, are\n"
     "printed at the end, as by 'lime check'. FILE may also be a container in a\n"
@@ -540,9 +539,14 @@ static void ignore_finding(struct info *info, const struct limefile_finding *fin
 static int write_table_lines(struct info *info, struct limefile_source *source, int status,
                              struct file_task *task)
 {
-    const struct info_table_file file = {task->path,
-                                         limefile_verdict_word(status_verdict(status)), source,
-                                         info->c.index, &info->fields};
+    const struct info_table_file file = {
+        .path = task->path,
+        .status = limefile_verdict_word(status_verdict(status)),
+        .format = info->c.format,
+        .source = source,
+        .index = info->c.index,
+        .fields = &info->fields,
+    };
     if (files.quiet && status == TOOL_GOOD)
         return status;
     return worse_status(status,

@@ -167,6 +167,22 @@ static void format_lfn(const struct info_table_file *file, const struct limefile
         *out = '\0';
 }
 
+/* Formats the checksums; "" if none are stated. Other formats state them in their header. */
+static void format_sums(const struct info_table_file *file, const struct limefile_field *field,
+                        const struct facts *facts, char out[CELL_MAX])
+{
+    const char *nersc = facts_find(facts, "CHECKSUM");
+    const char *sum29 = facts_find(facts, "sum29"), *sum31 = facts_find(facts, "sum31");
+    *out = '\0';
+    if (field->has_checksum)
+        snprintf(out, CELL_MAX, "%08" PRIx32 " %08" PRIx32, field->checksum.suma,
+                 field->checksum.sumb);
+    else if (file->format && nersc)
+        snprintf(out, CELL_MAX, "%s", nersc);
+    else if (file->format && sum29 && sum31 && (strcmp(sum29, "0") || strcmp(sum31, "0")))
+        snprintf(out, CELL_MAX, "%s %s", sum29, sum31);
+}
+
 /* Formats a value of a configuration; "" if it has none. */
 static void format_cell(const struct info_table_file *file, const struct limefile_field *f,
                         const struct facts *facts, const struct table_column *column,
@@ -200,15 +216,14 @@ static void format_cell(const struct info_table_file *file, const struct limefil
         format_plaquette(file, f, out);
         break;
     case CELL_CHECKSUM:
+        format_sums(file, f, facts, out);
         snprintf(out, CELL_MAX, "%s",
-                 f->has_checksum       ? "stated"
+                 *out                  ? "stated"
                  : f->checksum_ordinal ? "invalid"
                                        : "none");
         break;
     case CELL_SUMS:
-        if (f->has_checksum)
-            snprintf(out, CELL_MAX, "%08" PRIx32 " %08" PRIx32, f->checksum.suma,
-                     f->checksum.sumb);
+        format_sums(file, f, facts, out);
         break;
     case CELL_LFN:
         format_lfn(file, f, out);

@@ -40,6 +40,7 @@ struct info_table_lines {
 /* A file whose configurations are lines of the table. */
 struct info_table_file {
     const char *path, *status; /* a word for its exit status */
+    const char *format;        /* container.h; NULL: a LIME container */
     struct limefile_source *source;
     const struct limefile_index *index;
     const struct limefile_fields *fields;
