@@ -251,6 +251,10 @@ class OtherFiles(DiffCase):
             self.diff(a, container([("other", data[:-1])]), status=1)
             self.diff(a, container([("third", data)]), status=1)
             self.diff(a, container([("other", data[:-1])]), "--metadata")
+        zeros = container([("other", bytes(8))])
+        self.assertIn("the same bits", self.diff(zeros, zeros))
+        self.assertIn("the lengths differ",
+                      self.diff(zeros, container([("other", bytes(16))]), status=1))
 
 
 class Metadata(DiffCase):

@@ -386,7 +386,8 @@ static int compare_texts(struct diff *d, const char *type, const char *a, const 
 
 struct other_record {
     struct limefile_field field; /* has only `record` */
-    char *text; /* without white space and NULs at both ends; NULL: the data are not text */
+    char *text; /* without white space and NULs at both ends; NULL: the data are not text, or
+                   only NULs */
 };
 
 static bool is_text(const char *text, size_t n)
@@ -415,7 +416,7 @@ static int read_other(struct diff *d, int side, const struct named_value *value,
     }
     while (n && text[n - 1] == '\0')
         n--;
-    if (is_text(text, n)) {
+    if (is_text(text, n) && (n || !r->bytes)) {
         const char *begin = text;
         limefile_text_trim(&begin, &n);
         out->text = strndup(begin, n);
