@@ -83,6 +83,9 @@ class Tree(limetest.TestCase):
             self.target = self.path(to)
             self.assertEqual(self.convert(to=to)[kind][0], "converted")
             self.assertEqual(self.convert(to=to)[kind][0], "unchanged")
+            cut = os.path.join(self.target, kind)
+            os.truncate(cut, os.path.getsize(cut) - 100)
+            self.assertEqual(self.convert(to=to, status=1)[kind][0], "failed")
 
     def test_interrupted(self):
         """The next run removes what killed processes have left, and completes the run."""
@@ -143,6 +146,8 @@ class Tree(limetest.TestCase):
             self.convert(*args, status=2)
             self.assertIn(text, self.err)
             self.assertFalse(os.path.exists(self.target))
+        self.target = ""
+        self.convert(status=2)
         self.target = os.path.join(self.source, "b", "new")
         self.convert(status=2)
         self.assertIn("is in the source", self.err)
@@ -166,6 +171,10 @@ class Tree(limetest.TestCase):
         self.assertEqual(read(table).count(b"\tunchanged\t"), 2)
         self.fails(["lime", "convert", "--to", "nersc", "--table", names[0], *names, self.target],
                    "exists already and is not a table", status=2)
+        os.mkfifo(self.path("pipe"))
+        self.fails(["lime", "convert", "--to", "nersc", "--table", self.path("pipe"), *names,
+                    self.path("new")], "pipe: open: ", status=2)
+        self.assertFalse(os.path.exists(self.path("new")))
 
 
 if __name__ == "__main__":

@@ -387,6 +387,7 @@ static bool is_up_to_date(struct conversion *c, const struct options *o)
     if (is_current && limefile_gauge_open(&file.source, 0, &g, NULL) == 0) {
         is_current = g->format == o->form.format && g->sites.precision == precision &&
                      g->rows == (o->form.rows ? o->form.rows : 3) &&
+                     (g->has_checksum || g->format != LIMEFILE_GAUGE_ILDG) && /* at the end */
                      memcmp(g->sites.extent, in->sites.extent, sizeof g->sites.extent) == 0;
         format_sum(g, c->result->sum);
         limefile_gauge_close(g);
@@ -589,7 +590,7 @@ static bool may_write_table(const char *path)
     char head[sizeof table_header] = "";
     int fd = path ? limefile_open(path, O_RDONLY) : -ENOENT;
     if (fd < 0)
-        return true;
+        return fd == -ENOENT || report_error(path, "open", fd) == TOOL_GOOD;
     ssize_t n = limefile_fd_read(fd, head, sizeof head - 1, 0);
     close(fd);
     if (n == 0 || strcmp(head, table_header) == 0)
@@ -638,7 +639,7 @@ static int convert_many(int count, char **paths)
     };
     const char *directory = count ? paths[count - 1] : NULL;
     const char *why = options.name ? target_name_check(options.name) : NULL;
-    if (!directory || (count == 1 && !files.paths.list))
+    if (!directory || !*directory || (count == 1 && !files.paths.list))
         return usage_error(&cmd_convert, "sources and a directory expected");
     if (why)
         return value_error(&cmd_convert, "--name", NULL, options.name, why);
