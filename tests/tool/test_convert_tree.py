@@ -11,6 +11,7 @@ numpython.need("numpy")
 import gaugelib
 import limetest
 import scidac
+import volumelib
 from limetest import container, read
 
 U = gaugelib.random_links((2, 2, 2, 4))
@@ -86,6 +87,19 @@ class Tree(limetest.TestCase):
             cut = os.path.join(self.target, kind)
             os.truncate(cut, os.path.getsize(cut) - 100)
             self.assertEqual(self.convert(to=to, status=1)[kind][0], "failed")
+
+    def test_volumes(self):
+        """A set is one source; a target that is older than any volume is not up to date."""
+        dims = (2, 2, 2, 4)
+        made = volumelib.Set(dims, [(576, gaugelib.reals(U, ">f8").tobytes())],
+                             volumelib.blocks(dims, (1, 1, 1, 2)),
+                             ildg=scidac.ildg_format(dims, 64))
+        made.write(self.source)
+        for expected in ("converted", "unchanged"):
+            self.assertEqual(self.convert()["prop.vol0000.nersc"], (expected, SUM))
+        later = os.stat(self.path("out/prop.vol0000.nersc")).st_mtime_ns + 10 ** 9
+        os.utime(made.path(self.source, 1), ns=(later, later))
+        self.assertEqual(self.convert(status=1)["prop.vol0000.nersc"][0], "failed")
 
     def test_interrupted(self):
         """The next run removes what killed processes have left, and completes the run."""

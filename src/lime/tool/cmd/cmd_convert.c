@@ -364,6 +364,12 @@ static int open_converted_output(struct conversion *c, bool force)
     return limefile_output_open(&c->out, c->out_path, force, inputs, count);
 }
 
+static bool is_modified_before(const struct stat *a, const struct stat *b)
+{
+    return a->st_mtim.tv_sec < b->st_mtim.tv_sec ||
+           (a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec < b->st_mtim.tv_nsec);
+}
+
 /* Returns true if the target is not older than its source, and has the requested form. */
 static bool is_up_to_date(struct conversion *c, const struct options *o)
 {
@@ -375,15 +381,15 @@ static bool is_up_to_date(struct conversion *c, const struct options *o)
     struct stat source, target;
     struct limefile_fd file;
     struct limefile_gauge *g;
-    int fd =
-        o->force || stat(c->in.path, &source) != 0 ? -1 : limefile_open(c->out_path, O_RDONLY);
+    size_t count;
+    const int *inputs = gaugefile_inputs(&c->in, &count);
+    int fd = o->force ? -1 : limefile_open(c->out_path, O_RDONLY);
     if (fd < 0)
         return false;
     limefile_fd_init(&file, fd);
-    bool is_current =
-        fstat(fd, &target) == 0 && (target.st_mtim.tv_sec > source.st_mtim.tv_sec ||
-                                    (target.st_mtim.tv_sec == source.st_mtim.tv_sec &&
-                                     target.st_mtim.tv_nsec >= source.st_mtim.tv_nsec));
+    bool is_current = fstat(fd, &target) == 0;
+    for (size_t i = 0; is_current && i < count; i++)
+        is_current = fstat(inputs[i], &source) == 0 && !is_modified_before(&target, &source);
     if (is_current && limefile_gauge_open(&file.source, 0, &g, NULL) == 0) {
         is_current = g->format == o->form.format && g->sites.precision == precision &&
                      g->rows == (o->form.rows ? o->form.rows : 3) &&
