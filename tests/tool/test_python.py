@@ -27,6 +27,7 @@ os.environ["LIME"] = limetest.program("lime")
 if numpython.has("numpy"):
     import numpy
 
+    import gaugelib
     import limefs
     from limefs import _stack
 
@@ -302,6 +303,14 @@ class Errors(Case):
         plain = limefs.open(os.path.join(limetest.CORPUS, "lemon_canonical_n1.lime"))
         self.assertRaisesWith("no lattice data", plain.array, error=limefs.NotFound)
         self.assertRaisesWith("no lattice data", plain.arrays, error=limefs.NotFound)
+
+    def test_other_formats(self):
+        """The offsets in the container that limefs would show are not those in the file."""
+        path = self.write("conf.nersc", gaugelib.write_nersc(
+            gaugelib.random_links((2, 2, 2, 2)), more=["X = 1"] * 1000))
+        for read in (limefs.open, lambda path: limefs.stack([path])):
+            self.assertRaisesWith("conf.nersc: a nersc file: mount it", read, path)
+        self.assertRaisesWith("no container", limefs.tree, path, error=limefs.NotFound)
 
     def test_length_is_wrong(self):
         path = self.write("conf", container([("ildg-format", scidac.ildg_format((2, 2, 2, 2))),

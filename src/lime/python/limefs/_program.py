@@ -73,6 +73,9 @@ def query(command, path):
     (info,), messages = _run_lime(command, [path])
     if is_failure(info):
         raise Error(messages or f"{os.fspath(path)}: {info['error']}")
+    if _has_other_format(info, path):
+        raise Error(f"{os.fspath(path)}: a {info['format']} file: mount it with limefs, or use "
+                    "'lime convert --to ildg'")
     return info
 
 
@@ -101,6 +104,12 @@ def is_failure(info):
     return "size" not in info
 
 
-def is_foreign(info):
+def _has_other_format(info, path):
+    """Returns true for a NERSC, MILC or openQCD file, whose records are not stored in it."""
+    return "format" in info and not os.path.isdir(path)
+
+
+def is_foreign(info, path):
     """Returns true if the file could be read and is not a container."""
-    return is_failure(info) and (info["error"] or "").startswith("not a LIME container")
+    return _has_other_format(info, path) or (
+        is_failure(info) and (info["error"] or "").startswith("not a LIME container"))

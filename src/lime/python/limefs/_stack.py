@@ -231,8 +231,8 @@ def _stamp_of_path(path, strict):
 
 def _container_slots(path, info, stamp, listed, type, strict):
     """Returns the slots of one container, from what `lime info` prints."""
-    if is_failure(info):
-        if strict or not is_foreign(info):
+    if is_failure(info) or is_foreign(info, path):
+        if strict or not is_foreign(info, path):
             query("info", path)  # raises, with the message for this file alone
             raise Error(f"{path}: changed while it was listed")
         return []
