@@ -166,6 +166,10 @@ class Tree(limetest.TestCase):
         self.convert(status=2)
         self.assertIn("is in the source", self.err)
         self.assertFalse(os.path.exists(self.target))
+        listing = self.put("list", self.source.encode() + b"\n")
+        self.fails(["lime", "convert", "--to", "nersc", "-r", "--files-from", listing, self.target],
+                   "is in the source", status=2)
+        self.assertFalse(os.path.exists(self.target))
         before = read(self.path("run/conf.0010"))
         self.fails(["lime", "convert", "-f", "--to", "nersc", "--name", "{ext}conf.0010",
                     self.path("run/conf.0002.lime"), self.path("run/conf.0010"), self.source],

@@ -651,9 +651,6 @@ static int convert_many(int count, char **paths)
         return value_error(&cmd_convert, "--name", NULL, options.name, why);
     if (options.form.lfn || options.form.has_sequence)
         return usage_error(&cmd_convert, "--lfn and --sequence are for one file");
-    for (int i = 0; files.paths.recursive && i + 1 < count; i++)
-        if (convert_plan_is_inside(directory, paths[i]))
-            return usage_error(&cmd_convert, "'%s' is in the source '%s'", directory, paths[i]);
     if (!may_write_table(options.table))
         return TOOL_UNUSABLE;
     plan = (struct convert_plan){.directory = directory,

@@ -31,6 +31,34 @@ static char *form_name(const struct convert_plan *plan, const struct pathlist_it
     return NULL;
 }
 
+/* Returns true if `path`, which need not exist, is the directory or in it. */
+static bool is_inside_directory(const char *path, const char *directory)
+{
+    char *copy = strdup(path), *at = copy, *inner = NULL;
+    char *outer = realpath(directory, NULL);
+    while (copy && !(inner = realpath(at, NULL)) && errno == ENOENT && strcmp(at, ".") != 0)
+        at = dirname(at);
+    size_t n = outer ? strlen(outer) : 0;
+    bool is_inside = inner && n && strncmp(inner, outer, n) == 0 &&
+                     (inner[n] == '/' || inner[n] == '\0' || n == 1);
+    free(inner);
+    free(outer);
+    free(copy);
+    return is_inside;
+}
+
+/* Reports that the file was found in a directory that contains the targets' directory. */
+static int check_source_directory(const struct convert_plan *plan,
+                                  const struct pathlist_item *item)
+{
+    char *source = item->is_optional ? strndup(item->path, item->below) : NULL;
+    bool is_inside = source && is_inside_directory(plan->directory, source);
+    if (is_inside)
+        message(plan->directory, "is in the source '%s'; choose another directory", source);
+    free(source);
+    return is_inside ? TOOL_UNUSABLE : TOOL_GOOD;
+}
+
 /* Sets *target to the file's target, or to NULL if the file is not converted. */
 static int plan_file(const struct convert_plan *plan, const struct pathlist_item *item,
                      char **target)
@@ -42,6 +70,8 @@ static int plan_file(const struct convert_plan *plan, const struct pathlist_item
     *target = NULL;
     if (item->skipped || item->error)
         return TOOL_GOOD;
+    if (check_source_directory(plan, item) != TOOL_GOOD)
+        return TOOL_UNUSABLE;
     if (item->is_optional ||
         (plan->pattern && target_name_needs_trajectory(plan->pattern, name))) {
         bool is_found = gaugefile_probe(item->path, &has_number, &number);
@@ -144,21 +174,6 @@ void convert_plan_release(struct convert_plan *plan)
 }
 
 /* ---- directories ---- */
-
-bool convert_plan_is_inside(const char *path, const char *directory)
-{
-    char *copy = strdup(path), *at = copy, *inner = NULL;
-    char *outer = realpath(directory, NULL);
-    while (copy && !(inner = realpath(at, NULL)) && errno == ENOENT && strcmp(at, ".") != 0)
-        at = dirname(at);
-    size_t n = outer ? strlen(outer) : 0;
-    bool is_inside = inner && n && strncmp(inner, outer, n) == 0 &&
-                     (inner[n] == '/' || inner[n] == '\0' || n == 1);
-    free(inner);
-    free(outer);
-    free(copy);
-    return is_inside;
-}
 
 int convert_plan_make_directories(const char *target)
 {

@@ -16,13 +16,11 @@ struct convert_plan {
 };
 
 /* Fills plan->targets; the caller has set the members before it. Returns TOOL_GOOD; or another
- * exit status after a message: two files would have one target, a target is a source, a name
- * cannot be formed. Call convert_plan_release() after both. */
+ * exit status after a message: two files would have one target, a target is a source, the
+ * targets' directory is in a source directory, a name cannot be formed. Call
+ * convert_plan_release() after both. */
 int convert_plan_make(struct convert_plan *, const struct pathlist *sources);
 void convert_plan_release(struct convert_plan *);
-
-/* Returns true if `path`, which need not exist, is the directory or in it. */
-bool convert_plan_is_inside(const char *path, const char *directory);
 
 /* Makes the directories that the target needs. Returns 0 or -errno. */
 int convert_plan_make_directories(const char *target);
