@@ -16,9 +16,12 @@ from limetest import container, read
 
 U = gaugelib.random_links((2, 2, 2, 4))
 LIME = scidac.gauge((2, 2, 2, 4), gaugelib.reals(U, ">f8").tobytes())
-NUMBERED = container([("xlf-info", b"trajectory nr = 31\n"),
-                      scidac.records((2, 2, 2, 4), gaugelib.reals(U, ">f8").tobytes())])
 SUM = f"{gaugelib.nersc_sum(gaugelib.reals(U, '>f8').tobytes(), '>'):08x}"
+
+
+def numbered(number):
+    return container([("xlf-info", b"trajectory nr = %d\n" % number),
+                      scidac.records((2, 2, 2, 4), gaugelib.reals(U, ">f8").tobytes())])
 
 
 class Tree(limetest.TestCase):
@@ -141,14 +144,20 @@ class Tree(limetest.TestCase):
 
     def test_names(self):
         """The number is the one in the name or, without one, the trajectory's in the metadata."""
-        self.put("run/plain", NUMBERED)
-        self.put("run/5.6_L8", NUMBERED)
+        self.put("run/plain", numbered(31))
+        self.put("run/5.6_L8", numbered(31))
         self.convert("--name", "{stem}-{n}-{ext}.nersc", status=2)
         self.assertIn("b/x.milc: no number for {n}", self.err)
         os.unlink(self.path("run/b/x.milc"))
         self.assertEqual(sorted(self.convert("--name", "{stem}-{n}-{ext}.{name}")),
                          ["5.6_L-8-.5.6_L8", "b/run1n-7-.run1n7", "conf-0002-lime.conf.0002.lime",
                           "conf-0010-.conf.0010", "plain-31-.plain"])
+
+    def test_large_number(self):
+        """A trajectory number that NERSC's readers cannot hold is not written."""
+        self.put("run/large", numbered(2 ** 64 - 1))
+        self.convert()
+        self.assertIn(b"\nSEQUENCE_NUMBER = 0\n", read(self.path("out/large.nersc")))
 
     def test_refused(self):
         """Nothing is written if two files would have one name, or a target is a source."""

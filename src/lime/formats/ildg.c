@@ -112,6 +112,7 @@ static void read_sequence(struct limefile_gauge *g)
         at += strspn(at, " =");
         g->has_sequence = limefile_parse_number(at, strspn(at, "0123456789"), &g->sequence) &&
                           g->sequence <= INT64_MAX;
+        g->sequence = g->has_sequence ? g->sequence : 0;
     }
 }
 
