@@ -356,7 +356,7 @@ class Checked(ConvertCase):
                  "openqcd": gaugelib.write_openqcd(u)}
         for name, data in files.items():
             with self.subTest(name=name):
-                report = self.check(data, "--physics", "--data")
+                report = self.check(data, "--physics", "--data", "--bytes")
                 result, = report["physics"]
                 within = 1e-6 if name == "milc" else 1e-13
                 self.assertLess(abs(result["plaquette"] - gaugelib.plaquette(u)), within)
