@@ -77,6 +77,17 @@ class Mounted(Files):
                 with limetest.Mount(copy, opts=opts) as mount:
                     self.assert_same(sorted(names), (copy, mount.path))
 
+    def test_sums_of_whole_files(self):
+        sums = os.path.join(self.tempdir(), "sums")
+        self.run_ok(["lime", "checksum", "--write", sums, "-r", self.top])
+        with limetest.Mount(self.top, opts="formats") as mount:
+            lines = self.lime("checksum", "--verify", sums, "--json", mount.path).splitlines()
+            self.lime("checksum", "--write", sums, "-f", "-r", mount.path)
+            self.lime("checksum", "--verify", sums, self.top)
+        count = len(os.listdir(self.top))
+        summary = json.loads(lines[-1])["summary"]
+        self.assertEqual((summary["files"], summary["good"]), (count, count))
+
     def test_a_container_alone(self):
         path = os.path.join(self.top, "good")
         with limetest.Mount(path) as mount:

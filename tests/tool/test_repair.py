@@ -1,5 +1,6 @@
 """lime repair: tails, flags, padding; files that it must not change; locks."""
 import glob
+import json
 import os
 import stat
 import struct
@@ -355,6 +356,21 @@ class Unchanged(RepairCase):
                 self.assertEqual(self.repair(data, *options, status=status), data)
                 self.assertIn("nothing was changed", self.err)
                 self.assertEqual(self.copies(), {})
+
+    def test_cut_bytes(self):
+        """lime repair -r skips what an earlier one has cut off."""
+        self.repair(GOOD + header("t", 8, 1, 1), status=1)
+        for more in "", ".1":
+            put = self.write(f"f.lime.cut-{len(GOOD)}{more}", header("t", 8, 1, 1))
+            self.lime("repair", "-r", os.path.dirname(self.path))
+            self.assertIn("1 good, 0 bad", self.out)
+            self.assertEqual(limetest.read(put), header("t", 8, 1, 1))
+
+    def test_json(self):
+        self.path = self.write("f.lime", bytes(200))
+        self.again("--json", status=1)
+        self.assertEqual(json.loads(self.out)["error"],
+                         "the file begins with zeros instead of a record header")
 
     def test_not_a_file(self):
         fifo = os.path.join(limetest.tempdir(), "fifo")

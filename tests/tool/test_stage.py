@@ -618,6 +618,7 @@ class Lists(TestCase):
         found, _ = self.stage("-0", "--files-from", "-", self.target, input=listed.encode())
         self.assertEqual(set(found), {"a\nb", "c d"})
         self.stage("-0", names[0], self.target, code=2)
+        self.stage("--files-from", self.at_source("none"), self.target, code=2)
 
     def test_no_files(self):
         for text in (b"", b"\n\n"):

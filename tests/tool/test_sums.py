@@ -144,6 +144,16 @@ class Verify(Case):
         self.assertEqual((summary["bad"], summary["skipped"]), (1, 1))
         self.lime("checksum", "--verify", self.list, "none", code=2)
 
+    def test_only_files_below_the_directory_are_verified(self):
+        shutil.copytree(self.at("run"), self.at("copy"))
+        put(self.at("run/list"), self.run_ok(["sha256sum", "../run/conf.2", "../run/conf.10"],
+                                             cwd=self.at("run")))
+        self.list = self.at("run/list")
+        self.flip(self.at("copy/conf.10"))
+        found, summary = self.verify("copy", code=1)
+        self.assertEqual((found["copy/conf.2"], found["copy/conf.10"], summary["good"]),
+                         ("good", "bad", 1))
+
     def test_usage(self):
         self.write("-r", "run")
         for args in (["--verify", self.list, "-r", "run"], ["--verify", self.list, "run", "run"],
@@ -156,10 +166,11 @@ class Verify(Case):
 
 class Write(Case):
     def test_existing_list(self):
-        put(self.list, b"mine")
+        self.write("run/conf.2")
+        mine = read(self.list)
         _, errors = self.write("-r", "run", code=1)
         self.assertIn("use -f", errors)
-        self.assertEqual(read(self.list), b"mine")
+        self.assertEqual(read(self.list), mine)
         self.list = shutil.copy(self.list, self.at("run/list"))
         out, _ = self.write("-f", "-r", "run")  # does not list itself
         self.assertIn(f"{len(NAMES)} good, 0 bad, 0 unverified, 0 unreadable, 1 skipped", out)
@@ -171,6 +182,27 @@ class Write(Case):
         self.assertEqual([json.loads(line)["status"] for line in out.splitlines()],
                          ["good", "unreadable", "good"])
         self.assertEqual(len(read(self.list).splitlines()), 2)
+        before = read(self.list)
+        _, errors = self.write("-f", "run/none", code=2)
+        self.assertIn("not written: no file has a sum", errors)
+        self.assertEqual(read(self.list), before)
+        self.lime("checksum", "--write", "new", "run/none", code=2)
+        self.assertFalse(os.path.exists(self.at("new")))
+
+    def test_replaces_only_lists(self):
+        put(self.at("names"), b"run/conf.10\n")
+        for name, args in (("run/conf.10", ["run/conf.10"]), ("run/conf.10", ["-r", "run"]),
+                           ("names", ["--files-from", "names"])):
+            before = read(self.at(name))
+            _, errors = self.lime("checksum", "--write", name, "-f", *args, code=2)
+            self.assertIn(f"lime: {name}: line 1: not a sum", errors)
+            self.assertEqual(read(self.at(name)), before)
+        put(self.list, b"")
+        self.write("-f", "run/conf.2")
+
+    def test_file_with_more_bytes_than_its_size(self):
+        _, errors = self.write("/proc/cpuinfo", code=2)
+        self.assertIn("more bytes than its size", errors)
 
 
 class Stage(Case):
@@ -241,6 +273,9 @@ class Stage(Case):
         self.assertEqual(found,
                          [("bad", "failed"), ("good", "staged"), ("unverified", "staged")])
         self.assertIn("run/conf.0: the file has the sum", errors)
+        # A list is not made without sums.
+        self.lime("stage", "--write-sums", self.list, "none", "dst", code=2)
+        self.assertFalse(os.path.exists(self.list))
         self.assertIn("the list of sums does not name the file", errors)
         self.assertEqual(sorted(os.listdir(self.at("dst/run"))), ["conf.1", "conf.2"])
 

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum { RING_BLOCKS = 4 };
 
@@ -24,6 +25,7 @@ static int sum_blocks(struct stage_ring *ring, struct stage_sums *sums,
 int stage_sums_file(int fd, unsigned kinds, bool (*count)(void *context, uint64_t bytes),
                     void *context, struct stage_digest *out)
 {
+    char byte;
     struct stat st;
     struct stage_ring ring;
     struct stage_sums sums;
@@ -40,6 +42,8 @@ int stage_sums_file(int fd, unsigned kinds, bool (*count)(void *context, uint64_
         err = stage_ring_begin(&ring, &transfer);
     if (!err)
         err = sum_blocks(&ring, &sums, count, context);
+    if (!err && pread(fd, &byte, 1, st.st_size) == 1)
+        err = -ESTALE; /* the file has grown, or is one of /proc, whose sizes are 0 */
     stage_sums_result(&sums, out);
     transfer.in.fd = -1; /* the caller closes it */
     stage_port_close(&transfer.in);

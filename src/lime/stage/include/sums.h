@@ -65,7 +65,7 @@ void stage_sums_add(struct stage_sums *, const void *data, size_t n);
 void stage_sums_result(struct stage_sums *, struct stage_digest *out);
 
 /* Computes the sums of an open regular file. Calls count() for each block that is read. Returns
- * 0, -errno, or LIMEFILE_E_SHRUNK. */
+ * 0, -errno, LIMEFILE_E_SHRUNK, or -ESTALE for a file that has more bytes than its size. */
 int stage_sums_file(int fd, unsigned kinds, bool (*count)(void *context, uint64_t bytes),
                     void *context, struct stage_digest *out);
 

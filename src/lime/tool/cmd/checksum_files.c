@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "checksum_files.h"
 #include "container.h"
+#include "mounted_container.h"
 #include "sums_list.h"
 
 #include <errno.h>
@@ -22,10 +23,12 @@ static struct {
     size_t count, capacity; /* of `paths` */
 } run;
 
-/* Reads a file once. Returns an exit status. */
+/* Reads a file once, or the file that a mount shows as a container. Returns an exit status. */
 static int compute_file_sums(struct file_task *task, unsigned kinds, struct stage_digest *out)
 {
-    int fd = open_or_report(task->path, O_RDONLY);
+    char *file = mounted_is_container(task->path) ? mounted_file(task->path) : NULL;
+    int fd = open_or_report(file ? file : task->path, O_RDONLY);
+    free(file);
     if (fd < 0)
         return TOOL_UNUSABLE;
     int err = 0;
@@ -34,7 +37,9 @@ static int compute_file_sums(struct file_task *task, unsigned kinds, struct stag
     else
         err = stage_sums_file(fd, kinds, progress_count, task->progress, out);
     close(fd);
-    if (err)
+    if (err == -ESTALE)
+        message(task->path, "read: the file has more bytes than its size");
+    else if (err)
         message_code(task->path, "read", err);
     return err ? TOOL_UNUSABLE : TOOL_GOOD;
 }
@@ -166,8 +171,8 @@ static bool add_unlisted_file(void *context, const struct walk_entry *entry)
     }
     bool is_list = entry->st && entry->st->st_dev == run.list_stat.st_dev &&
                    entry->st->st_ino == run.list_stat.st_ino;
-    return entry->kind != WALK_FILE || is_list ||
-           sums_list_find(&run.list, entry->path, &first) ||
+    bool is_file = entry->kind == WALK_FILE || entry->kind == WALK_OPAQUE;
+    return !is_file || is_list || sums_list_find(&run.list, entry->path, &first) ||
            add_verify_path(strdup(entry->path));
 }
 
@@ -182,7 +187,8 @@ static bool list_paths_to_verify(const char *directory)
         if (run.list.sorted[first] == i)
             good = add_verify_path(strdup(path));
     }
-    return good && (!directory || walk_tree(directory, NULL, add_unlisted_file, NULL));
+    return good &&
+           (!directory || walk_tree(directory, mounted_is_container, add_unlisted_file, NULL));
 }
 
 int checksum_files_verify(const struct command *command, const struct files_options *options,

@@ -394,6 +394,7 @@ static int check_now(struct repair *repair, bool quiet, struct check *check)
     progress_begin(&repair->progress, "check", get_file_size(repair));
     check_file(check);
     progress_end(&repair->progress);
+    snprintf(repair->task->error, sizeof repair->task->error, "%s", check->first_text);
     return verdict_status(check->verdict);
 }
 
@@ -434,7 +435,6 @@ static int print_conclusion(struct repair *repair)
     int status = check_now(repair, true, &check);
     if (repair->dry_run && repair->changes && status == TOOL_UNUSABLE)
         status = TOOL_BAD; /* the file holds only an unfinished record */
-    snprintf(repair->task->error, sizeof repair->task->error, "%s", check.first_text);
     bool has_left_changes = repair->dry_run && repair->changes;
     if (has_left_changes && !repair->task->json)
         print_line(repair->path, "%" PRIu64 " change%s to make, nothing was changed",
@@ -503,8 +503,19 @@ static const struct option_rule rules[] = {
     {NULL},
 };
 
+/* Returns true for FILE.cut-OFFSET, or such a name with a number, which save_tail() gives. */
+static bool is_saved_tail(const char *path)
+{
+    const char *cut = strstr(path, ".cut-");
+    return cut && !cut[strspn(cut, ".cut-0123456789")];
+}
+
 static int repair_file(struct file_task *task)
 {
+    if (task->is_optional && is_saved_tail(task->path)) {
+        task->skipped = "bytes that lime repair has cut off";
+        return TOOL_GOOD;
+    }
     struct repair repair = options;
     repair.path = task->path;
     repair.task = task;

@@ -985,9 +985,9 @@ static int run_stage(int count, char **names)
         return usage_error(&cmd_stage, "-0 requires --files-from");
     if (!named.list && count < 2)
         return usage_error(&cmd_stage, "SRC and DST expected");
-    int status = pathlist_init(&sources, &named, &cmd_stage, count - 1, names)
-                     ? TOOL_BAD
-                     : stage_all(o, &sources, names[count - 1]);
+    int status = pathlist_init(&sources, &named, &cmd_stage, count - 1, names);
+    if (!status)
+        status = stage_all(o, &sources, names[count - 1]);
     pathlist_release(&sources);
     return status;
 }

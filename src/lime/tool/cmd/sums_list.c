@@ -231,8 +231,17 @@ static size_t count_missing_bytes(const struct sums_list *list, const char *dir)
     return skip;
 }
 
+/* Cuts off "..", and what is before it, because DIR/.. is outside of DIR. */
+static void cut_parent_directories(char *path)
+{
+    for (char *up; (up = strstr(path, "../"));)
+        memmove(path, up + 3, strlen(up + 3) + 1);
+}
+
 bool sums_list_resolve(struct sums_list *list, const char *dir, bool below)
 {
+    for (size_t i = 0; below && i < list->count; i++)
+        cut_parent_directories(list->entries[i].path);
     size_t skip = below ? count_missing_bytes(list, dir) : 0;
     list->sorted = calloc(list->count + 1, sizeof *list->sorted);
     if (!list->sorted)
@@ -282,6 +291,7 @@ static int end_sums_output(struct sums_output *out, int status)
 
 int sums_output_open(struct sums_output *out, const char *name, bool update, bool force)
 {
+    struct stat st;
     *out = (struct sums_output){.name = name};
     int err = limefile_output_find(&out->file, name);
     if (!err && out->file.exists && !update && !force)
@@ -291,8 +301,10 @@ int sums_output_open(struct sums_output *out, const char *name, bool update, boo
         err = out->directory ? 0 : -ENOMEM;
     }
     int status = report_output_error(name, "write", err);
-    if (!status && out->file.exists && update)
-        status = sums_list_read(&out->list, name);
+    if (!status && stat(name, &st) == 0 && st.st_size)
+        status = sums_list_read(&out->list, name); /* replaces no file that is not a list */
+    if (!update)
+        sums_list_release(&out->list);
     if (!status && !sums_list_resolve(&out->list, out->directory, false))
         status = TOOL_BAD;
     return status ? end_sums_output(out, status) : TOOL_GOOD;
@@ -348,6 +360,10 @@ static int print_sums(const struct sums_output *out)
 
 int sums_output_commit(struct sums_output *out)
 {
+    if (!out->list.count) {
+        message(out->name, "not written: no file has a sum");
+        return end_sums_output(out, TOOL_BAD);
+    }
     int err = limefile_output_create(&out->file, true);
     if (!err)
         err = print_sums(out);

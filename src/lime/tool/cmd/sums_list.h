@@ -36,9 +36,9 @@ char *sums_list_directory(const char *name);
  * TOOL_UNUSABLE after a message; the valid lines are in the list. Call sums_list_release(). */
 int sums_list_read(struct sums_list *, const char *name);
 
-/* Replaces each path by dir/path, and sorts the entries. below: if true, absolute paths also
- * become paths below `dir`, and the leading directories that all paths share are left out as
- * far as `dir` does not have them; if false, absolute paths stay. Returns false, after a
+/* Replaces each path by dir/path, and sorts the entries. below: if true, absolute paths and
+ * those with ".." also become paths below `dir`, and the leading directories that all paths
+ * share are left out as far as `dir` does not have them; if false, absolute paths stay. Returns false, after a
  * message, if memory is exhausted. */
 bool sums_list_resolve(struct sums_list *, const char *dir, bool below);
 
@@ -57,8 +57,8 @@ struct sums_output {
     const char *name;
 };
 
-/* Prepares to write a list. If the file exists: update: reads it, and keeps the entries that
- * are not set again; else `force` is required to replace it. Returns an exit status, after a
+/* Prepares to write a list. A file that exists must be a list, or empty. update: keeps its
+ * entries that are not set again; else `force` is required to replace it. Returns an exit status, after a
  * message if it is not TOOL_GOOD; then nothing is open. */
 int sums_output_open(struct sums_output *, const char *name, bool update, bool force);
 
@@ -67,7 +67,7 @@ int sums_output_open(struct sums_output *, const char *name, bool update, bool f
 bool sums_output_set(struct sums_output *, const char *path, enum stage_sum_kind,
                      const char *sum);
 
-/* Writes the list and releases it. Returns an exit status. */
+/* Writes the list, unless it is empty, and releases it. Returns an exit status. */
 int sums_output_commit(struct sums_output *);
 
 #endif
