@@ -88,6 +88,8 @@ class Show(LfnCase):
         self.lime("--nonsense", "f", status=2)
         self.lime("--set", "lfn://x", status=2)
         self.lime("--set", "lfn://x", "a", "b", "c", status=2)
+        for option in "-r", "--files-from=l":
+            self.lime("--set", "lfn://x", option, "a", status=2)
 
 
 class Replace(LfnCase):

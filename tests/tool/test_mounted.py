@@ -153,7 +153,7 @@ class Formats(Files):
         """Without --data, the header is examined."""
         for name, data in damage.others().items():
             bad = name.startswith("cut")
-            done = run(["lime", "check", os.path.join(self.top, name)])
+            done = run(["lime", "check", "--bytes", os.path.join(self.top, name)])
             self.assertEqual(done.returncode, 1 if bad else 0, done)
             if not bad:
                 self.assertIn(f"good: {name.split('.')[1]} file, {len(data)} bytes; data not read"

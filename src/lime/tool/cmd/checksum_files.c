@@ -77,7 +77,7 @@ static void write_list(const struct files_results *results, json_t *summary,
     }
     int status = sums_output_commit(&run.output);
     run.status = worse_status(run.status, status);
-    if (summary)
+    if (summary && !status)
         json_object_set_new(summary, "list", jsonout_string(run.output.name));
     else if (!status)
         snprintf(text, SUMMARY_MAX, "; see %s", run.output.name);

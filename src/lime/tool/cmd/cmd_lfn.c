@@ -258,16 +258,16 @@ static int check_lfn(const char *lfn)
     return TOOL_GOOD;
 }
 
+static const char *new_lfn;
+static struct files_options files;
+
 static int run_lfn_set(const char *lfn, int count, char **words)
 {
-    if (count != 1 && count != 2)
+    if ((count != 1 && count != 2) || files.paths.recursive || files.paths.list)
         return usage_error(&cmd_lfn, "--set: one FILE expected, and optionally RECORD");
     int status = check_lfn(lfn);
     return status ? status : set_lfn_in_file(words[0], count == 2 ? words[1] : NULL, lfn);
 }
-
-static const char *new_lfn;
-static struct files_options files;
 
 static const struct option_rule rules[] = {
     TEXT_RULE("set", 0, &new_lfn),

@@ -354,8 +354,9 @@ static int print_sums(const struct sums_output *out)
         return -errno;
     for (size_t i = 0; i < out->list.count; i++)
         print_sums_entry(file, &out->list.entries[i], out->directory);
-    bool has_failed = ferror(file);
-    return fclose(file) == 0 && !has_failed ? 0 : -EIO;
+    int err = fflush(file) != 0 || ferror(file) ? -errno : 0;
+    fclose(file);
+    return err;
 }
 
 int sums_output_commit(struct sums_output *out)
