@@ -3,6 +3,7 @@ import json
 import os
 import random
 import re
+import shutil
 import struct
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -281,6 +282,11 @@ class Fill(QcdmlCase):
         self.qcdml(*args, f"{top}/conf.2", f"{top}/conf.10", status=1)  # they exist
         self.qcdml(*args, "-f", f"{top}/conf.2", f"{top}/conf.10")
         self.qcdml("--template", template, "--out", f"{top}/o", "-r", top, status=2)
+        # With -f, no document replaces a configuration.
+        before = limetest.read(f"{top}/conf.10")
+        self.qcdml("--template", template, "--suffix", "0", "-f",
+                   os.path.join(top, shutil.copy(f"{top}/conf.2", f"{top}/conf.1")), status=1)
+        self.assertEqual(limetest.read(f"{top}/conf.10"), before)
 
     def test_usage(self):
         path, template = self.conf(), self.put("t.xml", document([record()]))

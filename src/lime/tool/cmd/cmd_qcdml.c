@@ -10,6 +10,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char help[] =
@@ -242,6 +243,11 @@ static int validate_document(const struct options *o, const char *xml, size_t n)
 static int open_document_output(const struct options *o, struct limefile_output *out)
 {
     const char *const paths[] = {o->path, o->template, o->schema};
+    struct stat st;
+    if (o->force && stat(o->out, &st) == 0 && st.st_size && !file_is_other(o->out, true)) {
+        message(o->out, "a container or configuration; choose another name");
+        return TOOL_BAD;
+    }
     int inputs[3];
     size_t count = 0;
     for (size_t i = 0; i < 3; i++) {

@@ -43,9 +43,7 @@ static void end_file_json(struct file_task *task, enum limefile_verdict verdict)
 
 /* ---- one file ---- */
 
-/* Returns true for a file that is neither a container nor a damaged container, nor, if
- * `with_formats`, in another format that limefs shows as a container. */
-static bool is_other_file(const char *path, bool with_formats)
+bool file_is_other(const char *path, bool with_formats)
 {
     struct limefile_finding finding;
     struct limefile_fd file;
@@ -74,7 +72,7 @@ static int examine_item(const struct files_run *run, const struct pathlist_item 
 {
     task->skipped = item->skipped;
     if (!task->skipped && item->is_optional && run->command->skips_others &&
-        is_other_file(item->path, run->command->reads_formats))
+        file_is_other(item->path, run->command->reads_formats))
         task->skipped = "not a LIME container";
     if (item->error)
         message_code(item->path, "read", -item->error);

@@ -59,6 +59,10 @@ struct file_task {
     bool has_begun;             /* file_json_begin() was called */
 };
 
+/* Returns true for a file that is neither a container nor a damaged container, nor, if
+ * `with_formats`, in another format that limefs shows as a container. */
+bool file_is_other(const char *path, bool with_formats);
+
 /* Prints the beginning of the file's JSON object, for a command that then prints members with
  * long lists itself: `, "name": [` ... `]`. */
 void file_json_begin(struct file_task *, json_t *members);
@@ -79,9 +83,9 @@ struct files_command {
     bool is_open_ended;    /* there may be any number of files, also without -r */
     bool skips_others;     /* in directories, skip files that are not containers */
     bool reads_formats;    /* ... but not those in NERSC, MILC or openQCD format */
-    bool prints_table;     /* conclude() prints the only text on stdout: the summary line goes to
-                              stderr */
-    size_t result_bytes;   /* size of the result of one file */
+    bool prints_table;   /* conclude() prints the only text on stdout: the summary line goes to
+                            stderr */
+    size_t result_bytes; /* size of the result of one file */
 
     /* Runs before the first file. NULL: does nothing. Returns an exit status; if it is not
      * TOOL_GOOD, no file is examined. */
