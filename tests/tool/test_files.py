@@ -25,6 +25,9 @@ COMMANDS = {
     ("checksum", "--cksum"): (G, B, B, G, B),
     ("lfn",): (G, B, B, G, B),
     ("repair", "-n"): (G, B, B, G, G),
+    ("qcdml",): (G, B, B, G, B),
+    ("refs", "--skip-bad", "-f", "-o", os.path.join(limetest.tempdir(), "refs.json")):
+        (G, B, B, G, B),
     ("verify",): (G, B, B, G, N),
 }
 STATUS = {G: 0, "skipped": 0, B: 1, X: 2, N: 3}

@@ -16,7 +16,7 @@
 static const char help[] =
     "Usage: lime qcdml [OPTION]... --template T.xml FILE\n"
     "       lime qcdml [OPTION]... --template T.xml --suffix .xml FILE...\n"
-    "       lime qcdml [OPTION]... --json FILE...\n"
+    "       lime qcdml [OPTION]... FILE...\n"
     "Fill in a QCDml configuration document (config2.0) from the container FILE:\n"
     "dataLFN, precision, and for each record (one per ildg-binary-data) field,\n"
     "crcCheckSum and avePlaquette. Everything else is copied from the template, byte\n"
@@ -34,7 +34,7 @@ static const char help[] =
     "                         (default: computed from the links if they are SU(3)\n"
     "                         matrices, otherwise from xlf-info or USQCD's XML)\n" FILES_HELP
     "\n"
-    "With --json and without --template it prints the values that it would fill in.\n"
+    "Without --template, it prints the values that it would fill in.\n"
     "\n"
     "A document type declaration is an error, and nothing is fetched: a schema must\n"
     "be complete in one file. crcCheckSum is the cksum(1) of the data in decimal.\n"
@@ -314,6 +314,27 @@ static void set_members(const struct options *o, const struct configs *configs)
                   records, "document", jsonout_string_or_null(o->out));
 }
 
+static const char *text_or_dash(const char *text)
+{
+    return text && *text ? text : "-";
+}
+
+/* Prints a line for each configuration. */
+static void print_values(const struct options *o, const struct configs *configs)
+{
+    char lfn[LIMEFILE_LFN_MAX] = "";
+    configs_lfn(configs, NULL, lfn);
+    for (size_t i = 0; i < configs->count; i++) {
+        const struct config *config = &configs->config[i];
+        print_line(o->path,
+                   "record %" PRIu32 ": crcCheckSum %" PRIu32
+                   ", avePlaquette %s, precision %s, dataLFN %s",
+                   config->ordinal, config->cksum, text_or_dash(config->plaquette),
+                   text_or_dash(configs_precision(configs)),
+                   text_or_dash(o->lfn ? o->lfn : lfn));
+    }
+}
+
 /* Computes the values of all configurations, without a template. */
 static int compute_values(const struct options *o, struct configs *configs)
 {
@@ -339,6 +360,8 @@ static int fill_from_container(const struct options *o, struct limefile_qcdml *d
     status = document ? fill_document(o, &configs, document) : compute_values(o, &configs);
     if (!status && o->task->json)
         set_members(o, &configs);
+    else if (!status && !document)
+        print_values(o, &configs);
     configs_close(&configs);
     return status || !document ? status : finish_document(o, document, out);
 }
@@ -394,8 +417,6 @@ static int check_usage(int count)
 {
     const struct options *o = &options;
     bool many = count != 1 || files.paths.recursive || files.paths.list;
-    if (!o->template && !files.json)
-        return usage_error(&cmd_qcdml, "--template is required, or --json");
     if (!o->template && (o->out || o->suffix || o->schema))
         return usage_error(&cmd_qcdml, "--out, --suffix and --schema require --template");
     if (o->out && o->suffix)

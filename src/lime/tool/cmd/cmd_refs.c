@@ -7,17 +7,16 @@
  */
 #define _GNU_SOURCE
 #include "container.h"
-#include "jsonout.h"
+#include "files.h"
 #include "limeexport.h"
-#include "pathlist.h"
-#include "tool.h"
+#include "limeoutput.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
-#include <jansson.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct refs_options {
     const char *record; /* NULL: the only field */
@@ -215,17 +214,17 @@ static int refs_add(struct refs *refs, const char *path)
         container_close(&c);
         return TOOL_BAD;
     }
-    int err = limefile_fields_build(c.source, c.index, &fields);
-    bool good = !err;
-    if (err) {
-        message_code(path, "read", err);
-    } else {
-        good = find_chosen_field(refs, &c, &fields, &field) &&
-               (c.mounted ? add_mounted_field : add_refs_field)(refs, path, &field);
+    status = container_report_fault(&c);
+    if (!status)
+        status = report_error(path, "read", limefile_fields_build(c.source, c.index, &fields));
+    if (!status) {
+        bool good = find_chosen_field(refs, &c, &fields, &field) &&
+                    (c.mounted ? add_mounted_field : add_refs_field)(refs, path, &field);
         limefile_fields_release(&fields);
+        status = good ? TOOL_GOOD : TOOL_BAD;
     }
     container_close(&c);
-    return good ? TOOL_GOOD : TOOL_BAD;
+    return status;
 }
 
 /* Parses a JSON file in the first file's Zarr export. dir: the directory of that file in the
@@ -347,20 +346,17 @@ static const char help[] =
     "  -t, --type TYPE        select the record by its type\n"
     "      --url-prefix TEXT  the URL of a file is TEXT followed by FILE as given\n"
     "                         (s3://bucket/); by default it is the absolute path\n"
-    "      --skip-bad         leave out files that do not fit or are damaged, and\n"
-    "                         name them; the exit status is 1 or 2\n"
-    "  -r, --recursive        all files below a directory, conf.9 before conf.10\n"
-    "      --files-from LIST  the files named in LIST, one per line; '-': standard\n"
-    "                         input\n"
-    "  -0, --null             in LIST, each name ends with a NUL\n"
-    "  -h, --help             this text\n"
-    "\n"
+    "      --skip-bad         write references also if files do not fit or are\n"
+    "                         damaged, without them; the exit status is 1 or 2\n"
+    "  -o, --output FILE      write them to FILE, not to standard output\n"
+    "  -f, --force            replace FILE\n" FILES_HELP "\n"
     "All must have the same lattice, precision and components. The array is called\n"
     "'field', its first dimension 'config' in the order of the files; a chunk is a\n"
-    "time slice of one configuration.\n"
+    "time slice of one configuration. A bad file does not stop the others, but without\n"
+    "--skip-bad nothing is then written.\n"
     "\n"
     "Examples:\n"
-    "  lime refs -r run1 > confs.json\n"
+    "  lime refs -o confs.json -r run1\n"
     "  lime refs --url-prefix https://host/run1/ conf.* > confs.json\n"
     "  python3 -c 'import xarray; print(xarray.open_dataset(\"reference://\",\n"
     "      engine=\"zarr\", backend_kwargs={\"consolidated\": False,\n"
@@ -371,34 +367,90 @@ static const char help[] =
 
 struct options {
     struct refs_options refs;
-    struct pathlist_options files;
-    bool skip_bad;
+    const char *output; /* the file for the document; NULL: stdout */
+    bool skip_bad, force;
 };
 
-/* Adds the files. With --skip-bad, leaves out those that do not fit, and names them. */
-static int add_all_files(struct refs *refs, const struct pathlist *list, bool skip_bad)
+static struct options options;
+static struct files_options files;
+static struct refs refs = {.options = &options.refs};
+static struct limefile_output output;
+static bool output_is_input;
+static int output_status; /* of writing the document */
+
+/* Opens the output before the first file is read. */
+static int open_refs_output(const struct pathlist *list)
 {
-    int worst = TOOL_GOOD;
-    for (size_t i = 0; i < list->count && (worst == TOOL_GOOD || skip_bad); i++)
-        worst = worse_status(refs_add(refs, list->items[i].path), worst);
-    if (skip_bad && refs->count < list->count)
-        message("refs", "%zu of %zu files left out", list->count - refs->count, list->count);
-    return worst;
+    (void)list;
+    if (!options.output)
+        return TOOL_GOOD;
+    int err = limefile_output_open(&output, options.output, options.force, NULL, 0);
+    return report_output_error(options.output, "create", err);
 }
 
-static int print_list_refs(const struct pathlist *list, const struct options *o)
+static bool is_refs_output(const char *path)
 {
-    struct refs refs = {.options = &o->refs};
-    if (list->count == 0)
-        return usage_error(&cmd_refs, "no FILE given");
-    int status = add_all_files(&refs, list, o->skip_bad);
-    if (status == TOOL_GOOD || (o->skip_bad && refs.count))
-        status = worse_status(refs_print(&refs), status);
-    refs_release(&refs);
+    int fd = options.output ? open(path, O_PATH | O_CLOEXEC) : -1;
+    bool is_output = fd >= 0 && limefile_output_is_target(&output, fd);
+    if (fd >= 0)
+        close(fd);
+    return is_output;
+}
+
+static int refs_task(struct file_task *task)
+{
+    if (is_refs_output(task->path)) {
+        output_is_input = true;
+        message(task->path, "both an input and the output");
+        return TOOL_BAD;
+    }
+    int status = refs_add(&refs, task->path);
+    if (status == TOOL_GOOD && task->json) {
+        const struct refs_file *file = &refs.file[refs.count - 1];
+        task->members = json_pack("{s:o, s:o}", "url", jsonout_string(file->url), "offset",
+                                  jsonout_integer(file->data_offset));
+    }
     return status;
 }
 
-static struct options options;
+/* Writes the document to the file --output. */
+static int write_refs_file(void)
+{
+    FILE *saved = stdout, *file = fdopen(dup(output.fd), "w");
+    if (!file)
+        return report_error(options.output, "write", -errno);
+    stdout = file;
+    int status = refs_print(&refs);
+    stdout = saved;
+    bool has_failed = ferror(file) != 0;
+    if (fclose(file) != 0 || has_failed)
+        return report_error(options.output, "write", errno ? -errno : -EIO);
+    return status
+               ? status
+               : report_output_error(options.output, "write", limefile_output_commit(&output));
+}
+
+/* Writes the document, unless a file does not fit and --skip-bad was not given. */
+static void finish_refs(const struct files_results *results, json_t *summary,
+                        char text[SUMMARY_MAX])
+{
+    size_t bad = results->verdicts[LIMEFILE_BAD] + results->verdicts[LIMEFILE_UNREADABLE];
+    (void)summary;
+    (void)text;
+    bool complete = refs.count > 0 && !output_is_input && (options.skip_bad || !bad);
+    output_status = TOOL_BAD;
+    if (complete && bad)
+        message("refs", "%zu of %zu files left out", bad, refs.count + bad);
+    if (complete)
+        output_status = options.output ? write_refs_file() : refs_print(&refs);
+    else
+        message("refs", "nothing was written%s",
+                refs.count == 0   ? ": no file has such a field"
+                : output_is_input ? ""
+                                  : "; with --skip-bad, bad files are left out");
+    if (options.output)
+        limefile_output_abort(&output);
+}
 
 static int parse_record_option(const void *command, char *record)
 {
@@ -421,18 +473,27 @@ static const struct option_rule rules[] = {
     {"type", 't', OPTION_CALL_TEXT, .handle = parse_type_option},
     TEXT_RULE("url-prefix", 0, &options.refs.prefix),
     FLAG_RULE("skip-bad", 0, &options.skip_bad),
-    PATHLIST_RULES(options.files),
+    TEXT_RULE("output", 'o', &options.output),
+    FLAG_RULE("force", 'f', &options.force),
+    FILES_RULES(files),
     {NULL},
 };
 
 static int run_refs(int count, char **paths)
 {
-    struct pathlist list;
-    int status = pathlist_init(&list, &options.files, &cmd_refs, count, paths);
-    if (!status)
-        status = list.has_failed ? TOOL_BAD : print_list_refs(&list, &options);
-    pathlist_release(&list);
-    return status;
+    const struct files_command command = {.command = &cmd_refs,
+                                          .skips_others = true,
+                                          .reads_formats = true,
+                                          .in_process = true,
+                                          .prints_table = !options.output,
+                                          .prepare = open_refs_output,
+                                          .examine = refs_task,
+                                          .conclude = finish_refs};
+    if (files.json && !options.output)
+        return usage_error(&cmd_refs, "--json requires --output");
+    int status = files_command(&command, &files, count, paths);
+    refs_release(&refs);
+    return worse_status(status, output_status);
 }
 
 const struct command cmd_refs = {

@@ -564,6 +564,7 @@ static const char help[] =
     "      --files-from LIST read the sources from LIST, one per line; '-': standard\n"
     "                        input\n"
     "  -0, --null            in LIST, each name ends with a NUL\n"
+    "      --list-skipped    accepted; files that are skipped always have a line\n"
     "      --any             also copy files that are not containers\n"
     "      --strict          do not copy files with warnings, or data whose checksum\n"
     "                        is missing or cannot be compared\n"
@@ -589,7 +590,7 @@ static const char help[] =
 struct options {
     struct stage_options stage;
     struct pathlist_options files;
-    bool json, quiet, no_space_check;
+    bool json, quiet, list_skipped, no_space_check;
     const char *write_sums, *verify_sums; /* lists of sums, or NULL */
 };
 
@@ -970,6 +971,7 @@ static const struct option_rule rules[] = {
     FLAG_RULE("no-space-check", 0, &options.no_space_check),
     BYTES_RULE,
     FLAG_RULE("json", 0, &options.json),
+    FLAG_RULE("list-skipped", 0, &options.list_skipped),
     FLAG_RULE("quiet", 'q', &options.quiet),
     {NULL},
 };

@@ -182,6 +182,7 @@ static int process_list(struct files_run *run)
         .list = &run->list,
         .processors = o->jobs,
         .is_io_bound = o->jobs == 0 && run->command->is_io_bound,
+        .in_process = run->command->in_process,
         .is_quiet = o->quiet,
         .action = run->command->command->name,
         .separator = o->json ? NULL : run->command->separator,

@@ -225,6 +225,7 @@ static void process_in_parent(struct batch *b)
     else if (n && !is_dropped(b, verdict))
         print_child_text(b, text, n);
     free(text);
+    progress_add(&b->progress, 1);
     b->next_to_start++;
     finish_file(b, verdict);
 }
@@ -266,7 +267,7 @@ int parallel_run(struct parallel *task)
 {
     struct batch b = {.task = task};
     b.processors = task->processors ? task->processors : limefile_processors();
-    b.children_max = count_children(task, b.processors);
+    b.children_max = task->in_process ? 0 : count_children(task, b.processors);
     b.slot_count = (size_t)FILES_AHEAD * b.children_max;
     if (task->list->count == 1 && !task->is_quiet) {
         finish_file(&b, task->work(task->context, task->list->items, b.processors));

@@ -83,6 +83,7 @@ struct files_command {
     bool is_open_ended;    /* there may be any number of files, also without -r */
     bool skips_others;     /* in directories, skip files that are not containers */
     bool reads_formats;    /* ... but not those in NERSC, MILC or openQCD format */
+    bool in_process;     /* one file after another, in this process, which keeps the results */
     bool prints_table;   /* conclude() prints the only text on stdout: the summary line goes to
                             stderr */
     size_t result_bytes; /* size of the result of one file */

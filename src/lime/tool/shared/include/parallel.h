@@ -13,6 +13,7 @@ struct parallel {
     const struct pathlist *list; /* the files */
     unsigned processors;         /* number of processors to use; 0: all */
     bool is_io_bound;      /* the work mostly waits for storage: use at least 4 processes */
+    bool in_process;       /* examine all files in this process, one after another */
     bool is_quiet;         /* drop the output and the messages of good and skipped files */
     const char *action;    /* for messages and the progress bar */
     const char *separator; /* printed on stdout between the output of two files; or NULL */
