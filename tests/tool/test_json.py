@@ -17,7 +17,9 @@ from limetest import container, run
 
 WORDS = {"string": str, "boolean": bool, "object": dict}
 COMMANDS = {"ls": ["ls"], "info": ["info"], "check": ["check", "--data", "--physics"],
-            "checksum": ["checksum"], "lfn": ["lfn"], "qcdml": ["qcdml"], "repair": ["repair", "-n"],
+            "checksum": ["checksum"], "lfn": ["lfn"], "qcdml": ["qcdml"],
+            "refs": ["refs", "-f", "-o", os.path.join(limetest.tempdir(), "refs.json")],
+            "repair": ["repair", "-n"],
             "convert": ["convert", "--to", "nersc", limetest.tempdir()]}
 
 

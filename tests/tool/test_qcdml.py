@@ -291,7 +291,7 @@ class Fill(QcdmlCase):
     def test_usage(self):
         path, template = self.conf(), self.put("t.xml", document([record()]))
         for args in ([], ["--template", template], ["--template", template, path, path],
-                     ["--template", template, "-j", "0", path], ["--what", path], [path]):
+                     ["--template", template, "-j", "0", path], ["--what", path]):
             self.qcdml(*args, status=2)
         self.qcdml("--template", "/nonexistent.xml", path, status=2)
         self.qcdml("--template", self.tempdir(), path, status=2)

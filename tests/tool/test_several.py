@@ -217,7 +217,7 @@ class Several(limetest.TestCase):
         """lime reports the error and processes the files that it has found."""
         self.configurations(5)
         fault = faults.Faults(self.directory)
-        for command, status in ("check", 2), ("info", 2), ("refs", 1):
+        for command, status in ("check", 2), ("info", 2), ("refs", 2):
             fault.arm(faults.LIME, "readdir", 4, errno.EIO)
             done = run(["lime", command, "-r", self.directory], env=fault.environment())
             self.assertEqual(fault.struck, 1, command)
