@@ -41,7 +41,11 @@ struct option_rule {
 };
 
 /* The words of a rule: OPTION_WORDS("md5", "sha256") */
-#define OPTION_WORDS(...) .words = (const char *const[]){__VA_ARGS__, NULL}
+#define OPTION_WORDS(...)          \
+    .words = (const char *const[]) \
+    {                              \
+        __VA_ARGS__, NULL          \
+    }
 
 enum {
     OPTION_ERROR_BYTES = 4096,

@@ -20,7 +20,8 @@ size_t limefile_utf8_decode(const char *text, size_t len, uint32_t *code);
  * of text, line and paragraph separators, and bytes that are not UTF-8. The length stays. */
 void limefile_text_sanitize(char *text, const char *allowed);
 
-/* Returns true if the text has no byte that limefile_text_sanitize() would replace, and no NUL. */
+/* Returns true if the text has no byte that limefile_text_sanitize() would replace, and no NUL.
+ */
 bool limefile_text_is_harmless(const char *text, size_t len, const char *allowed);
 
 /* Prints "program: text" as one line on stderr, sanitized and cut after 5 KiB. */

@@ -38,8 +38,8 @@ int sums_list_read(struct sums_list *, const char *name);
 
 /* Replaces each path by dir/path, and sorts the entries. below: if true, absolute paths and
  * those with ".." also become paths below `dir`, and the leading directories that all paths
- * share are left out as far as `dir` does not have them; if false, absolute paths stay. Returns false, after a
- * message, if memory is exhausted. */
+ * share are left out as far as `dir` does not have them; if false, absolute paths stay. Returns
+ * false, after a message, if memory is exhausted. */
 bool sums_list_resolve(struct sums_list *, const char *dir, bool below);
 
 /* Returns the number of entries with this path, which are consecutive in `sorted`, and sets
@@ -58,8 +58,8 @@ struct sums_output {
 };
 
 /* Prepares to write a list. A file that exists must be a list, or empty. update: keeps its
- * entries that are not set again; else `force` is required to replace it. Returns an exit status, after a
- * message if it is not TOOL_GOOD; then nothing is open. */
+ * entries that are not set again; else `force` is required to replace it. Returns an exit
+ * status, after a message if it is not TOOL_GOOD; then nothing is open. */
 int sums_output_open(struct sums_output *, const char *name, bool update, bool force);
 
 /* Adds the sum of a file, or replaces it. Returns false, after a message, if memory is

@@ -292,8 +292,8 @@ static void report_no_record(const struct container *c, const char *word)
     if (access(word, F_OK) == 0)
         message(c->path, "record '%s': no such record; name only one FILE", word);
     else
-        message(c->path, "record '%s': no such record%s",
-                format_type(word, strlen(word), name), *text ? text : "; see 'lime ls'");
+        message(c->path, "record '%s': no such record%s", format_type(word, strlen(word), name),
+                *text ? text : "; see 'lime ls'");
     container_report_fault(c); /* the record may be behind the fault */
 }
 
