@@ -247,6 +247,8 @@ class Existing(OutputCase):
             for out, why in (("fifo", "not a regular file"), ("/dev/null", "not a regular file"),
                              ("parts", ""), ("none/out", ""), ("out/", ""),
                              ("dangling", "a symbolic link to a file that does not exist")):
+                if out == "parts" and name.startswith("convert"):
+                    continue  # lime convert writes into a directory, as cp does
                 with self.subTest(name, out=out):
                     self.refused(self.start(name, out), f"{out}: ", why)
         self.assertEqual(listing(self.dir), before)

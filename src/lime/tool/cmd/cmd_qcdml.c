@@ -244,7 +244,8 @@ static int open_document_output(const struct options *o, struct limefile_output 
 {
     const char *const paths[] = {o->path, o->template, o->schema};
     struct stat st;
-    if (o->force && stat(o->out, &st) == 0 && st.st_size && !file_is_other(o->out, true)) {
+    if (o->suffix && o->force && stat(o->out, &st) == 0 && st.st_size &&
+        !file_is_other(o->out, true)) {
         message(o->out, "a container or configuration; choose another name");
         return TOOL_BAD;
     }
