@@ -139,7 +139,7 @@ class Lime(Harmless):
         self.defused("lime", "stage", "-r", os.path.dirname(source), directory)
         self.defused("lime", "stage", bad, os.path.join(directory, b"no", HOSTILE), status=1)
         self.defused("lime", "stage", "--files-from", source, directory, shows=())
-        self.defused("lime", "stage", "--files-from", source + b".none", directory, status=1)
+        self.defused("lime", "stage", "--files-from", source + b".none", directory, status=2)
         self.defused("lime", "stage", "--job", source, source, directory)
         os.symlink(b"none", os.path.join(os.path.dirname(source), HOSTILE + b"l"))
         self.defused("lime", "stage", "-r", os.path.dirname(source), directory)
