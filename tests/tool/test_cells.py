@@ -42,7 +42,7 @@ class Info(CellsCase):
                        periodic=(True, False, True), step=1200, time=0.1)
         few, many = min(map(len, c.members)), max(map(len, c.members))
         self.assertEqual(self.info(c.container()), f"""c
-  file              65K ({len(c.container())} bytes), 3 records in 1 message
+  file              65K, 3 records in 1 message
 
 checkpoint of particles (record 3)
   particles         1000 of 64 bytes
