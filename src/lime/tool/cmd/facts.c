@@ -49,9 +49,10 @@ static char *copy_trimmed(const char *text, size_t n)
     return out;
 }
 
-static void add_fact(struct facts *facts, const char *name, size_t name_len, const char *value,
+static void add_fact(void *context, const char *name, size_t name_len, const char *value,
                      size_t value_len)
 {
+    struct facts *facts = context;
     if (facts->count == FACTS_MAX) {
         facts->is_truncated = true;
         return;
@@ -80,16 +81,13 @@ static size_t fact_length(const char *line, size_t n)
     return n;
 }
 
-static void add_line_facts(struct facts *facts, const char *line, size_t n)
+static void split_line(const char *line, size_t n, facts_item_fn *add, void *context)
 {
     while (n) {
         size_t length = fact_length(line, n);
         const char *sign = memchr(line, '=', length);
-        if (sign)
-            add_fact(facts, line, (size_t)(sign - line), sign + 1,
-                     length - (size_t)(sign + 1 - line));
-        else
-            add_fact(facts, "", 0, line, length);
+        size_t name_len = sign ? (size_t)(sign - line) : 0, skip = name_len + (sign != NULL);
+        add(context, line, name_len, line + skip, length - skip);
         if (length < n)
             length++; /* skip the comma */
         line += length;
@@ -97,15 +95,20 @@ static void add_line_facts(struct facts *facts, const char *line, size_t n)
     }
 }
 
-static void add_text_facts(struct facts *facts, const char *text, size_t n)
+void facts_split_text(const char *text, size_t n, facts_item_fn *add, void *context)
 {
-    while (n && !facts->is_truncated) {
+    while (n) {
         const char *end = memchr(text, '\n', n);
         size_t length = end ? (size_t)(end - text) : n;
-        add_line_facts(facts, text, length);
+        split_line(text, length, add, context);
         text += length + (end != NULL);
         n -= length + (end != NULL);
     }
+}
+
+static void add_text_facts(struct facts *facts, const char *text, size_t n)
+{
+    facts_split_text(text, n, add_fact, facts);
 }
 
 static void add_leaf_fact(void *context, const char *name, size_t depth, const char *text)

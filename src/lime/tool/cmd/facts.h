@@ -25,6 +25,13 @@ enum facts_form {
     FACTS_XML,  /* the leaves of any XML; data that are not XML are parsed as FACTS_TEXT */
 };
 
+/* Calls `add` for each item "name = value" of a text, in order. An item ends at the end of the
+ * line, or at a comma before the next '=' in the line; one without '=' has an empty name. The
+ * names and values are parts of `text`, perhaps with white space around them. */
+typedef void facts_item_fn(void *context, const char *name, size_t name_len, const char *value,
+                           size_t value_len);
+void facts_split_text(const char *text, size_t n, facts_item_fn *add, void *context);
+
 /* Returns a heading for a record of that type, such as "ensemble"; NULL for other types. */
 const char *facts_title(const char *type, enum facts_form *form);
 

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "named_values.h"
 #include "array.h"
+#include "facts.h"
 #include "limeerror.h"
 #include "text.h"
 #include "xmlread.h"
@@ -29,49 +30,37 @@ int named_values_add(struct named_values *list, const char *name, size_t name_le
     return 0;
 }
 
-static int add_item(struct named_values *list, const char *item, size_t n)
-{
-    limefile_text_trim(&item, &n);
-    const char *sign = memchr(item, '=', n);
-    size_t name_len = sign ? (size_t)(sign - item) : 0, skip = name_len + (sign != NULL);
-    return n ? named_values_add(list, item, name_len, item + skip, n - skip) : 0;
-}
-
-static int add_lines(struct named_values *list, const char *text)
-{
-    int err = 0;
-    while (!err && *text) {
-        size_t n = strcspn(text, ",\n");
-        while (text[n] == ',' && text[n + 1] != ' ')
-            n += 1 + strcspn(text + n + 1, ",\n");
-        err = add_item(list, text, n);
-        text += n + (text[n] != '\0');
-    }
-    return err;
-}
-
-struct xml_values {
+struct values_run {
     struct named_values *list;
     int err;
 };
 
+static void add_item(void *context, const char *name, size_t name_len, const char *text,
+                     size_t text_len)
+{
+    struct values_run *run = context;
+    limefile_text_trim(&text, &text_len);
+    if (!run->err && (name_len || text_len))
+        run->err = named_values_add(run->list, name, name_len, text, text_len);
+}
+
 static void add_leaf_value(void *context, const char *name, size_t depth, const char *text)
 {
-    struct xml_values *xml = context;
-    (void)depth;
-    if (!xml->err) /* QIO's records may contain the header of a NERSC or MILC file */
-        xml->err = strchr(text, '\n') && strchr(text, '=')
-                       ? add_lines(xml->list, text)
-                       : named_values_add(xml->list, name, strlen(name), text, strlen(text));
+    (void)depth; /* QIO's records may contain the header of a NERSC or MILC file */
+    if (strchr(text, '\n') && strchr(text, '='))
+        facts_split_text(text, strlen(text), add_item, context);
+    else
+        add_item(context, name, strlen(name), text, strlen(text));
 }
 
 int named_values_parse(struct named_values *list, const char *text)
 {
-    struct xml_values xml = {list, 0};
-    if (xmlread_facts(text, strlen(text), add_leaf_value, &xml) == 0 || xml.err)
-        return xml.err;
+    struct values_run run = {list, 0};
+    if (xmlread_facts(text, strlen(text), add_leaf_value, &run) == 0 || run.err)
+        return run.err;
     named_values_release(list);
-    return add_lines(list, text);
+    facts_split_text(text, strlen(text), add_item, &run);
+    return run.err;
 }
 
 static int compare_values(const void *a, const void *b)

@@ -20,8 +20,7 @@ int named_values_add(struct named_values *, const char *name, size_t name_len, c
                      size_t text_len);
 
 /* Adds the values of a NUL-terminated text: the leaves of an XML document, or the items
- * "name = value" of its lines. Items end at ", " or at the end of the line; one without '=' has
- * the name "". Returns 0 or -ENOMEM. */
+ * "name = value" of its lines, as facts_split_text() finds them. Returns 0 or -ENOMEM. */
 int named_values_parse(struct named_values *, const char *text);
 
 /* Sorts both lists by name, and calls pair() for the first values of a name in both, then for
