@@ -101,8 +101,8 @@ int limefile_copy_write(struct limefile_copy *c, const void *bytes, size_t n)
 static int copy_by_buffer(struct limefile_copy *c)
 {
     struct limefile_fd file;
-    struct limefile_source *source = c->source ? c->source : &file.source;
     limefile_fd_init(&file, c->in);
+    struct limefile_source *source = c->source ? c->source : &file.source;
     size_t capacity = next_bytes(c, BUFFER_BYTES);
     char *buffer = capacity ? malloc(capacity) : NULL;
     int err = capacity && !buffer ? -ENOMEM : 0;
