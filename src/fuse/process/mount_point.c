@@ -35,9 +35,28 @@ static int report_unmount(const char *path, const char *problem, int exit_code)
     return exit_code;
 }
 
-int limefs_unmount_main(int argc, char *argv[])
+/* Unmounts the mount at an absolute path without links. shown: the path for messages. */
+static int unmount_path(const char *path, const char *shown)
 {
     char type[LIMEFS_MOUNT_TYPE_MAX];
+    if (!limefs_mount_point_type(path, type) || strcmp(type, "fuse.limefs") != 0)
+        return report_unmount(shown, "not a limefs mount", 2);
+    if (umount2(path, UMOUNT_NOFOLLOW) == 0)
+        return 0;
+    if (errno == EBUSY)
+        return report_unmount(shown,
+                              "unmount: busy; a program uses it or has a file of it open", 1);
+    if (errno ==
+        EPERM) { /* fusermount3 has root's rights, and unmounts the mounts of its user */
+        execlp("fusermount3", "fusermount3", "-u", "--", path, NULL);
+        shown = "fusermount3";
+    }
+    limefs_log(LOG_ERR, "%s: unmount: %s", shown, strerror(errno));
+    return 1;
+}
+
+int limefs_unmount_main(int argc, char *argv[])
+{
     if (argc < 2 || strcmp(argv[1], "-u") != 0)
         return -1;
     if (argc != 3)
@@ -45,18 +64,7 @@ int limefs_unmount_main(int argc, char *argv[])
     char *path = realpath(argv[2], NULL);
     if (!path)
         return report_unmount(argv[2], strerror(errno), 2);
-    if (!limefs_mount_point_type(path, type) || strcmp(type, "fuse.limefs") != 0)
-        return report_unmount(argv[2], "not a limefs mount", 2);
-    int err = umount2(path, UMOUNT_NOFOLLOW) == 0 ? 0 : errno;
-    if (err == EPERM) { /* fusermount3 has root's rights, and unmounts the mounts of its user */
-        execlp("fusermount3", "fusermount3", "-u", "--", path, NULL);
-        err = errno;
-        limefs_log(LOG_ERR, "fusermount3: start: %s", strerror(err));
-    } else if (err == EBUSY) {
-        report_unmount(argv[2], "unmount: busy; a program uses it or has a file of it open", 1);
-    } else if (err) {
-        limefs_log(LOG_ERR, "%s: unmount: %s", argv[2], strerror(err));
-    }
+    int exit_code = unmount_path(path, argv[2]);
     free(path);
-    return err ? 1 : 0;
+    return exit_code;
 }

@@ -111,7 +111,9 @@ static enum limefile_verdict process_file(void *context, const struct pathlist_i
     enum limefile_verdict verdict = task.skipped ? LIMEFILE_SKIPPED : status_verdict(status);
     if (task.json && (!task.skipped || run->options->list_skipped))
         end_file_json(&task, verdict);
-    else if (task.skipped && run->options->list_skipped)
+    else
+        json_decref(task.members);
+    if (!task.json && task.skipped && run->options->list_skipped)
         print_line(task.path, "skipped: %s", task.skipped);
     return verdict;
 }
