@@ -503,9 +503,11 @@ class Hostile(ConvertCase):
         for data in (good[:167], good[:23], struct.pack("<i", 3) + good[4:],
                      struct.pack("<4i", -2, -4, 2, 2) + good[16:],
                      struct.pack("<4i", 1 << 30, 1 << 30, 1 << 30, 1 << 30) + good[16:],
-                     b"", b"abc", bytes(24), good[:24] + bytes(144) + good[168:-1],
+                     b"abc", good[:24] + bytes(144) + good[168:-1],
                      good + bytes(8 + 32 * 32)):  # an openQ*D file with a U(1) field
             self.refused(data, "not a gauge configuration", status=2)
+        self.refused(b"", "the file is empty")
+        self.refused(bytes(24), "zeros")
         # The first link identifies the format.
         for data in good[:-1], good + b"\0", good[:168]:
             self.refused(data, "not the 18456 that its header describes")

@@ -81,6 +81,15 @@ class Tree(limetest.TestCase):
         self.assertEqual({status for status, _ in self.convert("--precision", "32",
                                                                status=1).values()}, {"failed"})
 
+    def test_labels(self):
+        """A target with another label is not up to date."""
+        label = "--label", "caf\u00e9 " + 100 * "x"
+        for args, status in (((), "converted"), (label, "failed"), ((*label, "-f"), "converted"),
+                             (label, "unchanged"), ((), "unchanged"),
+                             (("--ensemble", "x"), "failed")):
+            done = self.convert(*args, status=int(status == "failed"))
+            self.assertEqual({status for status, _ in done.values()}, {status}, args)
+
     def test_formats(self):
         for to, kind in (("milc", "conf.0002.milc"), ("openqcd", "conf.0002.openqcd"),
                          ("ildg", "conf.0002.ildg")):
@@ -103,6 +112,8 @@ class Tree(limetest.TestCase):
         later = os.stat(self.path("out/prop.vol0000.nersc")).st_mtime_ns + 10 ** 9
         os.utime(made.path(self.source, 1), ns=(later, later))
         self.assertEqual(self.convert(status=1)["prop.vol0000.nersc"][0], "failed")
+        os.unlink(made.path(self.source, 0))
+        self.assertEqual(self.convert(status=1)["prop.vol0001.nersc"][0], "failed")
 
     def test_interrupted(self):
         """The next run removes what killed processes have left, and completes the run."""
@@ -124,14 +135,17 @@ class Tree(limetest.TestCase):
         self.put("run/conf.0001", LIME[:-9])
         self.put("run/conf.0003", LIME[:-1000] + bytes([LIME[-1000] ^ 1]) + LIME[-999:])
         self.put("run/conf.0004", LIME[:1000])
+        self.put("run/conf.0005", b"")
         done = self.convert(status=1)
-        self.assertEqual([done.get(f"conf.000{i}.nersc") for i in (1, 2, 3, 4)],
+        self.assertEqual([done.get(f"conf.000{i}.nersc") for i in (1, 2, 3, 4, 5)],
                          [("converted", SUM), ("converted", SUM), ("failed", "-"),
-                          ("failed", "-")])
+                          ("failed", "-"), ("failed", "-")])
+        self.assertIn("conf.0005: the file is empty", self.err)
         self.assertEqual(len(self.found()), 5)
         self.assertIn("the data have the checksum", self.err)
         quiet = self.convert("-q", status=1)
-        self.assertEqual(list(quiet), ["conf.0003.nersc", "conf.0004.nersc"])
+        self.assertEqual(list(quiet), ["conf.0003.nersc", "conf.0004.nersc",
+                                       "conf.0005.nersc"])
         text = self.lime("convert", "--to", "nersc", "--json", "-r", self.source, self.target,
                          status=1)
         *lines, summary = [json.loads(line) for line in text.splitlines()]
@@ -140,16 +154,16 @@ class Tree(limetest.TestCase):
                           for n in ("conf.0002.lime", "conf.0004")],
                          [("unchanged", "good", SUM), ("failed", "bad", None)])
         self.assertIn("ends inside the data", by_name["conf.0004"]["error"])
-        self.assertEqual((summary["summary"]["good"], summary["summary"]["bad"]), (5, 2))
+        self.assertEqual((summary["summary"]["good"], summary["summary"]["bad"]), (5, 3))
 
     def test_names(self):
         """The number is the one in the name or, without one, the trajectory's in the metadata."""
         self.put("run/plain", numbered(31))
         self.put("run/5.6_L8", numbered(31))
-        self.convert("--name", "{stem}-{n}-{ext}.nersc", status=2)
+        found = self.convert("--name", "{stem}-{n}-{ext}.{name}", status=1)
         self.assertIn("b/x.milc: no number for {n}", self.err)
-        os.unlink(self.path("run/b/x.milc"))
-        self.assertEqual(sorted(self.convert("--name", "{stem}-{n}-{ext}.{name}")),
+        self.assertEqual(found.pop(os.path.relpath("-", self.target)), ("failed", "-"))
+        self.assertEqual(sorted(found),
                          ["5.6_L-8-.5.6_L8", "b/run1n-7-.run1n7", "conf-0002-lime.conf.0002.lime",
                           "conf-0010-.conf.0010", "plain-31-.plain"])
 
@@ -162,7 +176,6 @@ class Tree(limetest.TestCase):
     def test_refused(self):
         """Nothing is written if two files would have one name, or a target is a source."""
         for args, text in ((("--name", "{stem}.nersc"), "would have this name"),
-                           (("--name", "{n}.nersc"), "no number for {n}"),
                            (("--name", "{x}"), "--name: invalid value '{x}'"),
                            (("--name", "a/{name}"), "--name: invalid value"),
                            (("--lfn", "lfn://a/b/c"), "--lfn"), (("--sequence", "1"), "one file")):

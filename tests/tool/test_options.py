@@ -47,6 +47,8 @@ OF_LIME = (
 MISTYPED = (
     (("chekc",), "chekc: unknown command; did you mean 'check'?"),
     (("cnvret", "a"), "cnvret: unknown command; did you mean 'convert'?"),
+    (("--versoin",), "unknown option '--versoin'; did you mean '--version'?"),
+    (("-x",), "unknown option '-x'; see lime --help"),
     (("xy",), "xy: unknown command; see lime --help"),
     (("help", "cehck"), "help: cehck: unknown command; did you mean 'check'?"),
     (("ls", "--jsno", "a"), "ls: unknown option '--jsno'; did you mean '--json'?"),

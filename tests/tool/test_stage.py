@@ -71,8 +71,8 @@ class TestCase(limetest.TestCase):
     def assertNothingLeft(self, names=()):
         self.assertEqual(sorted(os.listdir(self.target)), sorted(names))
 
-    def assertFails(self, reason, *args, **kw):
-        found, errors = self.stage(*args, code=1, **kw)
+    def assertFails(self, reason, *args, code=1, **kw):
+        found, errors = self.stage(*args, code=code, **kw)
         self.assertIn(reason, errors)
         return found
 
@@ -208,10 +208,10 @@ class Bad(TestCase):
         self.assertEqual({name: r["status"] for name, r in found.items()},
                          {"flipped": "bad", "cut": "bad", "text": "unreadable",
                           "missing": "unreadable", "empty": "bad", "good": "good",
-                          "fifo": "unreadable"})
-        for reason in ("6 of 7 files failed", "flipped: record 3: wrong checksum",
+                          "fifo": "unreadable", "directory": "unreadable"})
+        for reason in ("7 of 8 files failed", "flipped: record 3: wrong checksum",
                        "text: not a LIME container", "missing: open: ", "empty: the file is empty",
-                       "cut: ", "fifo: open: ", "directory: not copied"):
+                       "cut: ", "fifo: open: ", "directory: open: Is a directory"):
             self.assertIn(reason, errors)
         self.assertIn("wrong checksum", found["flipped"]["error"])
         self.assertEqual(found["flipped"]["size"], len(flipped))
@@ -528,7 +528,7 @@ class Lists(TestCase):
         unfinished = [".q.limefs-stage", ".q.lime-tmp-0123abcd-42-1f-0"]
         for name in unfinished:
             put(self.at_source(f"a/b/{name}"), b"left by a run")
-        self.assertFails("a directory; use -r", self.at_source("a"), self.target)
+        self.assertFails("Is a directory; use -r", self.at_source("a"), self.target, code=2)
         self.stage("-r", self.at_source("a") + "/", self.target)
         for name in ("a/x", "a/b/y", "a/b/z"):
             self.assertSame(name)

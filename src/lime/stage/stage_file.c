@@ -418,7 +418,9 @@ static int open_source_file(struct stage_file *f)
         (struct stage_port){.fd = limefile_open(f->item->source, O_RDONLY), .direct_fd = -1};
     if (f->source.fd < 0) {
         stage_set_verdict(f->result, LIMEFILE_UNREADABLE);
-        return stage_fail(f->result, f->source.fd, "open: %s", limefile_strerror(f->source.fd));
+        return stage_fail(f->result, f->source.fd, "open: %s%s",
+                          limefile_strerror(f->source.fd),
+                          f->source.fd == -EISDIR ? "; use -r for the files in it" : "");
     }
     stage_port_open_direct(&f->source, O_RDONLY);
     return 0;
@@ -429,8 +431,10 @@ static int stat_source(struct stage_file *f)
     stage_contents_release(&f->contents);
     if (fstat(f->source.fd, &f->st) != 0)
         return stage_fail(f->result, -errno, "%s", strerror(errno));
-    if (!S_ISREG(f->st.st_mode))
+    if (!S_ISREG(f->st.st_mode)) {
+        stage_set_verdict(f->result, LIMEFILE_UNREADABLE);
         return stage_fail(f->result, -EINVAL, "not a regular file");
+    }
     f->result->size = (uint64_t)f->st.st_size;
     f->result->has_size = true;
     return 0;
@@ -556,7 +560,9 @@ static enum stage_status stage_source(struct stage_file *f)
             return STAGE_UP_TO_DATE; /* another process was faster */
     }
     f->result->has_digest = !err;
+    bool is_skipped = f->result->has_verdict && f->result->verdict == LIMEFILE_SKIPPED;
     return !err                                       ? STAGE_STAGED
+           : is_skipped                               ? STAGE_SKIPPED
            : err == -EINTR && atomic_load(f->stopped) ? STAGE_STOPPED
                                                       : STAGE_FAILED;
 }

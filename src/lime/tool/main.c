@@ -56,6 +56,15 @@ static int report_unknown_command(const char *file, const char *word)
     return TOOL_UNUSABLE;
 }
 
+static int report_unknown_option(const char *word)
+{
+    struct limefile_suggestion near = {0};
+    limefile_suggest_from_list(&near, word, "--help, --version");
+    const char *text = limefile_suggest_text(&near);
+    message(NULL, "unknown option '%s'%s", word, *text ? text : "; see lime --help");
+    return TOOL_UNUSABLE;
+}
+
 static int print_command_help(int argc, char **argv)
 {
     if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
@@ -90,8 +99,7 @@ static int dispatch(int argc, char **argv)
         return command_run(command, argc - 1, argv + 1);
     if (*word != '-')
         return report_unknown_command(NULL, word);
-    message(NULL, "unknown option '%s'; see lime --help", word);
-    return TOOL_UNUSABLE;
+    return report_unknown_option(word);
 }
 
 static bool wants_help(int argc, char **argv)

@@ -370,6 +370,16 @@ static bool is_modified_before(const struct stat *a, const struct stat *b)
            (a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec < b->st_mtim.tv_nsec);
 }
 
+/* Returns true if a NERSC header has the text that an option gives. NULL: no option. */
+static bool has_stored_text(const char *stored, const char *given)
+{
+    size_t n = given ? strnlen(given, LIMEFILE_GAUGE_TEXT_MAX) : 0;
+    bool is_same = !given || strlen(stored) == n;
+    for (size_t i = 0; is_same && i < n; i++)
+        is_same = stored[i] == (given[i] >= ' ' && given[i] < 0x7f ? given[i] : '?');
+    return is_same;
+}
+
 /* Returns true if the target is not older than its source, and has the requested form. */
 static bool is_up_to_date(struct conversion *c, const struct options *o)
 {
@@ -394,7 +404,9 @@ static bool is_up_to_date(struct conversion *c, const struct options *o)
         is_current = g->format == o->form.format && g->sites.precision == precision &&
                      g->rows == (o->form.rows ? o->form.rows : 3) &&
                      (g->has_checksum || g->format != LIMEFILE_GAUGE_ILDG) && /* at the end */
-                     memcmp(g->sites.extent, in->sites.extent, sizeof g->sites.extent) == 0;
+                     memcmp(g->sites.extent, in->sites.extent, sizeof g->sites.extent) == 0 &&
+                     has_stored_text(g->ensemble_id, o->form.ensemble_id) &&
+                     has_stored_text(g->ensemble_label, o->form.ensemble_label);
         format_sum(g, c->result->sum);
         limefile_gauge_close(g);
     } else {
@@ -558,7 +570,11 @@ static int plan_conversions(const struct pathlist *list)
 static int convert_planned_file(struct file_task *task)
 {
     struct conversion_result *result = task->result;
-    const char *target = only_target ? only_target : plan.targets[task->index];
+    const char *target = only_target ? only_target : plan.targets[task->index].path;
+    if (!target && plan.targets[task->index].name_part) {
+        message(task->path, "no number for {n}, neither in the name nor in the metadata");
+        return TOOL_BAD;
+    }
     if (!target) {
         task->skipped = "no gauge configuration";
         return TOOL_GOOD;
@@ -570,16 +586,21 @@ static int convert_planned_file(struct file_task *task)
     return status;
 }
 
-/* Prints the lines of all files, or only of those that failed. */
+/* Prints the lines of all files, or only of those that failed; without lines, no header. */
 static void print_conversions(FILE *out, const struct files_results *results, bool only_failed)
 {
     const struct conversion_result *result = (const struct conversion_result *)results->result;
-    fputs(table_header, out);
+    bool has_header = false;
     for (size_t i = 0; i < plan.count; i++, result++) {
-        const char *texts[] = {results->list->items[i].path, plan.targets[i],
+        const struct planned_target *target = &plan.targets[i];
+        const char *texts[] = {results->list->items[i].path, target->path ? target->path : "",
                                outcome_words[result->outcome], result->sum};
-        if (!plan.targets[i] || (only_failed && result->outcome != OUTCOME_FAILED))
+        if ((!target->path && !target->name_part) ||
+            (only_failed && result->outcome != OUTCOME_FAILED))
             continue;
+        if (!has_header)
+            fputs(table_header, out);
+        has_header = true;
         for (size_t k = 0; k < 4; k++) {
             char *text = strdup(*texts[k] ? texts[k] : "-");
             limefile_text_sanitize(text, "");

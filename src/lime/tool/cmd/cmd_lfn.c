@@ -265,6 +265,8 @@ static int run_lfn_set(const char *lfn, int count, char **words)
 {
     if ((count != 1 && count != 2) || files.paths.recursive || files.paths.list)
         return usage_error(&cmd_lfn, "--set: one FILE expected, and optionally RECORD");
+    if (files.json)
+        return usage_error(&cmd_lfn, "--json: not possible with --set, which prints nothing");
     int status = check_lfn(lfn);
     return status ? status : set_lfn_in_file(words[0], count == 2 ? words[1] : NULL, lfn);
 }

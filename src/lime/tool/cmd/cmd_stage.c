@@ -1,5 +1,6 @@
 /* cmd_stage.c - lime stage: make verified copies for storage nodes */
 #define _GNU_SOURCE
+#include "files.h"
 #include "jsonout.h"
 #include "stage.h"
 #include "stagelist.h"
@@ -16,7 +17,8 @@
 
 static const char *status_text(enum stage_status status)
 {
-    static const char *const texts[] = {"staged", "there", "failed", "stopped"};
+    static const char *const texts[] = {"staged", "there", "failed", "skipped",
+                                        "stopped"};
     return texts[status];
 }
 
@@ -170,8 +172,9 @@ static const char help[] =
     "      --files-from LIST read the sources from LIST, one per line; '-': standard\n"
     "                        input\n"
     "  -0, --null            in LIST, each name ends with a NUL\n"
-    "      --list-skipped    accepted; files that are skipped always have a line\n"
-    "      --any             also copy files that are not containers\n"
+    "      --any             also copy files that are not containers; without it, -r\n"
+    "                        skips and counts them\n"
+    "      --list-skipped    also print a line for each file that is skipped\n"
     "      --strict          do not copy files with warnings, or data whose checksum\n"
     "                        is missing or cannot be compared\n"
     "  -f, --force           replace existing files\n"
@@ -208,10 +211,10 @@ struct failure {
 
 /* The results so far. */
 struct tally {
-    size_t status_count[4]; /* indexed by enum stage_status */
+    size_t status_count[STAGE_STATUS_COUNT];
     uint64_t verdicts[LIMEFILE_UNREADABLE + 1];
-    size_t unverified, skipped; /* copies with unverified data; files that are not containers */
-    int status;                 /* the worst exit status of all files */
+    size_t unverified, others; /* copies with unverified data; copies that are not containers */
+    int status;                /* the worst exit status of all files */
     uint64_t bytes;
     struct failure *failed;
     size_t failed_count;
@@ -294,14 +297,15 @@ static bool print_result(struct tally *tally, struct stage_result *r, const stru
     else
         progress->total -= r->item->size < progress->total ? r->item->size : progress->total;
     int status = verdict_status(result_verdict(r));
-    bool is_dropped = o->quiet && status == TOOL_GOOD;
+    bool is_dropped = r->status == STAGE_SKIPPED ? !o->list_skipped
+                                                 : o->quiet && status == TOOL_GOOD;
     if (!is_dropped)
         print_warnings(r->item->source, &r->warnings);
     if (stage_unverified_count(r) && is_in_place(r)) {
         tally->unverified++;
         print_warnings(r->item->source, &r->unverified);
     }
-    tally->skipped += r->has_verdict && r->verdict == LIMEFILE_SKIPPED;
+    tally->others += is_in_place(r) && !r->container;
     tally->verdicts[result_verdict(r)]++;
     tally->status = worse_status(tally->status, status);
     if (!is_dropped)
@@ -319,38 +323,46 @@ static void print_failures(const struct tally *tally, size_t count)
         message(tally->failed[i].item->source, "%s", tally->failed[i].reason);
 }
 
+/* Returns the number of files that were neither finished nor have failed. */
+static size_t count_left(const struct tally *tally, size_t count)
+{
+    for (int s = STAGE_STAGED; s < STAGE_STOPPED; s++)
+        count -= tally->status_count[s];
+    return count;
+}
+
 static void print_stage_summary(const struct tally *tally, size_t count, double seconds)
 {
     char bytes[LIMEFILE_SIZE_CHARS], rate[LIMEFILE_SIZE_CHARS];
-    size_t left = count - tally->status_count[STAGE_STAGED] -
-                  tally->status_count[STAGE_UP_TO_DATE] - tally->status_count[STAGE_FAILED];
-    char unverified[64] = "", skipped[64] = "";
+    char unverified[64] = "", others[64] = "", skipped[80] = "";
+    bool is_interrupted = count_left(tally, count) > 0;
     if (tally->unverified)
         snprintf(unverified, sizeof unverified, "; %zu unverified", tally->unverified);
-    if (tally->skipped)
-        snprintf(skipped, sizeof skipped, "; %zu skipped (not containers)", tally->skipped);
-    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu up to date, %zu failed%s%s%s",
+    if (tally->others)
+        snprintf(others, sizeof others, "; %zu not containers", tally->others);
+    if (tally->status_count[STAGE_SKIPPED])
+        snprintf(skipped, sizeof skipped, "; %zu skipped (not containers; --any copies them)",
+                 tally->status_count[STAGE_SKIPPED]);
+    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu up to date, %zu failed%s%s%s%s",
             tally->status_count[STAGE_STAGED], limefile_format_bytes(tally->bytes, bytes),
             seconds,
             limefile_format_bytes(
                 (uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)), rate),
             tally->status_count[STAGE_UP_TO_DATE], tally->status_count[STAGE_FAILED],
-            unverified, skipped, left ? "; interrupted, repeat the command to continue" : "");
+            unverified, others, skipped,
+            is_interrupted ? "; interrupted, repeat the command to continue" : "");
 }
 
 static void print_summary_json(const struct tally *tally, double seconds)
 {
-    json_t *summary = json_object();
     uint64_t files = 0;
-    for (int v = LIMEFILE_GOOD; v <= LIMEFILE_UNREADABLE; v++) {
+    for (int v = LIMEFILE_GOOD; v <= LIMEFILE_UNREADABLE; v++)
         files += tally->verdicts[v];
-        json_object_set_new(summary, limefile_verdict_word((enum limefile_verdict)v),
-                            jsonout_integer(tally->verdicts[v]));
-    }
-    json_object_set_new(summary, "files", jsonout_integer(files));
+    json_t *summary = files_summary_json(files, tally->verdicts);
     for (int s = STAGE_STAGED; s <= STAGE_STOPPED; s++)
-        json_object_set_new(summary, status_text((enum stage_status)s),
-                            jsonout_integer(tally->status_count[s]));
+        if (s != STAGE_SKIPPED) /* counted by its verdict */
+            json_object_set_new(summary, status_text((enum stage_status)s),
+                                jsonout_integer(tally->status_count[s]));
     json_object_set_new(summary, "bytes", jsonout_integer(tally->bytes));
     json_object_set_new(summary, "seconds", json_real(round(seconds * 1000) / 1000));
     jsonout_print(stdout, json_pack("{s:o}", "summary", summary));
@@ -452,14 +464,18 @@ static int stage_list(const struct stagelist *list, const struct options *o,
     stage_free(stage);
     free(queue.waiting);
     print_failures(&tally, list->count);
+    bool is_open_ended = o->files.recursive || o->files.list;
     if (!o->quiet)
         print_stage_summary(&tally, list->count, seconds_now() - began);
-    if (o->json && (o->files.recursive || o->files.list))
+    if (!o->quiet && !o->json && (is_open_ended || list->count > 1)) {
+        char text[SUMMARY_MAX];
+        message(NULL, "%s", files_format_summary(list->count, tally.verdicts, text));
+    }
+    if (o->json && is_open_ended)
         print_summary_json(&tally, seconds_now() - began);
     if (sums)
         tally.status = worse_status(tally.status, sums_output_commit(sums));
-    size_t in_place = tally.status_count[STAGE_STAGED] + tally.status_count[STAGE_UP_TO_DATE];
-    if (in_place != list->count || list->incomplete)
+    if (count_left(&tally, list->count) > 0 || tally.failed_count > 0 || list->incomplete)
         tally.status = worse_status(tally.status, TOOL_BAD);
     release_tally(&tally);
     if (caught) {

@@ -150,13 +150,18 @@ static int verify_record(struct file_task *task, const char *path, uint64_t byte
     return report_verdict(task, path, parse_verdict(request.verdict), reason);
 }
 
+static const char not_mounted[] =
+    "a file in another format; -o formats mounts it as a container";
+
 /* Examines the structure of a container or a plain file. Prints the verdict if it is not good.
- * Skips a file in a format that is neither a container nor a damaged file of another format. */
+ * Skips a file that was found in a directory and is neither a container nor a damaged file of
+ * another format. */
 static int verify_structure(struct file_task *task)
 {
     char reason[REASON_MAX];
     const struct check_options structure = {.data = false};
-    struct check check = {.path = task->path, .options = &structure, .is_optional = true};
+    struct check check = {.path = task->path, .options = &structure,
+                          .is_optional = task->is_optional};
     check_file(&check);
     uint64_t bad = check.deviations + check.faults;
     int n = snprintf(reason, sizeof reason, "%s", check.error ? check.error : check.first_text);
@@ -165,8 +170,11 @@ static int verify_structure(struct file_task *task)
     if (check.verdict == LIMEFILE_SKIPPED)
         task->skipped = check.skipped;
     else if (check.verdict == LIMEFILE_GOOD && check.format &&
-             !mounted_is_container(task->path))
-        task->skipped = "a file in another format; -o formats mounts it as a container";
+             !mounted_is_container(task->path)) {
+        if (!task->is_optional)
+            return report_verdict(task, task->path, LIMEFILE_UNREADABLE, not_mounted);
+        task->skipped = not_mounted;
+    }
     return check.verdict == LIMEFILE_GOOD || check.verdict == LIMEFILE_SKIPPED
                ? TOOL_GOOD
                : report_verdict(task, task->path, check.verdict, reason);
@@ -230,7 +238,8 @@ static int verify_file(struct file_task *task, const char *directory)
         message_code(task->path, "open", -errno);
         return TOOL_UNUSABLE;
     }
-    if (!is_record && task->is_optional && is_in_limefs(directory))
+    if (!is_record && is_in_limefs(directory) &&
+        (task->is_optional || !file_is_other(task->path, true)))
         return verify_structure(task);
     if (!is_record && task->is_optional) {
         task->skipped = "not in a limefs mount";
@@ -259,12 +268,14 @@ static int verify_task(struct file_task *task)
 
 static struct files_options files;
 static bool has_verified; /* some file was not skipped */
+static bool is_mounted;   /* the first file is in a limefs mount */
 
 static void note_verified(const struct files_results *results, json_t *summary,
                           char text[SUMMARY_MAX])
 {
     (void)summary, (void)text;
     has_verified = results->verdicts[LIMEFILE_SKIPPED] < results->list->count;
+    is_mounted = results->list->count > 0 && is_in_limefs(results->list->items[0].path);
 }
 
 static const struct option_rule rules[] = {
@@ -285,7 +296,6 @@ static int run_verify(int count, char **paths)
     if (status != TOOL_GOOD || has_verified)
         return status;
     /* Not good, because the mount may be missing. */
-    bool is_mounted = count > 0 && is_in_limefs(paths[0]);
     message(count > 0 ? paths[0] : NULL, "%s",
             is_mounted ? no_data : "not in a limefs mount; use 'lime check --data -r'");
     return is_mounted ? TOOL_UNVERIFIED : TOOL_UNUSABLE;

@@ -12,22 +12,23 @@
 #include <string.h>
 #include <sys/stat.h>
 
-/* Returns a target's name, or NULL after a message. */
+/* Returns a target's name, or NULL: ENODATA in errno, or another error after a message. */
 static char *form_name(const struct convert_plan *plan, const struct pathlist_item *item,
-                       const char *name, bool has_number, uint64_t number)
+                       const char *name, const uint64_t *number)
 {
     if (!plan->pattern)
         return target_name_default(name, plan->format);
-    char *target = target_name_form(plan->pattern, name, has_number ? &number : NULL);
+    char *target = target_name_form(plan->pattern, name, number);
     if (!target && errno == ENODATA)
-        message(item->path, "no number for {n}, neither in the name nor in the metadata");
-    else if (!target)
+        return NULL;
+    if (!target)
         message_code(item->path, "plan", -ENOMEM);
     if (target && *target && strcmp(target, ".") != 0 && strcmp(target, "..") != 0)
         return target;
     if (target)
         message(item->path, "--name %s: '%s' is not a file name", plan->pattern, target);
     free(target);
+    errno = EINVAL;
     return NULL;
 }
 
@@ -59,15 +60,13 @@ static int check_source_directory(const struct convert_plan *plan,
     return is_inside ? TOOL_UNUSABLE : TOOL_GOOD;
 }
 
-/* Sets *target to the file's target, or to NULL if the file is not converted. */
 static int plan_file(const struct convert_plan *plan, const struct pathlist_item *item,
-                     char **target)
+                     struct planned_target *target)
 {
     const char *below = item->path + item->below, *slash = strrchr(below, '/');
     const char *name = slash ? slash + 1 : below;
     uint64_t number = 0;
     bool has_number = false;
-    *target = NULL;
     if (item->skipped || item->error)
         return TOOL_GOOD;
     if (check_source_directory(plan, item) != TOOL_GOOD)
@@ -78,12 +77,16 @@ static int plan_file(const struct convert_plan *plan, const struct pathlist_item
         if (!is_found && item->is_optional)
             return TOOL_GOOD;
     }
-    char *formed = form_name(plan, item, name, has_number, number);
-    if (formed &&
-        asprintf(target, "%s/%.*s%s", plan->directory, (int)(name - below), below, formed) < 0)
-        *target = NULL;
+    char *formed = form_name(plan, item, name, has_number ? &number : NULL);
+    if (!formed && errno == ENODATA) {
+        target->name_part = "{n}";
+        return TOOL_GOOD;
+    }
+    if (formed && asprintf(&target->path, "%s/%.*s%s", plan->directory, (int)(name - below),
+                           below, formed) < 0)
+        target->path = NULL;
     free(formed);
-    return *target ? TOOL_GOOD : TOOL_UNUSABLE;
+    return target->path ? TOOL_GOOD : TOOL_UNUSABLE;
 }
 
 /* ---- files that would be overwritten ---- */
@@ -145,9 +148,9 @@ static int check_overwriting(const struct convert_plan *plan, const struct pathl
     for (size_t i = 0; i < plan->count; i++) {
         const struct pathlist_item *item = &sources->items[i];
         bool is_known = stat(item->path, &st) == 0;
-        if (plan->targets[i])
+        if (plan->targets[i].path)
             files[count++] = (struct planned_file){
-                item, plan->targets[i], is_known ? st.st_dev : 0, is_known ? st.st_ino : 0};
+                item, plan->targets[i].path, is_known ? st.st_dev : 0, is_known ? st.st_ino : 0};
     }
     int status = check_planned(files, count);
     free(files);
@@ -169,7 +172,7 @@ int convert_plan_make(struct convert_plan *plan, const struct pathlist *sources)
 void convert_plan_release(struct convert_plan *plan)
 {
     for (size_t i = 0; i < plan->count; i++)
-        free(plan->targets[i]);
+        free(plan->targets[i].path);
     free(plan->targets);
 }
 

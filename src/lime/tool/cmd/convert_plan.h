@@ -7,17 +7,23 @@
 
 #include "pathlist.h"
 
+struct planned_target {
+    char *path;            /* NULL: the file is not converted */
+    const char *name_part; /* then the part of the pattern that has no value; or NULL: the file
+                            * has no configuration */
+};
+
 struct convert_plan {
     const char *directory; /* for the targets */
     const char *pattern;   /* of the targets' names (target_name.h); NULL: the usual names */
     const char *format;    /* name of the targets' format */
-    char **targets;        /* of file i; NULL: the file has no configuration */
+    struct planned_target *targets; /* of file i */
     size_t count;
 };
 
 /* Fills plan->targets; the caller has set the members before it. Returns TOOL_GOOD; or another
  * exit status after a message: two files would have one target, a target is a source, the
- * targets' directory is in a source directory, a name cannot be formed. Call
+ * targets' directory is in a source directory, a name would not be a file name. Call
  * convert_plan_release() after both. */
 int convert_plan_make(struct convert_plan *, const struct pathlist *sources);
 void convert_plan_release(struct convert_plan *);

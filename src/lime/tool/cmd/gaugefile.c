@@ -1,6 +1,7 @@
 /* gaugefile.c - open the gauge configuration in a file of any format, or in a QIO volume set */
 #define _GNU_SOURCE
 #include "gaugefile.h"
+#include "limedetect.h"
 #include "tool.h"
 
 #include <inttypes.h>
@@ -22,7 +23,7 @@ static int select_ordinal(const struct gaugefile *f, const char *word, uint64_t 
     return found ? TOOL_GOOD : TOOL_BAD;
 }
 
-enum { NAMED_MAX = 8 };
+enum { NAMED_MAX = 8, FINDING_MAX = 512 };
 
 /* Counts the fields, at most NAMED_MAX, that may be configurations but cannot be read. If
  * ordinal is not 0, examines only that record. path: reports the fields and why; NULL: does
@@ -52,6 +53,19 @@ static unsigned count_unreadable_fields(struct limefile_source *source, const ch
     }
     limefile_index_free(index);
     return named;
+}
+
+/* Returns true if the file is a damaged container. path: reports the damage; NULL: does not. */
+static bool is_damaged_container(struct limefile_source *source, const char *path)
+{
+    struct limefile_finding finding;
+    char text[FINDING_MAX];
+    limefile_detect_container(source, &finding);
+    if (finding.code && path) {
+        limefile_finding_text(&finding, text, sizeof text);
+        message(path, "%s", text);
+    }
+    return finding.code != 0;
 }
 
 /* Prints why limefile_gauge_open() failed. why: what is wrong with the header, or "". */
@@ -106,7 +120,10 @@ int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
     int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge, why);
     if (err) {
         bool is_fault = err >= LIMEFILE_E_MAGIC && err <= LIMEFILE_E_BEGINNING;
-        explain_open(f, ordinal, err, why);
+        if (err == LIMEFILE_E_GAUGE_UNKNOWN && !f->set.volumes)
+            is_fault = is_damaged_container(f->source, path);
+        if (err != LIMEFILE_E_GAUGE_UNKNOWN || !is_fault)
+            explain_open(f, ordinal, err, why);
         status = is_fault || limefile_gauge_error_is_damage(err) ? TOOL_BAD : TOOL_UNUSABLE;
     }
     if (status != TOOL_GOOD)
@@ -132,7 +149,7 @@ bool gaugefile_probe(const char *path, bool *has_number, uint64_t *number)
     struct limefile_gauge *g;
     *has_number = false;
     if (volume_set_is_name(path))
-        return strstr(path, "vol0000") != NULL;
+        return volume_set_is_first(path);
     if (access(path, R_OK) != 0)
         return true;
     int err = container_open_source(&c, path);
@@ -140,7 +157,7 @@ bool gaugefile_probe(const char *path, bool *has_number, uint64_t *number)
     if (!err) {
         err = limefile_gauge_open(c.source, 0, &g, NULL);
         found =
-            err != LIMEFILE_E_GAUGE_UNKNOWN &&
+            (err != LIMEFILE_E_GAUGE_UNKNOWN || is_damaged_container(c.source, NULL)) &&
             (err != LIMEFILE_E_GAUGE_NONE || count_unreadable_fields(c.source, NULL, 0) > 0);
         *has_number = !err && g->has_sequence;
         *number = *has_number ? g->sequence : 0;

@@ -29,7 +29,11 @@ static bool add_stage_item(struct stagelist *list, char *source, char *target,
     }
     uint64_t size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
     list->items[list->count++] =
-        (struct stage_item){source, target, size, st->st_dev, st->st_ino, NULL, 0};
+        (struct stage_item){.source = source,
+                            .target = target,
+                            .size = size,
+                            .device = st->st_dev,
+                            .inode = st->st_ino};
     list->bytes += size;
     return source && target ? true : out_of_memory();
 }
@@ -148,8 +152,12 @@ static bool add_tree_entry(void *context, const struct walk_entry *entry)
         return true;
     if (asprintf(&target, "%s%s", tree->top, entry->path + tree->skip) < 0)
         return out_of_memory();
-    if (is_file_entry(tree->list, entry))
-        return add_file(tree->list, entry->path, target);
+    if (is_file_entry(tree->list, entry)) {
+        if (!add_file(tree->list, entry->path, target))
+            return false;
+        tree->list->items[tree->list->count - 1].is_optional = true;
+        return true;
+    }
     if (entry->kind == WALK_OPAQUE)
         return add_mounted(tree->list, entry->path, target, NULL);
     if (entry->kind == WALK_DIRECTORY)
@@ -316,10 +324,8 @@ static bool add_source(struct stagelist *list, const char *source, const char *d
         return add_file(list, source, target_path(dir, source));
     if (mounted_is_container(source))
         return add_mounted(list, source, NULL, dir);
-    if (!list->recursive) {
-        report_not_copied(list, source, "a directory; use -r");
-        return true;
-    }
+    if (!list->recursive) /* fails when it is staged */
+        return add_file(list, source, target_path(dir, source));
     if (is_inside_tree(dir, source)) {
         message(source, "the target %s is inside it; nothing was staged", dir);
         return false;

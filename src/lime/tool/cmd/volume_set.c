@@ -58,6 +58,25 @@ bool volume_set_is_name(const char *path)
     return is_volume;
 }
 
+bool volume_set_is_first(const char *path)
+{
+    static const char suffix[] = ".vol0000";
+    struct volume_pattern p;
+    char *first = NULL;
+    bool is_first = true;
+    if (parse_volume_path(path, &p)) {
+        const char *first_name = p.stem ? suffix : suffix + 1;
+        const char *slash = p.file ? "/" : "", *file = p.file ? p.file : "";
+        is_first = strcmp(p.name + p.stem, first_name) == 0 ||
+                   asprintf(&first, "%s/%.*s%s%s%s", p.dir, (int)p.stem, p.name, first_name,
+                            slash, file) < 0 ||
+                   access(first, F_OK) != 0;
+    }
+    free(first);
+    release_pattern(&p);
+    return is_first;
+}
+
 struct found_volume {
     uint64_t number;
     char *name;

@@ -16,6 +16,10 @@ struct volume_set {
 /* True if the path has a volume's form: "NAME.vol0012" or "vol0012/NAME". */
 bool volume_set_is_name(const char *path);
 
+/* Returns false if the path has a volume's form, and its set has another volume with the number
+ * 0. */
+bool volume_set_is_first(const char *path);
+
 /* Opens the set to which the volume `path` belongs. Returns an exit status, after a message if
  * it is not TOOL_GOOD; call volume_set_close() only after TOOL_GOOD. */
 int volume_set_open(struct volume_set *, const char *path,

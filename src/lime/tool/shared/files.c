@@ -133,24 +133,32 @@ static const enum limefile_verdict summary_order[] = {
     LIMEFILE_GOOD, LIMEFILE_BAD, LIMEFILE_UNVERIFIED, LIMEFILE_UNREADABLE, LIMEFILE_SKIPPED};
 enum { VERDICTS = sizeof summary_order / sizeof summary_order[0] };
 
+const char *files_format_summary(uint64_t count, const uint64_t *verdicts,
+                                 char text[SUMMARY_MAX])
+{
+    size_t used =
+        (size_t)snprintf(text, SUMMARY_MAX, "%" PRIu64 " file%s:", count, plural(count));
+    for (size_t i = 0; i < VERDICTS; i++)
+        used += (size_t)snprintf(text + used, SUMMARY_MAX - used, "%s %" PRIu64 " %s",
+                                 i ? "," : "", verdicts[summary_order[i]],
+                                 limefile_verdict_word(summary_order[i]));
+    return text;
+}
+
 static void print_summary(const struct files_run *run, const uint64_t *verdicts,
                           const char *more)
 {
     char text[SUMMARY_MAX];
-    size_t used = 0, count = run->list.count;
-    for (size_t i = 0; i < VERDICTS; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%" PRIu64 " %s",
-                                 i ? ", " : "", verdicts[summary_order[i]],
-                                 limefile_verdict_word(summary_order[i]));
+    files_format_summary(run->list.count, verdicts, text);
     if (run->command->prints_table)
-        message(NULL, "%zu file%s: %s%s", count, plural(count), text, more);
+        message(NULL, "%s%s", text, more);
     else
-        print_line(NULL, "%zu file%s: %s%s", count, plural(count), text, more);
+        print_line(NULL, "%s%s", text, more);
 }
 
-static json_t *summary_json(const struct files_run *run, const uint64_t *verdicts)
+json_t *files_summary_json(uint64_t count, const uint64_t *verdicts)
 {
-    json_t *summary = json_pack("{s:o}", "files", jsonout_integer(run->list.count));
+    json_t *summary = json_pack("{s:o}", "files", jsonout_integer(count));
     for (size_t i = 0; i < VERDICTS; i++)
         json_object_set_new(summary, limefile_verdict_word(summary_order[i]),
                             jsonout_integer(verdicts[summary_order[i]]));
@@ -162,7 +170,7 @@ static void conclude(const struct files_run *run, const struct parallel *paralle
     const struct files_results results = {&run->list, run->results, parallel->verdicts};
     const struct files_options *o = run->options;
     char text[SUMMARY_MAX] = "";
-    json_t *json = o->json ? summary_json(run, parallel->verdicts) : NULL;
+    json_t *json = o->json ? files_summary_json(run->list.count, parallel->verdicts) : NULL;
     if (run->command->conclude)
         run->command->conclude(&results, json, text);
     if (o->json && run->list.open_ended) {

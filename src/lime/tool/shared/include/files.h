@@ -76,6 +76,12 @@ struct files_results {
 
 enum { SUMMARY_MAX = 256 };
 
+/* The common numbers of a summary line, and of the JSON summary. verdicts: number of files, by
+ * enum limefile_verdict. The first returns text. */
+const char *files_format_summary(uint64_t count, const uint64_t *verdicts,
+                                 char text[SUMMARY_MAX]);
+json_t *files_summary_json(uint64_t count, const uint64_t *verdicts);
+
 struct files_command {
     const struct command *command;
     const char *separator; /* of the text of two files, or NULL */
