@@ -4,10 +4,12 @@
  * usage: checksum FILE [all]   all: verify each damage both by path and by MPI-IO
  *        checksum sum {FILE RECORD SITE EXTENT EXTENT EXTENT EXTENT}...
  *        checksum FILE ildg
+ *        checksum FILE copy SOURCE
  *
  * lattice.c tests the sum in every geometry. The second form reads the lattices in records of
  * existing containers, and compares their sums with the records after them. The third writes a
- * gauge configuration, as tmLQCD would.
+ * gauge configuration, as tmLQCD would. The fourth copies tmLQCD's configuration SOURCE, of 4^4
+ * sites in double precision, with Lemon's lattice calls.
  */
 #include "geometry.h"
 
@@ -361,6 +363,43 @@ static void write_ildg(void)
     end(data);
 }
 
+static int copy_record(const struct geometry *g, LemonReader *reader, LemonWriter *writer)
+{
+    MPI_Offset n = lemonReaderBytes(reader);
+    char *data = malloc((size_t)n + 1);
+    int code = begin_record(writer, lemonReaderMBFlag(reader), lemonReaderMEFlag(reader),
+                            lemonReaderType(reader), n);
+    if (n == block_bytes(g)) {
+        code |= read_block(g, reader, data);
+        code |= write_block(g, writer, data);
+    } else {
+        code |= lemonReaderReadData(data, &n, reader);
+        code |= lemonWriteRecordData(data, &n, writer);
+    }
+    free(data);
+    return code | lemonWriterCloseRecord(writer);
+}
+
+static void copy_container(const char *source)
+{
+    struct geometry g = {
+        .dims = 4, .site = 576, .lattice = {4, 4, 4, 4}, .mapping = {0, 1, 2, 3}};
+    MPI_File out;
+    const char *target = path;
+    int code = LEMON_SUCCESS;
+    set_grid(&g, 1);
+    make_cart(&g);
+    path = source;
+    LemonReader *reader = open_reader();
+    LemonWriter *writer = create_writer(target, cart, MPI_MODE_WRONLY, &out);
+    do
+        code |= copy_record(&g, reader, writer);
+    while (lemonReaderNextRecord(reader) == LEMON_SUCCESS);
+    end_reader(reader, &fp);
+    tap_code(code | end_writer(writer, &out), LEMON_SUCCESS, "copied with Lemon");
+    end(NULL);
+}
+
 int main(int argc, char *argv[])
 {
     tap_begin(&argc, &argv);
@@ -372,6 +411,10 @@ int main(int argc, char *argv[])
     }
     if (argc > 2 && strcmp(argv[2], "ildg") == 0) {
         write_ildg();
+        return tap_end();
+    }
+    if (argc > 3 && strcmp(argv[2], "copy") == 0) {
+        copy_container(argv[3]);
         return tap_end();
     }
     api();

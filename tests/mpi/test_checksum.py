@@ -1,5 +1,6 @@
 """The SciDAC checksum that Lemon computes while it reads and writes, and its verification."""
 
+import json
 import os
 import re
 import sys
@@ -62,6 +63,24 @@ class Checksum(TestCase):
                 self.run_ok(["lime", "check", "--data", path])
                 flip(path, -1000, 4)  # in the lattice
                 self.assertEqual(limetest.run(["lime", "check", "--data", path]).returncode, 1)
+
+    def test_same_configuration(self):
+        """lime diff finds no difference between tmLQCD's configuration, written with C-LIME, and
+        the same one written with Lemon, and none in its single-precision conversion beyond the
+        rounding."""
+        source = os.path.join(limetest.CORPUS, "tm_clime_gauge_4444_p64_n1.lime")
+        path = os.path.join(self.tempdir(), "file")
+        single = path + ".single"
+        self.tap(3, "checksum", path, "copy", source)
+        done = limetest.run(["lime", "diff", source, path])
+        self.assertEqual((done.returncode, b"the same data, bit for bit" in done.stdout),
+                         (0, True), done)
+        self.run_ok(["lime", "convert", "--to", "ildg", "--precision", "32", path, single])
+        done = limetest.run(["lime", "diff", "--json", source, single])
+        [field] = json.loads(done.stdout)["fields"]
+        self.assertEqual((done.returncode, field["result"], field["beyond"]), (0, "equal", 0))
+        self.assertLess(0, field["largest"]["relative"])
+        self.assertLessEqual(field["largest"]["relative"], 6e-8)
 
     def test_files_of_other_programs(self):
         args, records = [], summed_records()

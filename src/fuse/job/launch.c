@@ -78,7 +78,7 @@ static int create_dir(struct limefs_launch *launch)
     strcpy(launch->dir, path);
     snprintf(launch->socket, sizeof launch->socket, "%s/socket", launch->dir);
     launch->lock = lock_dir(launch->dir, O_CREAT);
-    return 0;
+    return launch->lock < 0 ? launch->lock : 0;
 }
 
 /* Returns true if path is a directory of this user that no daemon uses: its file `lock` is not
@@ -254,10 +254,10 @@ int limefs_launch_start(struct limefs_launch *launch, const struct limefs_option
     struct command command;
     int in[2] = {-1, -1}, out[2] = {-1, -1};
     *launch = (struct limefs_launch){.lifeline = -1, .lock = -1, .output = -1};
+    command.mpirun = NULL;
     int err = create_dir(launch);
-    if (err)
-        return err;
-    err = build_command(&command, launch, options);
+    if (!err)
+        err = build_command(&command, launch, options);
     if (!err && (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0))
         err = -errno;
     if (!err)

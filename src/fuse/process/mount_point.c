@@ -46,8 +46,8 @@ static int unmount_path(const char *path, const char *shown)
     if (errno == EBUSY)
         return report_unmount(shown,
                               "unmount: busy; a program uses it or has a file of it open", 1);
-    if (errno ==
-        EPERM) { /* fusermount3 has root's rights, and unmounts the mounts of its user */
+    if (errno == EPERM) {
+        /* fusermount3 has root's rights, and unmounts its user's mounts. */
         execlp("fusermount3", "fusermount3", "-u", "--", path, NULL);
         shown = "fusermount3";
     }

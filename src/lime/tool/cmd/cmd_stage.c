@@ -17,8 +17,7 @@
 
 static const char *status_text(enum stage_status status)
 {
-    static const char *const texts[] = {"staged", "there", "failed", "skipped",
-                                        "stopped"};
+    static const char *const texts[] = {"staged", "there", "failed", "skipped", "stopped"};
     return texts[status];
 }
 
@@ -297,8 +296,8 @@ static bool print_result(struct tally *tally, struct stage_result *r, const stru
     else
         progress->total -= r->item->size < progress->total ? r->item->size : progress->total;
     int status = verdict_status(result_verdict(r));
-    bool is_dropped = r->status == STAGE_SKIPPED ? !o->list_skipped
-                                                 : o->quiet && status == TOOL_GOOD;
+    bool is_dropped =
+        r->status == STAGE_SKIPPED ? !o->list_skipped : o->quiet && status == TOOL_GOOD;
     if (!is_dropped)
         print_warnings(r->item->source, &r->warnings);
     if (stage_unverified_count(r) && is_in_place(r)) {
@@ -343,14 +342,13 @@ static void print_stage_summary(const struct tally *tally, size_t count, double 
     if (tally->status_count[STAGE_SKIPPED])
         snprintf(skipped, sizeof skipped, "; %zu skipped (not containers; --any copies them)",
                  tally->status_count[STAGE_SKIPPED]);
-    message("stage", "%zu staged (%s in %.1f s, %s/s), %zu up to date, %zu failed%s%s%s%s",
-            tally->status_count[STAGE_STAGED], limefile_format_bytes(tally->bytes, bytes),
-            seconds,
-            limefile_format_bytes(
-                (uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)), rate),
-            tally->status_count[STAGE_UP_TO_DATE], tally->status_count[STAGE_FAILED],
-            unverified, others, skipped,
-            is_interrupted ? "; interrupted, repeat the command to continue" : "");
+    message(
+        "stage", "%zu staged (%s in %.1f s, %s/s), %zu up to date, %zu failed%s%s%s%s",
+        tally->status_count[STAGE_STAGED], limefile_format_bytes(tally->bytes, bytes), seconds,
+        limefile_format_bytes(
+            (uint64_t)((double)tally->bytes / (seconds > 0.001 ? seconds : 0.001)), rate),
+        tally->status_count[STAGE_UP_TO_DATE], tally->status_count[STAGE_FAILED], unverified,
+        others, skipped, is_interrupted ? "; interrupted, repeat the command to continue" : "");
 }
 
 static void print_summary_json(const struct tally *tally, double seconds)

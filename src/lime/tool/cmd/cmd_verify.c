@@ -160,8 +160,8 @@ static int verify_structure(struct file_task *task)
 {
     char reason[REASON_MAX];
     const struct check_options structure = {.data = false};
-    struct check check = {.path = task->path, .options = &structure,
-                          .is_optional = task->is_optional};
+    struct check check = {
+        .path = task->path, .options = &structure, .is_optional = task->is_optional};
     check_file(&check);
     uint64_t bad = check.deviations + check.faults;
     int n = snprintf(reason, sizeof reason, "%s", check.error ? check.error : check.first_text);

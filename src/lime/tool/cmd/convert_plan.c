@@ -149,8 +149,9 @@ static int check_overwriting(const struct convert_plan *plan, const struct pathl
         const struct pathlist_item *item = &sources->items[i];
         bool is_known = stat(item->path, &st) == 0;
         if (plan->targets[i].path)
-            files[count++] = (struct planned_file){
-                item, plan->targets[i].path, is_known ? st.st_dev : 0, is_known ? st.st_ino : 0};
+            files[count++] =
+                (struct planned_file){item, plan->targets[i].path, is_known ? st.st_dev : 0,
+                                      is_known ? st.st_ino : 0};
     }
     int status = check_planned(files, count);
     free(files);

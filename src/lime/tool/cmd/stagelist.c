@@ -28,12 +28,11 @@ static bool add_stage_item(struct stagelist *list, char *source, char *target,
         return out_of_memory();
     }
     uint64_t size = S_ISREG(st->st_mode) ? (uint64_t)st->st_size : 0;
-    list->items[list->count++] =
-        (struct stage_item){.source = source,
-                            .target = target,
-                            .size = size,
-                            .device = st->st_dev,
-                            .inode = st->st_ino};
+    list->items[list->count++] = (struct stage_item){.source = source,
+                                                     .target = target,
+                                                     .size = size,
+                                                     .device = st->st_dev,
+                                                     .inode = st->st_ino};
     list->bytes += size;
     return source && target ? true : out_of_memory();
 }
