@@ -43,7 +43,7 @@ struct stage_item {
     dev_t device;  /* of the source, as is inode; only the caller uses them */
     ino_t inode;
     bool is_optional; /* found in a directory: skipped if it is not a container */
-    const char *sum; /* NULL, or the sum that the file must have, by stage_digest_format() */
+    const char *sum;  /* NULL, or the sum that the file must have, by stage_digest_format() */
     enum stage_sum_kind sum_kind; /* of `sum`; must be in stage_options.kinds */
 };
 

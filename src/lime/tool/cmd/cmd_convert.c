@@ -253,12 +253,15 @@ static const char help[] =
     "opened or has no configuration. With many files: the worst of all; one that\n"
     "fails does not stop the others.\n";
 
-/* Writes a chunk and starts its writeback, so that little is left for the fsync at the end. */
+enum { WRITEBACK_BYTES = 64 << 20 }; /* a smaller file is written by fsync() alone */
+
+/* Writes a chunk of a file. Starts the writeback of a large file's chunk, so that little is
+ * left for the fsync at the end. */
 static int write_image_data(void *context, const void *data, size_t n, uint64_t offset)
 {
     const struct conversion *c = context;
     int err = limefile_fd_write(c->out.fd, data, n, offset);
-    if (!err)
+    if (!err && limefile_gauge_image_size(c->image) >= WRITEBACK_BYTES)
         sync_file_range(c->out.fd, (off_t)offset, (off_t)n, SYNC_FILE_RANGE_WRITE);
     return err;
 }
@@ -659,6 +662,7 @@ static int convert_many(int count, char **paths)
     const struct files_command command = {
         .command = &cmd_convert,
         .prints_table = !options.table,
+        .is_io_bound = true, /* each output is synced */
         .result_bytes = sizeof(struct conversion_result),
         .prepare = plan_conversions,
         .examine = convert_planned_file,

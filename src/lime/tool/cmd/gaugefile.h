@@ -25,8 +25,8 @@ const int *gaugefile_inputs(const struct gaugefile *, size_t *count);
 
 /* Returns true if gaugefile_open() finds a configuration in the file, or must report a problem.
  * Returns false for a file of another kind, for a container without a configuration, and for a
- * volume if the first volume of its set exists. Sets *has_number and *number to the configuration's
- * number in its metadata. */
+ * volume if the first volume of its set exists. Sets *has_number and *number to the
+ * configuration's number in its metadata. */
 bool gaugefile_probe(const char *path, bool *has_number, uint64_t *number);
 
 #endif
