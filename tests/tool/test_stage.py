@@ -219,6 +219,29 @@ class Bad(TestCase):
         self.assertSame("good")
         self.assertNothingLeft(["good"])
 
+    def test_skipped(self):
+        """In a tree, only sources that are not containers are skipped, whatever the targets are."""
+        os.mkdir(self.at_source("t"))
+        status = os.stat(configuration(self.at_source("t/conf"), "2,2,2,2"))
+        size = status.st_size
+        put(self.at_source("t/text"), b"x" * size)
+        os.mkdir(self.at_target("t"))
+        for name in "conf", "text":
+            put(self.at_target(f"t/{name}"), b"y" * size)
+            for path in self.at_source(f"t/{name}"), self.at_target(f"t/{name}"):
+                os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        for args, names in ((), ["conf"]), (["--list-skipped"], ["conf", "text"]):
+            found, errors = self.stage(*args, "-r", self.at_source("t"), self.target, code=2)
+            self.assertEqual(list(found), names)
+            self.assertEqual((found["conf"]["action"], found["conf"]["status"]),
+                             ("failed", "unreadable"))
+            self.assertIn("1 of 2 files failed", errors)
+            self.assertIn("1 failed; 1 skipped (not containers; --any copies them)", errors)
+        self.assertEqual((found["text"]["action"], found["text"]["status"],
+                          found["text"]["error"]),
+                         ("skipped", "skipped", "not a LIME container"))
+        self.assertEqual(read(self.at_target("t/text")), b"y" * size)
+
     def test_any(self):
         put(self.at_source("text"), b"no container at all")
         put(self.at_source("empty"), b"")

@@ -204,8 +204,7 @@ static int detect_kind(const struct stage_contents *contents, struct limefile_so
     }
     if (kind < 0)
         return fail_unreadable(exam, kind);
-    stage_set_verdict(exam->result,
-                      exam->result->item->is_optional ? LIMEFILE_SKIPPED : LIMEFILE_UNREADABLE);
+    stage_set_verdict(exam->result, LIMEFILE_UNREADABLE);
     return stage_fail(exam->result, LIMEFILE_E_MAGIC, "not a LIME container");
 }
 

@@ -1,6 +1,7 @@
 /* stage_file.c - stage one file: compare with an existing target, copy, verify, rename */
 #define _GNU_SOURCE
 #include "stage_file.h"
+#include "limedetect.h"
 #include "limeoutput.h"
 #include "contents.h"
 
@@ -540,11 +541,27 @@ static int stage_with_retries(struct stage_file *f)
     return err;
 }
 
+/* Returns true if the source is to be skipped, and sets the verdict and the reason. */
+static bool is_skipped(struct stage_file *f)
+{
+    struct limefile_fd file;
+    struct limefile_finding finding;
+    limefile_fd_init(&file, f->source.fd);
+    if (!f->item->is_optional || f->options->any_file ||
+        limefile_detect_container(&file.source, &finding) != 0)
+        return false;
+    stage_set_verdict(f->result, LIMEFILE_SKIPPED);
+    stage_fail(f->result, 0, "not a LIME container");
+    return true;
+}
+
 static enum stage_status stage_source(struct stage_file *f)
 {
     int err = open_source_file(f);
     if (!err)
         err = stat_source(f);
+    if (!err && is_skipped(f))
+        return STAGE_SKIPPED;
     if (!err) {
         err = is_up_to_date(f);
         stage_target_remove_stale(f->item->target);
@@ -560,9 +577,7 @@ static enum stage_status stage_source(struct stage_file *f)
             return STAGE_UP_TO_DATE; /* another process was faster */
     }
     f->result->has_digest = !err;
-    bool is_skipped = f->result->has_verdict && f->result->verdict == LIMEFILE_SKIPPED;
     return !err                                       ? STAGE_STAGED
-           : is_skipped                               ? STAGE_SKIPPED
            : err == -EINTR && atomic_load(f->stopped) ? STAGE_STOPPED
                                                       : STAGE_FAILED;
 }

@@ -574,7 +574,7 @@ static int convert_planned_file(struct file_task *task)
 {
     struct conversion_result *result = task->result;
     const char *target = only_target ? only_target : plan.targets[task->index].path;
-    if (!target && plan.targets[task->index].name_part) {
+    if (!target && plan.targets[task->index].lacks_number) {
         message(task->path, "no number for {n}, neither in the name nor in the metadata");
         return TOOL_BAD;
     }
@@ -598,7 +598,7 @@ static void print_conversions(FILE *out, const struct files_results *results, bo
         const struct planned_target *target = &plan.targets[i];
         const char *texts[] = {results->list->items[i].path, target->path ? target->path : "",
                                outcome_words[result->outcome], result->sum};
-        if ((!target->path && !target->name_part) ||
+        if ((!target->path && !target->lacks_number) ||
             (only_failed && result->outcome != OUTCOME_FAILED))
             continue;
         if (!has_header)

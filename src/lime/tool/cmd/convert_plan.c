@@ -79,7 +79,7 @@ static int plan_file(const struct convert_plan *plan, const struct pathlist_item
     }
     char *formed = form_name(plan, item, name, has_number ? &number : NULL);
     if (!formed && errno == ENODATA) {
-        target->name_part = "{n}";
+        target->lacks_number = true;
         return TOOL_GOOD;
     }
     if (formed && asprintf(&target->path, "%s/%.*s%s", plan->directory, (int)(name - below),

@@ -8,9 +8,8 @@
 #include "pathlist.h"
 
 struct planned_target {
-    char *path;            /* NULL: the file is not converted */
-    const char *name_part; /* then the part of the pattern that has no value; or NULL: the file
-                            * has no configuration */
+    char *path;        /* NULL: the file is not converted, as it has no configuration ... */
+    bool lacks_number; /* ... or no number for {n} in the pattern */
 };
 
 struct convert_plan {
