@@ -72,7 +72,7 @@ class Tree(limetest.TestCase):
         done = self.convert(status=1)
         self.assertEqual([done[name][0] for name in names],
                          ["unchanged", "converted", "failed", "unchanged"])
-        self.assertIn("conf.0002.nersc: exists already; use -f to replace it", self.err)
+        self.assertIn("conf.0002.nersc: exists already, but is older than its source", self.err)
         for name in (names[0], names[2], names[3]):
             self.assertEqual(os.stat(os.path.join(self.target, name)), before[name])
         done = self.convert("-f")

@@ -26,7 +26,7 @@ FILES = {"conf.2": container(GOOD), "conf.10": container(GOOD)[:-200], "conf.11"
 G, B, N, X, S = "good", "bad", "unverified", "unreadable", "skipped"
 # The status that each command gives the containers, in the order of FILES.
 COMMANDS = {
-    ("ls",): (G, B, G, G, G),
+    ("ls",): (G, B, B, G, G),
     ("info",): (G, B, B, G, G),
     ("check",): (G, B, B, G, G),
     ("check", "--data"): (G, B, B, G, G),

@@ -242,6 +242,22 @@ class Bad(TestCase):
                          ("skipped", "skipped", "not a LIME container"))
         self.assertEqual(read(self.at_target("t/text")), b"y" * size)
 
+    def test_damaged_target(self):
+        """The message and the verdict are about the target, not about the good source."""
+        path, target = configuration(self.at_source("conf"), "2,2,2,2"), self.at_target("conf")
+        self.stage(path, self.target)
+        data, status = bytearray(read(target)), os.stat(target)
+        data[-800] ^= 1  # in the lattice
+        put(target, bytes(data))
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+        for args in ["--check-there"], []:
+            if not args:
+                for name in os.listxattr(target):
+                    os.removexattr(target, name)
+            self.assertFails("the existing target is not a good copy: record 3: wrong checksum",
+                             *args, path, self.target)
+        self.assertEqual(read(target), bytes(data))
+
     def test_any(self):
         put(self.at_source("text"), b"no container at all")
         put(self.at_source("empty"), b"")

@@ -1,7 +1,6 @@
 /* stage_file.c - stage one file: compare with an existing target, copy, verify, rename */
 #define _GNU_SOURCE
 #include "stage_file.h"
-#include "limedetect.h"
 #include "limeoutput.h"
 #include "contents.h"
 
@@ -288,6 +287,19 @@ static int compare_digest(struct stage_file *f, const struct stage_digest *diges
                                "--force replaces it");
 }
 
+/* Makes the reason one about the existing target, which was examined instead of the source. */
+static int explain_target(struct stage_file *f, int err)
+{
+    char why[STAGE_REASON_MAX];
+    if (!err || !f->result->reason[0])
+        return err;
+    memcpy(why, f->result->reason, sizeof why);
+    return stage_fail(f->result, err,
+                      "the existing target is not a good copy: %.400s; "
+                      "--force replaces it",
+                      why);
+}
+
 /* Compares an existing target with the item's sum or else by compare_digest(). Sets the
  * result's digest. Returns 0 if the target is up to date, or < 0. */
 static int compare_target(struct stage_file *f, struct stage_port *target,
@@ -300,7 +312,7 @@ static int compare_target(struct stage_file *f, struct stage_port *target,
         *digest = stored;
         return 0;
     }
-    int err = sum_file(f, target, f->options->kinds, contents, digest);
+    int err = explain_target(f, sum_file(f, target, f->options->kinds, contents, digest));
     if (!err)
         err = f->item->sum ? compare_required_sum(f, digest, true)
                            : compare_digest(f, digest, has_stored ? &stored : NULL);
@@ -326,7 +338,8 @@ static int is_up_to_date(struct stage_file *f)
     int err =
         fstat(target.fd, &st) != 0 ? stage_fail(f->result, -errno, "%s", strerror(errno)) : 0;
     if (!err)
-        err = stage_contents_examine(&contents, target.fd, f->options, f->result);
+        err = explain_target(
+            f, stage_contents_examine(&contents, target.fd, f->options, f->result));
     if (!err) {
         err = compare_target(f, &target, &st, &contents);
         stage_contents_release(&contents);
@@ -541,27 +554,16 @@ static int stage_with_retries(struct stage_file *f)
     return err;
 }
 
-/* Returns true if the source is to be skipped, and sets the verdict and the reason. */
-static bool is_skipped(struct stage_file *f)
-{
-    struct limefile_fd file;
-    struct limefile_finding finding;
-    limefile_fd_init(&file, f->source.fd);
-    if (!f->item->is_optional || f->options->any_file ||
-        limefile_detect_container(&file.source, &finding) != 0)
-        return false;
-    stage_set_verdict(f->result, LIMEFILE_SKIPPED);
-    stage_fail(f->result, 0, "not a LIME container");
-    return true;
-}
-
 static enum stage_status stage_source(struct stage_file *f)
 {
+    if (f->item->is_other && !f->options->any_file) {
+        stage_set_verdict(f->result, LIMEFILE_SKIPPED);
+        stage_fail(f->result, 0, "not a LIME container");
+        return STAGE_SKIPPED;
+    }
     int err = open_source_file(f);
     if (!err)
         err = stat_source(f);
-    if (!err && is_skipped(f))
-        return STAGE_SKIPPED;
     if (!err) {
         err = is_up_to_date(f);
         stage_target_remove_stale(f->item->target);

@@ -42,7 +42,7 @@ struct stage_item {
     uint64_t size; /* bytes of the source when it was listed; the copy gets the current size */
     dev_t device;  /* of the source, as is inode; only the caller uses them */
     ino_t inode;
-    bool is_optional; /* found in a directory: skipped if it is not a container */
+    bool is_other;    /* not a container, and skipped unless any_file */
     const char *sum;  /* NULL, or the sum that the file must have, by stage_digest_format() */
     enum stage_sum_kind sum_kind; /* of `sum`; must be in stage_options.kinds */
 };
@@ -58,7 +58,7 @@ enum stage_status {
     STAGE_STAGED,
     STAGE_UP_TO_DATE, /* the target is already a copy; nothing was done */
     STAGE_FAILED,     /* `reason` is set; an existing target is unchanged */
-    STAGE_SKIPPED,    /* `reason` is set; an optional item that is not a container */
+    STAGE_SKIPPED,    /* `reason` is set; the item is_other */
     STAGE_STOPPED,    /* stage_stop() has interrupted this file */
     STAGE_STATUS_COUNT,
 };

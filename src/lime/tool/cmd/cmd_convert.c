@@ -214,8 +214,9 @@ static const char help[] =
     "\n"
     "Many files are written to DIR, in the same subdirectories as in SOURCE. Each is\n"
     "also read back and compared with its source. A target that is not older than\n"
-    "its source and has the requested form is left unchanged, so the same command\n"
-    "continues a run that has been interrupted. A table names the source, target,\n"
+    "its source and has the requested form is left unchanged, and its data are not\n"
+    "read; so the same command continues an interrupted run. A table names the source, "
+    "target,\n"
     "status (converted, unchanged, failed) and checksum of each file.\n"
     "\n"
     "  -f, --force           replace OUT if it exists; never if it is also IN\n"
@@ -410,7 +411,8 @@ static bool is_up_to_date(struct conversion *c, const struct options *o)
                      memcmp(g->sites.extent, in->sites.extent, sizeof g->sites.extent) == 0 &&
                      has_stored_text(g->ensemble_id, o->form.ensemble_id) &&
                      has_stored_text(g->ensemble_label, o->form.ensemble_label);
-        format_sum(g, c->result->sum);
+        if (is_current)
+            format_sum(g, c->result->sum);
         limefile_gauge_close(g);
     } else {
         is_current = false;
@@ -455,7 +457,11 @@ static int convert_file(const char *in, const char *out, unsigned threads, bool 
         err = open_converted_output(&c, o.force);
     if (!err)
         err = allocate_output(&c);
-    if (err)
+    if (err == LIMEFILE_E_OUTPUT_EXISTS && many)
+        message(out,
+                "exists already, but is older than its source, damaged, or of another form; "
+                "use -f to replace it");
+    else if (err)
         message_output(out, "create", err);
     status = err ? TOOL_BAD : write_image(&c, &o);
     limefile_gauge_image_free(c.image);

@@ -384,7 +384,12 @@ static int open_refs_output(const struct pathlist *list)
     (void)list;
     if (!options.output)
         return TOOL_GOOD;
-    int err = limefile_output_open(&output, options.output, options.force, NULL, 0);
+    const char *name = files.paths.list;
+    int names =
+        name ? open(strcmp(name, "-") == 0 ? "/dev/stdin" : name, O_PATH | O_CLOEXEC) : -1;
+    int err = limefile_output_open(&output, options.output, options.force, &names, names >= 0);
+    if (names >= 0)
+        close(names);
     return report_output_error(options.output, "create", err);
 }
 

@@ -297,7 +297,7 @@ static bool print_result(struct tally *tally, struct stage_result *r, const stru
         progress->total -= r->item->size < progress->total ? r->item->size : progress->total;
     int status = verdict_status(result_verdict(r));
     bool is_dropped =
-        r->status == STAGE_SKIPPED ? !o->list_skipped : o->quiet && status == TOOL_GOOD;
+        status == TOOL_GOOD && (o->quiet || (r->status == STAGE_SKIPPED && !o->list_skipped));
     if (!is_dropped)
         print_warnings(r->item->source, &r->warnings);
     if (stage_unverified_count(r) && is_in_place(r)) {

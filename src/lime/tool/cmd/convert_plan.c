@@ -120,7 +120,8 @@ static int check_planned(struct planned_file *files, size_t count)
     qsort(files, count, sizeof *files, compare_planned_targets);
     for (size_t i = 1; i < count; i++)
         if (strcmp(files[i - 1].target, files[i].target) == 0) {
-            message(files[i].target, "both '%s' and '%s' would have this name; use --name",
+            message(files[i].target,
+                    "both '%s' and '%s' would have this name; choose others with --name",
                     files[i - 1].item->path, files[i].item->path);
             return TOOL_UNUSABLE;
         }

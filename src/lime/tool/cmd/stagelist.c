@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "stagelist.h"
 #include "array.h"
+#include "files.h"
 #include "mounted_container.h"
 #include "tool.h"
 
@@ -154,7 +155,7 @@ static bool add_tree_entry(void *context, const struct walk_entry *entry)
     if (is_file_entry(tree->list, entry)) {
         if (!add_file(tree->list, entry->path, target))
             return false;
-        tree->list->items[tree->list->count - 1].is_optional = true;
+        tree->list->items[tree->list->count - 1].is_other = file_is_other(entry->path, true);
         return true;
     }
     if (entry->kind == WALK_OPAQUE)
