@@ -376,6 +376,22 @@ put(data.isel(config=1, t=2).values)
             self.assertEqual([os.path.basename(refs[f"field/{i}.0.0.0.0.0.0.0"][0])
                               for i in (0, 1)], list(order))
 
+    def test_output_is_the_list(self):
+        """The list of the sources is not replaced, under none of its names."""
+        names = self.write("list", f"{GAUGE}\n".encode())
+        link, hard = names + ".link", names + ".hard"
+        os.symlink(names, link)
+        os.link(names, hard)
+        for output in names, link, hard:
+            errors = self.refused(1, "-f", "-o", output, "--files-from", names)
+            self.assertIn("is also the input", errors)
+        with open(names, "rb") as file:
+            self.assertEqual(file.read(), f"{GAUGE}\n".encode())
+        with open(names, "rb") as file:
+            done = run(["lime", "refs", "-f", "-o", names, "--files-from", "-"], stdin=file)
+        self.assertEqual(done.returncode, 1)
+        self.run_ok(["lime", "refs", "-o", names + ".json", "--files-from", names])
+
     def refused(self, status, *args):
         done = run(["lime", "refs", *args])
         self.assertEqual((done.returncode, done.stdout), (status, b""))

@@ -58,8 +58,9 @@ class Text(limetest.TestCase):
             self.assertTrue(run(["lime", *command, no, no]).stdout.startswith(b"2 files: "))
 
     def test_empty_file_has_no_records(self):
-        out = self.run_ok(["lime", "ls", self.write("empty", b"")]).decode()
-        self.assertEqual(out, "   #  msg.rec   size  type\n")
+        path = self.write("empty", b"")
+        self.fails(["lime", "ls", path], f"lime: {path}: the file is empty", status=1,
+                   out=b"   #  msg.rec   size  type\n")
 
 
 class Json(limetest.TestCase):

@@ -42,8 +42,8 @@ struct stage_item {
     uint64_t size; /* bytes of the source when it was listed; the copy gets the current size */
     dev_t device;  /* of the source, as is inode; only the caller uses them */
     ino_t inode;
-    bool is_other;    /* not a container, and skipped unless any_file */
-    const char *sum;  /* NULL, or the sum that the file must have, by stage_digest_format() */
+    bool is_other;   /* not a container, and skipped unless any_file */
+    const char *sum; /* NULL, or the sum that the file must have, by stage_digest_format() */
     enum stage_sum_kind sum_kind; /* of `sum`; must be in stage_options.kinds */
 };
 

@@ -203,13 +203,12 @@ int checksum_files_verify(const struct command *command, const struct files_opti
     char *own = strndup(name, slash ? (size_t)(slash - name) + 1 : 0);
     int status = own ? sums_list_read(&run.list, name) : report_error(name, "read", -ENOMEM);
     stat(name, &run.list_stat);
-    if (directory && stat(directory, &st) != 0)
-        status = report_error(directory, "open", -errno);
-    else if (directory && !S_ISDIR(st.st_mode))
-        status = report_error(directory, "open", -ENOTDIR);
-    else if (run.list.count &&
-             sums_list_resolve(&run.list, directory ? directory : own, directory) &&
-             list_paths_to_verify(directory))
+    if (directory && (stat(directory, &st) != 0 || !S_ISDIR(st.st_mode))) {
+        message_code(directory, "open", stat(directory, &st) != 0 ? -errno : -ENOTDIR);
+        status = TOOL_UNUSABLE;
+    } else if (run.list.count &&
+               sums_list_resolve(&run.list, directory ? directory : own, directory) &&
+               list_paths_to_verify(directory))
         status = worse_status(status, files_command(&task, options, (int)run.count, run.paths));
     else
         status = worse_status(status, TOOL_BAD);

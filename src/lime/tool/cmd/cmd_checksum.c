@@ -284,8 +284,10 @@ static int select_records(const struct checksum_options *o, const struct contain
         limefile_fields_get(fields, i, &field);
         status = add_selected(o, c, fields, field.record.ordinal, out);
     }
-    if (!status && out->count == 0 && limefile_index_fault(c->index))
-        status = TOOL_BAD; /* container_report_fault() has explained it */
+    if (!status && limefile_index_size(c->index) == 0) {
+        message(c->path, "the file is empty");
+        status = TOOL_BAD;
+    }
     if (!status && out->count == 0) {
         message(c->path, "no record is ildg-binary-data or scidac-binary-data; choose one%s",
                 o->cksum ? "" : " and give the size of its sites (--site-bytes)");

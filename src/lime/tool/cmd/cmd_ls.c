@@ -139,6 +139,10 @@ static int list_file(struct file_task *task)
         print_table(&c, &options);
     }
     status = container_report_fault(&c);
+    if (limefile_index_size(c.index) == 0) {
+        message(task->path, "the file is empty");
+        status = TOOL_BAD;
+    }
     container_close(&c);
     return status;
 }

@@ -260,10 +260,6 @@ int container_copy(const struct container *c, const struct limefile_record *reco
 int container_report_fault(const struct container *c)
 {
     const struct limefile_finding *fault = limefile_index_fault(c->index);
-    if (limefile_index_size(c->index) == 0) {
-        message(c->path, "the file is empty");
-        return TOOL_BAD;
-    }
     if (!fault)
         return TOOL_GOOD;
     message_finding(c->path, fault, false);
