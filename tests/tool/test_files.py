@@ -109,7 +109,9 @@ class Files(limetest.TestCase):
         self.assertIsNone(total)
         self.assertEqual([one for one in files if one in found], found)
         for end, args in ("\n", []), ("\0", ["-0"]):
-            for jobs in ["-j", "1"], ["--jobs", "7"], ["-j2"]:
+            for jobs in ["-j", "1"], ["--jobs", "7"], ["--threads", "2"]:
+                if command[0] == "stage":  # has no --threads
+                    jobs[0] = jobs[0].replace("threads", "jobs")
                 listed = self.json(command, *args, *jobs, "--files-from", "-", status=worst(states),
                                    input=end.join(paths).encode())
                 self.assertEqual(listed[0], files)

@@ -48,14 +48,15 @@ class Files(limetest.TestCase):
             put(os.path.join(self.top, name), data)
 
     def assert_same(self, names, tops):
-        """Each command has the same result in both directories."""
+        """Each command has the same result in all directories."""
         out = self.tempdir()
         cases = [[*command, *names] for command in MANY]
         cases += [[name if arg == "FILE" else arg for arg in command]
                   for command in ONE for name in names]
         for args in cases:
-            one, other = (result(args, top, out) for top in tops)
-            self.assertEqual(one, other, args)
+            one, *others = (result(args, top, out) for top in tops)
+            for other in others:
+                self.assertEqual(one, other, args)
 
 
 @needs_fuse
@@ -68,13 +69,13 @@ class Mounted(Files):
             self.assert_same(sorted(names), (self.top, mount.path))
 
     def test_corpus(self):
-        for top, opts in (limetest.CORPUS, "ro"), (limetest.CASES, "rw"):
+        for top in limetest.CORPUS, limetest.CASES:
             names = [name for name in os.listdir(top) if name.endswith((".lime", ".ildg"))]
             copy = self.tempdir()
             for name in names:
                 put(os.path.join(copy, name), read(os.path.join(top, name)))
-            with limetest.Mount(copy, opts=opts) as mount:
-                self.assert_same(sorted(names), (copy, mount.path))
+            with limetest.Mount(copy) as mount, limetest.Mount(copy, opts="rw") as writable:
+                self.assert_same(sorted(names), (copy, mount.path, writable.path))
 
     def test_sums_of_whole_files(self):
         sums = os.path.join(self.tempdir(), "sums")

@@ -203,8 +203,12 @@ int checksum_files_verify(const struct command *command, const struct files_opti
     char *own = strndup(name, slash ? (size_t)(slash - name) + 1 : 0);
     int status = own ? sums_list_read(&run.list, name) : report_error(name, "read", -ENOMEM);
     stat(name, &run.list_stat);
-    if (directory && (stat(directory, &st) != 0 || !S_ISDIR(st.st_mode))) {
-        message_code(directory, "open", stat(directory, &st) != 0 ? -errno : -ENOTDIR);
+    int err = !directory                  ? 0
+              : stat(directory, &st) != 0 ? -errno
+              : !S_ISDIR(st.st_mode)      ? -ENOTDIR
+                                          : 0;
+    if (err) {
+        message_code(directory, "open", err);
         status = TOOL_UNUSABLE;
     } else if (run.list.count &&
                sums_list_resolve(&run.list, directory ? directory : own, directory) &&
