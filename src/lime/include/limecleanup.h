@@ -1,7 +1,7 @@
 /*
  * limecleanup.h - remove unfinished files if SIGINT, SIGTERM or SIGHUP ends the process.
  *
- * A guard names one such file. The first guard installs handlers for those of the three signals
+ * A guard names one such file. The first call installs handlers for those of the three signals
  * that the process neither ignores nor handles. Only one thread may add and remove guards.
  */
 #ifndef LIMECLEANUP_H
@@ -26,11 +26,11 @@ void limefile_cleanup_truncate(int fd, uint64_t end);
 /* Ends all guards and the cut. */
 void limefile_cleanup_clear(void);
 
-/* Block the three signals, and restore the signal mask from before. */
+/* Delay the three signals, whichever thread would handle them. Such sections do not nest. */
 void limefile_cleanup_block(sigset_t *before);
 void limefile_cleanup_unblock(const sigset_t *before);
 
-/* Returns true if one of the blocked signals is pending and will end the process. */
+/* Returns true if one of the delayed signals will end the process. */
 bool limefile_cleanup_pending(void);
 
 #endif

@@ -264,10 +264,14 @@ static int fill_copy(const struct repair *repair, const struct limefile_survey *
 /* Copies the tail to a new file. The caller frees *path. Returns 0 or an error. */
 static int save_tail(struct repair *repair, const struct limefile_survey *survey, char **path)
 {
+    sigset_t before;
+    limefile_cleanup_block(&before);
     int fd = limefile_create_cut_file(AT_FDCWD, repair->path, survey->end, repair->fd, path);
+    if (fd >= 0)
+        limefile_cleanup_add(AT_FDCWD, *path);
+    limefile_cleanup_unblock(&before);
     if (fd < 0)
         return fd;
-    limefile_cleanup_add(AT_FDCWD, *path);
     int err = fill_copy(repair, survey, fd, *path);
     if (close(fd) != 0 && !err)
         err = -errno;
