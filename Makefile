@@ -38,10 +38,14 @@ BASE     := -std=gnu11 $(WARNINGS) -D_FILE_OFFSET_BITS=64 -DLIMEFS_VERSION='"$(V
 LINKFLAGS = $(CFLAGS) $(SANFLAGS) $(if $(HARDLINK),-pie) $(HARDLINK) $(LDFLAGS)
 LINK      = $(CC) $(LINKFLAGS) -o $@
 
-# Required packages, by pkg-config name. `make` names missing ones.
-NEEDS   := libisal libcrypto expat jansson fuse3 libxml-2.0
+# Required packages: names of pkg-config and lowest versions, which are those of Debian 11.
+NEEDS   := libisal:2.30 libcrypto:1.1.1 expat:2.2.10 jansson:2.13 fuse3:3.10 libxml-2.0:2.9.10
 PKG     := pkg-config
-MISSING := $(strip $(foreach p,$(NEEDS),$(shell $(PKG) --exists $(p) 2>/dev/null || echo $(p))))
+package  = $(word 1,$(subst :, ,$(1)))
+lowest   = $(word 2,$(subst :, ,$(1)))
+is_found = $(PKG) --atleast-version=$(call lowest,$(1)) $(call package,$(1)) 2>/dev/null
+here     = $(shell $(PKG) --modversion $(call package,$(1)) 2>/dev/null | sed 's/.*/ (here: &)/')
+MISSING := $(strip $(foreach p,$(NEEDS),$(shell $(call is_found,$(p)) || echo '$(call package,$(p)) >= $(call lowest,$(p))$(call here,$(p)),')))
 pkg_cflags = $(shell $(PKG) --cflags $(1))
 pkg_libs   = $(shell $(PKG) --libs $(1))
 
@@ -138,13 +142,13 @@ compat      := lime_contents lime_extract_record lime_extract_type lime_pack lim
 units       := $(patsubst tests/unit/%.c,$(B)/tests/%,$(unit_src))
 helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src)) $(B)/helpers/fault.so
 
-.PHONY: all check check-all run-check demo bench run-bench stress fuzz fuzz-short lint format install \
+.PHONY: all check check-all run-check demo bench run-bench stress fuzz fuzz-short lint format dist install \
         uninstall clean help deps tests
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: require $(programs) $(liblimefs_run) $(compat:%=$(B)/bin/%) $(if $(HAVE_MPI),$(mpi_all),no-mpi) ## build programs and libraries
+all: require $(programs) $(liblimefs_run) $(compat:%=$(B)/bin/%) $(if $(HAVE_MPI),$(mpi_all),no-mpi) $(if $(h5_name),,no-hdf5) ## build programs and libraries
 
 help: ## list these targets
 	@echo 'limefs $(VERSION): make TARGET [B=dir] [SAN=address,undefined] [LOCKS=1] [V=1]'
@@ -167,19 +171,23 @@ demo: ## set everything up, mount a sample configuration and look into it (scrip
 bench: deps ## measure every speed that docs/performance.md names
 	$(Q)$(MAKE) --no-print-directory run-bench
 
-.PHONY: require no-mpi
+.PHONY: require no-mpi no-hdf5
 no-mpi:
 	@echo 'note: no $(MPICC): Lemon is left out'
+no-hdf5:
+	@echo 'note: no HDF5 without MPI (hdf5-serial or hdf5 of pkg-config): exports as .h5 are left out'
 
 require:
-	$(if $(MISSING),$(error missing: $(MISSING) (pkg-config names); run `make deps`))
+	$(if $(shell command -v $(PKG)),,$(error missing: $(PKG); run `make deps`))
+	$(if $(MISSING),$(error missing or too old: $(MISSING) which are names of pkg-config; run `make deps`))
 
 # ---- rules ----
 
-# Rebuild everything when the flags change.
+# When the flags change, everything is built again, if the compiler will do.
+flags = $(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS) $(have_rivals) $(h5_name)
 $(B)/flags: FORCE
-	$(Q)mkdir -p $(@D); echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS) $(have_rivals) $(h5_name)' | cmp -s - $@ || \
-	    echo '$(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS) $(have_rivals) $(h5_name)' > $@
+	$(Q)mkdir -p $(@D); echo '$(flags)' | cmp -s - $@ || \
+	    { $(CC) $(CPPFLAGS) $(CFLAGS) -fsyntax-only src/lime/compiler.c && echo '$(flags)' > $@; }
 .PHONY: FORCE
 
 define compile
@@ -425,6 +433,11 @@ lint: ## cppcheck, shellcheck, man pages and formatting
 
 format: ## clang-format all C files
 	clang-format -i $(c_files)
+
+# The same bytes for the same commit.
+dist: ## pack the last commit as limefs-VERSION.tar.gz, in the directory B
+	$(Q)mkdir -p $(B)
+	$(Q)git -c tar.umask=0022 archive --prefix=limefs-$(VERSION)/ HEAD | gzip -9n > $(B)/limefs-$(VERSION).tar.gz
 
 man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1 %/lime-bench.1 %/lime-checkpoint.1),$(wildcard docs/man/*.1))
 
