@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /*
  * lemon.h - Lemon: MPI parallel I/O for LIME containers.
  *

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /*
  * lemon_cells.h - Lemon: checkpoints of particles, readable by any number of ranks.
  *

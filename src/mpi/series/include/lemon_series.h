@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: BSD-3-Clause
 /*
  * lemon_series.h - Lemon: write a series of checkpoints and keep the newest ones.
  *
