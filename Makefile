@@ -102,7 +102,7 @@ plan_src  := $(wildcard src/mpi/plan/*.c)
 benchmark_src := $(wildcard src/mpi/programs/*.c) src/mpi/bench/backend/pattern.c
 examples_src  := $(wildcard src/mpi/examples/*.c)
 mpi_test_src  := $(wildcard tests/mpi/*.c)
-liblemon  := $(B)/lib/liblemon.a $(B)/lib/liblemon.so
+liblemonio := $(B)/lib/liblemonio.a $(B)/lib/liblemonio.so
 # The parts of liblimefile that Lemon contains.
 lemon_lime_src := $(addprefix src/lime/,array.c record_header.c page_cache.c direct_io.c checksum.c descriptor.c) $(wildcard src/lime/cells/*.c)
 lemon_libs = $(call pkg_libs,libisal) -pthread
@@ -132,7 +132,7 @@ rival_cflags := $(patsubst -I%,-isystem %,$(if $(have_rivals),$(call pkg_cflags,
 rival_libs   := $(if $(have_rivals),$(call pkg_libs,$(foreach r,$(have_rivals),$($(r)_PKG))))
 mpi_tests := $(patsubst tests/mpi/%.c,$(B)/mpi/%,$(mpi_test_src))
 mpi_programs := $(addprefix $(B)/bin/,lemon_benchmark limefs-io lime-bench lime-checkpoint)
-mpi_all   := $(liblemon) $(mpi_programs) \
+mpi_all   := $(liblemonio) $(mpi_programs) \
              $(patsubst src/mpi/examples/%.c,$(B)/examples/%,$(examples_src))
 programs    := $(B)/bin/lime $(B)/bin/limefs $(B)/bin/limefs-run
 liblimefs_run := $(B)/lib/liblimefs-run.so
@@ -143,7 +143,7 @@ units       := $(patsubst tests/unit/%.c,$(B)/tests/%,$(unit_src))
 helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src)) $(B)/helpers/fault.so
 
 .PHONY: all check check-all run-check demo bench run-bench stress fuzz fuzz-short lint format dist install \
-        uninstall clean help deps tests
+        install-compat uninstall clean help deps tests
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -153,7 +153,7 @@ all: require $(programs) $(liblimefs_run) $(compat:%=$(B)/bin/%) $(if $(HAVE_MPI
 help: ## list these targets
 	@echo 'limefs $(VERSION): make TARGET [B=dir] [SAN=address,undefined] [LOCKS=1] [V=1]'
 	@echo '                   [PREFIX=$(PREFIX)] [DESTDIR=dir] [MPICC=mpicc]'
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' Makefile
 
 deps: ## install from Debian what is missing (scripts/install-deps)
 	$(Q)scripts/install-deps
@@ -184,7 +184,7 @@ require:
 # ---- rules ----
 
 # When the flags change, everything is built again, if the compiler will do.
-flags = $(CC) $(MPICC) $(HARDENING) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS) $(have_rivals) $(h5_name)
+flags = $(CC) $(MPICC) $(HARDENING) $(CPPFLAGS) $(CFLAGS) $(BASE) $(HARDLINK) $(LDFLAGS) $(have_rivals) $(h5_name)
 $(B)/flags: FORCE
 	$(Q)mkdir -p $(@D); echo '$(flags)' | cmp -s - $@ || \
 	    { $(CC) $(CPPFLAGS) $(CFLAGS) -fsyntax-only src/lime/compiler.c && echo '$(flags)' > $@; }
@@ -216,7 +216,7 @@ $(eval $(call compile,src/mpi/wire,$(INC_wire) -fPIC))
 # The preloaded library: no sanitizers, which must be loaded first; defines both names of a function;
 # no fortified versions of libc's functions.
 $(eval $(call compile,src/run,$(INC_run) -fPIC -fvisibility=hidden -fno-sanitize=all -U_FILE_OFFSET_BITS -U_FORTIFY_SOURCE))
-$(eval $(call compile,src/run/program,$(INC_run) -DLIMEFS_LIBDIR='"$(LIBDIR)"'))
+$(eval $(call compile,src/run/program,$(INC_run)))
 seen :=
 $(foreach r,$(fuse_layers),$(eval seen += -Isrc/fuse/$(r)/include)\
     $(eval $(call compile,src/fuse/$(r),$(seen) $$(fuse_cflags))))
@@ -260,18 +260,21 @@ $(eval $(call compile_no_mpi,src/mpi/plan))
 $(eval $(call compile_no_mpi,src/mpi/lemon))
 $(eval $(call compile_no_mpi,src/mpi/bench/backend,-Isrc/mpi/bench/backend/include))
 
-$(B)/lib/liblemon.a: $(call obj,$(lemon_src) $(lemon_lime_src))
+# One object, in which the names of internal functions are local.
+$(B)/lib/liblemonio.a: $(call obj,$(lemon_src) $(lemon_lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
-	$(Q)rm -f $@; ar rcs $@ $^
+	$(Q)ld -r -o $(@D)/lemonio.o $^
+	$(Q)objcopy --wildcard --keep-global-symbol='lemon[A-Z]*' $(@D)/lemonio.o
+	$(Q)rm -f $@; ar rcs $@ $(@D)/lemonio.o
 
-$(B)/lib/liblemon.so: $(call obj,$(lemon_src) $(lemon_lime_src)) src/mpi/lemon/lemon.map
+$(B)/lib/liblemonio.so: $(call obj,$(lemon_src) $(lemon_lime_src)) src/mpi/lemon/lemonio.map
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(CFLAGS) $(SANFLAGS) $(HARDLINK) $(LDFLAGS) -shared -Wl,-soname,$(@F).$(LEMON_MAJOR) \
-	    -Wl,--version-script=src/mpi/lemon/lemon.map -o $@.$(LEMON_VERSION) $(filter %.o,$^) \
+	    -Wl,--version-script=src/mpi/lemon/lemonio.map -o $@.$(LEMON_VERSION) $(filter %.o,$^) \
 	    $(lemon_libs)
 	$(Q)ln -sf $(@F).$(LEMON_VERSION) $@.$(LEMON_MAJOR); ln -sf $(@F).$(LEMON_MAJOR) $@
 
-$(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src)) $(B)/lib/liblemon.a $(liblimefile)
+$(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src) $(plan_src)) $(B)/lib/liblemonio.a $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) -lm
 
@@ -279,19 +282,19 @@ $(B)/bin/limefs-io: $(call obj,$(job_src) $(plan_src)) $(B)/lib/liblimejob.a $(B
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -lm -pthread
 
-$(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src)) $(B)/lib/liblemon.a $(liblimefile)
+$(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src) $(plan_src)) $(B)/lib/liblemonio.a $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) $(rival_libs) -lm
 
-$(B)/bin/lime-checkpoint: $(call obj,$(checkpoint_src)) $(B)/lib/liblemon.a $(liblimefile)
+$(B)/bin/lime-checkpoint: $(call obj,$(checkpoint_src)) $(B)/lib/liblemonio.a $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
 	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(lemon_libs) $(call pkg_libs,jansson) -lm
 
 # Programs with one source each.
 define mpi_program
-$(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon/include/lemon.h src/mpi/series/include/lemon_series.h $(B)/lib/liblemon.a
+$(B)/$(2)/%: $(1)/%.c $(wildcard $(1)/*.h) src/mpi/lemon/include/lemon.h src/mpi/series/include/lemon_series.h $(B)/lib/liblemonio.a
 	@mkdir -p $$(@D); echo '  MPICC $$@'
-	$(Q)$(MPICC) $(HARDENING) $(BASE) $(LINKFLAGS) $(INC_series) -o $$@ $$< $(B)/lib/liblemon.a \
+	$(Q)$(MPICC) $(HARDENING) $(BASE) $(LINKFLAGS) $(INC_series) -o $$@ $$< $(B)/lib/liblemonio.a \
 	    $(lemon_libs) -lm
 endef
 $(eval $(call mpi_program,tests/mpi,mpi))
@@ -427,7 +430,7 @@ lint: ## cppcheck, shellcheck, man pages and formatting
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	    --error-exitcode=1 --suppress=missingIncludeSystem $(INC_lime) src tests
 	$(Q)shellcheck scripts/completion/lime scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
-	    src/mpi/package/install
+	    src/mpi/package/install src/mpi/package/compat
 	$(Q)clang-format --dry-run -Werror $(c_files)
 	$(Q)mandoc -T lint -W warning docs/man/*
 
@@ -441,41 +444,60 @@ dist: ## pack the last commit as limefs-VERSION.tar.gz, in the directory B
 
 man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1 %/lime-bench.1 %/lime-checkpoint.1),$(wildcard docs/man/*.1))
 
+texts := README.md LICENSE CHANGELOG.md CONTRIBUTING.md
+
 # Programs other than lime: shells load completion by a program's name.
 completed := limefs limefs-run limefs-io lime-bench lime-checkpoint
 
+# Paths are quoted: DESTDIR may contain spaces. limefs-run is in the directory of its library, where it
+# finds it whatever LIBDIR is.
 install: all ## install to DESTDIR/PREFIX
-	install -d $(DESTDIR)$(BINDIR) $(DESTDIR)$(MANDIR)/man1 $(DESTDIR)$(DOCDIR)/docs/examples
-	install -m 755 $(programs) $(DESTDIR)$(BINDIR)
-	install -d $(DESTDIR)$(LIBDIR)
-	install -m 644 $(liblimefs_run) $(DESTDIR)$(LIBDIR)
-	for n in $(compat); do ln -sf lime $(DESTDIR)$(BINDIR)/$$n; done
-	install -m 644 $(man_pages) $(DESTDIR)$(MANDIR)/man1
-	install -d $(DESTDIR)$(BASHDIR) $(DESTDIR)$(ZSHDIR) $(DESTDIR)$(FISHDIR)
-	install -m 644 scripts/completion/lime $(DESTDIR)$(BASHDIR)
-	for n in $(completed); do ln -sf lime $(DESTDIR)$(BASHDIR)/$$n; ln -sf lime.fish $(DESTDIR)$(FISHDIR)/$$n.fish; done
-	install -m 644 scripts/completion/_lime $(DESTDIR)$(ZSHDIR)
-	install -m 644 scripts/completion/lime.fish $(DESTDIR)$(FISHDIR)
-	install -m 644 README.md LICENSE CHANGELOG.md CONTRIBUTING.md $(DESTDIR)$(DOCDIR)
-	install -m 644 docs/*.md docs/*.svg $(DESTDIR)$(DOCDIR)/docs
-	install -d $(DESTDIR)$(PYTHONDIR)/limefs
-	install -m 644 src/lime/python/limefs/*.py $(DESTDIR)$(PYTHONDIR)/limefs
-	install -m 755 docs/examples/*.py $(DESTDIR)$(DOCDIR)/docs/examples
-	$(if $(HAVE_MPI),install -m 755 $(mpi_programs) $(DESTDIR)$(BINDIR))
-	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] $(DESTDIR)$(DOCDIR)/docs/examples)
-	$(if $(HAVE_MPI),src/mpi/package/install $(MPICC) $(B)/lib $(LEMON_VERSION) '$(DESTDIR)' \
-	    $(PREFIX) $(LIBDIR) $(INCLUDEDIR) '$(lemon_libs)')
+	install -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(DOCDIR)/docs/examples"
+	install -m 755 $(filter-out %/limefs-run,$(programs)) "$(DESTDIR)$(BINDIR)"
+	install -d "$(DESTDIR)$(LIBDIR)/limefs"
+	install -m 644 $(liblimefs_run) "$(DESTDIR)$(LIBDIR)/limefs"
+	install -m 755 $(B)/bin/limefs-run "$(DESTDIR)$(LIBDIR)/limefs"
+	ln -srf "$(DESTDIR)$(LIBDIR)/limefs/limefs-run" "$(DESTDIR)$(BINDIR)"
+	for n in $(compat); do ln -sf lime "$(DESTDIR)$(BINDIR)/$$n"; done
+	install -m 644 $(man_pages) "$(DESTDIR)$(MANDIR)/man1"
+	install -d "$(DESTDIR)$(BASHDIR)" "$(DESTDIR)$(ZSHDIR)" "$(DESTDIR)$(FISHDIR)"
+	install -m 644 scripts/completion/lime "$(DESTDIR)$(BASHDIR)"
+	for n in $(completed); do ln -sf lime "$(DESTDIR)$(BASHDIR)/$$n"; ln -sf lime.fish "$(DESTDIR)$(FISHDIR)/$$n.fish"; done
+	install -m 644 scripts/completion/_lime "$(DESTDIR)$(ZSHDIR)"
+	install -m 644 scripts/completion/lime.fish "$(DESTDIR)$(FISHDIR)"
+	install -m 644 $(texts) "$(DESTDIR)$(DOCDIR)"
+	install -m 644 docs/*.md docs/*.svg "$(DESTDIR)$(DOCDIR)/docs"
+	install -d "$(DESTDIR)$(PYTHONDIR)/limefs"
+	install -m 644 src/lime/python/limefs/*.py "$(DESTDIR)$(PYTHONDIR)/limefs"
+	install -m 755 docs/examples/*.py "$(DESTDIR)$(DOCDIR)/docs/examples"
+	$(if $(HAVE_MPI),install -m 755 $(mpi_programs) "$(DESTDIR)$(BINDIR)")
+	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] "$(DESTDIR)$(DOCDIR)/docs/examples")
+	$(if $(HAVE_MPI),src/mpi/package/install $(B)/lib $(LEMON_VERSION) "$(DESTDIR)" \
+	    "$(PREFIX)" "$(LIBDIR)" "$(INCLUDEDIR)" '$(lemon_libs)')
 
-uninstall: ## remove what install put there
-	rm -f $(addprefix $(DESTDIR)$(BINDIR)/,$(notdir $(programs)) $(compat) \
-	    $(notdir $(mpi_programs)))
-	rm -f $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(wildcard docs/man/*.1)))
-	rm -f $(addprefix $(DESTDIR)$(BASHDIR)/,lime $(completed)) $(DESTDIR)$(ZSHDIR)/_lime \
-	    $(patsubst %,$(DESTDIR)$(FISHDIR)/%.fish,lime $(completed))
-	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(notdir $(liblimefs_run)) liblemon.a pkgconfig/lemon.pc \
-	    liblemon.so liblemon.so.$(LEMON_MAJOR) liblemon.so.$(LEMON_VERSION))
-	rm -f $(addprefix $(DESTDIR)$(INCLUDEDIR)/,lemon.h lemon_cells.h lemon_series.h)
-	rm -rf $(DESTDIR)$(DOCDIR) $(DESTDIR)$(LIBDIR)/cmake/lemon $(DESTDIR)$(PYTHONDIR)/limefs
+install-compat: ## after install: Lemon also as lemon.h, -llemon, lemon.pc
+	$(Q)src/mpi/package/compat create "$(DESTDIR)$(LIBDIR)" "$(DESTDIR)$(INCLUDEDIR)"
+
+# $(call remove,DIRECTORY,FILES) removes files, named relative to the directory.
+remove = if cd "$(DESTDIR)$(1)/" 2>/dev/null; then rm -f $(2); fi
+
+uninstall: ## remove what install and install-compat put there
+	$(Q)src/mpi/package/compat remove "$(DESTDIR)$(LIBDIR)" "$(DESTDIR)$(INCLUDEDIR)"
+	$(call remove,$(BINDIR),$(notdir $(programs) $(mpi_programs)) $(compat))
+	$(call remove,$(MANDIR)/man1,$(notdir $(wildcard docs/man/*.1)))
+	$(call remove,$(BASHDIR),lime $(completed))
+	$(call remove,$(ZSHDIR),_lime)
+	$(call remove,$(FISHDIR),$(patsubst %,%.fish,lime $(completed)))
+	$(call remove,$(LIBDIR),limefs/limefs-run limefs/liblimefs-run.so pkgconfig/lemonio.pc \
+	    $(addprefix cmake/lemonio/,lemonioConfig.cmake lemonioConfigVersion.cmake) liblemonio.a \
+	    liblemonio.so liblemonio.so.$(LEMON_MAJOR) liblemonio.so.$(LEMON_VERSION))
+	$(call remove,$(INCLUDEDIR)/lemonio,lemon.h lemon_cells.h lemon_series.h)
+	$(call remove,$(DOCDIR),$(texts) $(wildcard docs/*.md docs/*.svg docs/examples/*.py) \
+	    $(addprefix docs/examples/,$(notdir $(wildcard src/mpi/examples/*.[ch]))))
+	rm -rf "$(DESTDIR)$(PYTHONDIR)/limefs"
+	for d in "$(LIBDIR)/limefs" "$(LIBDIR)/cmake/lemonio" "$(INCLUDEDIR)/lemonio" \
+	    "$(DOCDIR)/docs/examples" "$(DOCDIR)/docs" "$(DOCDIR)"; do \
+	    rmdir "$(DESTDIR)$$d" 2>/dev/null || :; done
 
 clean: ## remove what was built
 	rm -rf build build-san build-tsan build-locks build-mpich build-san-mpich $(B) $(B)-mpich

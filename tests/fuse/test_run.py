@@ -623,13 +623,17 @@ class Wrapper(limetest.TestCase):
         self.assertEqual(out.decode().strip(), f"{LIBRARY}:/nonexistent.so")
 
     def test_installed_library(self):
+        """The library is in the program's directory; PATH has a link to the program."""
         directory = self.tempdir()
-        os.mkdir(os.path.join(directory, "bin"))
-        os.mkdir(os.path.join(directory, "lib"))
-        program = shutil.copy(limetest.program("limefs-run"), os.path.join(directory, "bin"))
-        shutil.copy(LIBRARY, os.path.join(directory, "lib"))
-        out = self.run_ok([program, "sh", "-c", "echo $LD_PRELOAD"])
-        self.assertEqual(out.decode().strip(), os.path.join(directory, "lib", "liblimefs-run.so"))
+        for path in (limetest.program("limefs-run"), LIBRARY):
+            shutil.copy(path, directory)
+        link = os.path.join(self.tempdir(), "limefs-run")
+        os.symlink(os.path.join(directory, "limefs-run"), link)
+        out = self.run_ok([link, "sh", "-c", "echo $LD_PRELOAD"])
+        self.assertEqual(out.decode().strip(), os.path.join(directory, "liblimefs-run.so"))
+        os.remove(os.path.join(directory, "liblimefs-run.so"))
+        self.fails([link, "true"], "liblimefs-run.so: find: no such file", status=125)
+
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class Page(TestCase):
         self.run_ok([mpitest.MPICC, "-Wall", "-Wextra", "-Werror", *options, *sanitizers,
                      *("-I" + os.path.join(limetest.REPO, "src", "mpi", module, "include")
                        for module in ("lemon", "series")), source,
-                     os.path.join(limetest.B, "lib", "liblemon.a"), "-lisal", "-lm", "-pthread",
+                     os.path.join(limetest.B, "lib", "liblemonio.a"), "-lisal", "-lm", "-pthread",
                      "-o", program], timeout=120)
         return program
 

@@ -8,7 +8,7 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import limetest  # noqa: E402
 
-LEMON = os.path.join(limetest.B, "lib", "liblemon.so")
+LEMON = os.path.join(limetest.B, "lib", "liblemonio.so")
 
 
 def built():

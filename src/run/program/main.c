@@ -52,24 +52,21 @@ static int report_unknown_option(const char *option)
     return FAILED;
 }
 
-/* Finds the library in ../lib of this program's directory (a build) or in LIMEFS_LIBDIR. */
+/* Finds the library in this program's directory (installed) or in ../lib (a build). */
 static bool find_library(char path[PATH_MAX])
 {
-    char self[PATH_MAX];
+    static const char *const places[] = {LIBRARY, "../lib/" LIBRARY};
+    char self[PATH_MAX], place[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n > 0) {
-        self[n] = '\0';
-        for (int i = 0; i < 2; i++) { /* cut off the program's name, then "bin" */
-            char *slash = strrchr(self, '/');
-            if (slash)
-                *slash = '\0';
-        }
-        int len = snprintf(path, PATH_MAX, "%s/lib/" LIBRARY, self);
-        if (len < PATH_MAX && access(path, R_OK) == 0)
+    self[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(self, '/');
+    for (int i = 0; slash && i < 2; i++) {
+        int len = snprintf(place, PATH_MAX, "%.*s/%s", (int)(slash - self), self, places[i]);
+        if (len < PATH_MAX && realpath(place, path) && access(path, R_OK) == 0)
             return true;
     }
-    snprintf(path, PATH_MAX, "%s/" LIBRARY, LIMEFS_LIBDIR);
-    return access(path, R_OK) == 0;
+    snprintf(path, PATH_MAX, LIBRARY);
+    return false;
 }
 
 /* Puts the library before those that LD_PRELOAD has already. */
