@@ -27,7 +27,7 @@ Q   := $(if $(filter 1,$(V)),,@)
 CC       ?= cc
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
-            -Wformat=2 -Wpointer-arith -Wundef
+            -Wformat=2 -Wpointer-arith -Wundef -Wno-missing-field-initializers
 # Hardening against attacks; `make HARDENING= HARDLINK=` builds without it.
 HARDENING ?= $(if $(SAN),,-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIE
 HARDLINK  ?= -Wl,-z,relro,-z,now
@@ -280,7 +280,7 @@ $(B)/bin/lemon_benchmark: $(call obj,$(benchmark_src) $(plan_src)) $(B)/lib/libl
 
 $(B)/bin/limefs-io: $(call obj,$(job_src) $(plan_src)) $(B)/lib/liblimejob.a $(B)/lib/liblimefile.a
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -lm -pthread
+	$(Q)$(MPICC) $(LINKFLAGS) -o $@ $^ $(call pkg_libs,jansson libisal) -lm -ldl -pthread
 
 $(B)/bin/lime-bench: $(call obj,$(bench_src) $(backend_src) $(plan_src)) $(B)/lib/liblemonio.a $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
@@ -321,11 +321,11 @@ $(liblimefile): $(call obj,$(lime_src))
 
 $(B)/bin/lime: $(call obj,$(tool_src)) $(libstage) $(libqcdml) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(call pkg_libs,libisal libcrypto expat jansson) -lm -pthread
+	$(Q)$(LINK) $^ $(call pkg_libs,libisal libcrypto expat jansson) -lm -ldl -pthread
 
 $(B)/bin/limefs: $(call obj,$(fuse_src) $(if $(LOCKS),tests/helpers/waits.c)) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(if $(LOCKS),$(waits:%=-Wl,--wrap=%)) $(call pkg_libs,fuse3 jansson libisal expat) -lm -pthread
+	$(Q)$(LINK) $^ $(if $(LOCKS),$(waits:%=-Wl,--wrap=%)) $(call pkg_libs,fuse3 jansson libisal expat) -lm -ldl -pthread
 
 $(B)/bin/limefs-run: $(call obj,$(wildcard src/run/program/*.c) $(addprefix src/lime/,text.c option.c complete.c suggest.c))
 	@mkdir -p $(@D); echo '  LINK $@'
@@ -372,11 +372,11 @@ $(B)/tests/test_bench_pattern: $(addprefix $(B)/obj/no-mpi/,box.o pattern.o data
 
 $(B)/tests/%: $(B)/obj/tests/unit/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(liblimefile) $(unit_libs) $(call pkg_libs,cmocka libisal expat) -lm -pthread
+	$(Q)$(LINK) $^ $(liblimefile) $(unit_libs) $(call pkg_libs,cmocka libisal expat) -lm -ldl -pthread
 
 $(B)/helpers/%: $(B)/obj/tests/helpers/%.o $(liblimefile)
 	@mkdir -p $(@D); echo '  LINK $@'
-	$(Q)$(LINK) $^ $(helper_libs) $(call pkg_libs,libisal expat) -lm -pthread
+	$(Q)$(LINK) $^ $(helper_libs) $(call pkg_libs,libisal expat) -lm -ldl -pthread
 
 $(B)/obj/tests/helpers/long-names.o: helper_cflags = $(call pkg_cflags,fuse3)
 $(B)/helpers/long-names: helper_libs = $(call pkg_libs,fuse3)
@@ -389,6 +389,12 @@ $(B)/helpers/fault.so: tests/helpers/fault.c $(B)/flags
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
 # ---- tests ----
+
+# All of src; with CFLAGS=-fsyntax-only it only checks (tests/tool/test_fresh.py).
+.PHONY: objects units
+objects: $(call obj,$(lime_src) $(tool_src) $(stage_src) $(qcdml_src) $(fuse_src) $(run_src) $(wire_src) \
+    $(wildcard src/run/program/*.c) $(if $(HAVE_MPI),$(lemon_src) $(benchmark_src) $(job_src) $(plan_src) \
+    $(bench_src) $(backend_src) $(checkpoint_src)))
 
 tests: all $(units) $(helpers) $(if $(HAVE_MPI),$(mpi_tests))
 
@@ -415,7 +421,7 @@ $(B)/fuzz/%: tests/fuzz/%.c $(lime_src) $(wire_src) $(fuzz_qcdml_src) \
 	$(Q)clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=undefined $(INC_checkpoint) -Isrc/lime/checkpoint $(INC_exports) \
 	    $(INC_formats) $(INC_physics) $(INC_wire) $(INC_qcdml) -o $@ $< $(lime_src) $(wire_src) \
-	    $(fuzz_qcdml_src) $(call pkg_libs,libisal expat) -lm -pthread
+	    $(fuzz_qcdml_src) $(call pkg_libs,libisal expat) -lm -ldl -pthread
 
 fuzz: $(fuzzers) ## fuzz index, names, packets, metadata, cells and formats for FUZZ_SECONDS each
 	$(Q)FUZZ_SECONDS=$(FUZZ_SECONDS) B=$(B) tests/fuzz/run

@@ -1,6 +1,7 @@
 /* descriptor.c - open files below a directory, and reopen files by descriptor */
 #define _GNU_SOURCE
 #include "descriptor.h"
+#include "limeplatform.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -5,6 +5,11 @@
 
 #include <string.h>
 
+#if !__GLIBC_PREREQ(2, 32)
+#define strerrordesc_np       strerror
+#define strerrorname_np(code) NULL
+#endif
+
 struct error_entry {
     int code;
     const char *word;

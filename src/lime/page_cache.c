@@ -1,16 +1,13 @@
 /* page_cache.c - find out how much of a file is in the page cache */
 #define _GNU_SOURCE
 #include "limefile.h"
+#include "limeplatform.h"
 
 #include <errno.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 int64_t limefile_cached_bytes(int fd, uint64_t offset, size_t n)
 {
-#ifndef SYS_cachestat
-#define SYS_cachestat 451
-#endif
     struct {
         uint64_t offset, length;
     } range = {offset, n};

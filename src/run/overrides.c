@@ -5,13 +5,13 @@
  * afterwards. In between, reads go through the mount, also in a child that is forked then.
  */
 #define _GNU_SOURCE
+#include "limeplatform.h"
 #include "run.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 int fcntl64(int, int, ...);

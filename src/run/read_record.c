@@ -1,21 +1,17 @@
 /* read_record.c - read the bytes of a record from its container */
 #define _GNU_SOURCE
+#include "limeplatform.h"
 #include "run.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #else
 #define __libc_single_threaded 0
-#endif
-
-#ifndef F_DUPFD_QUERY /* Linux 6.10 */
-#define F_DUPFD_QUERY 1027
 #endif
 
 enum {

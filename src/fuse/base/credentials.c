@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 #include "credentials.h"
 #include "descriptor.h"
+#include "limeplatform.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +20,6 @@
 #include <string.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -356,9 +356,6 @@ static int check_by_opening(int fd, int mode)
 
 int limefs_creds_check_access(int fd, int mode)
 {
-#ifndef SYS_faccessat2
-#define SYS_faccessat2 439
-#endif
     if (!creds.is_switched || creds.is_transfer || creds.daemon_depth)
         return 0;
     if (syscall(SYS_faccessat2, fd, "", mode, AT_EMPTY_PATH | AT_EACCESS) == 0)

@@ -22,7 +22,8 @@ enum {
 
 static atomic_bool to_stderr = true; /* changes while other threads run */
 
-static void write_log_va(int priority, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void write_log_va(int priority, const char *format,
+                                                               va_list args)
 {
     char line[LINE_BYTES];
     vsnprintf(line, sizeof line, format, args);
@@ -33,7 +34,8 @@ static void write_log_va(int priority, const char *format, va_list args)
         syslog(priority, "%s", line);
 }
 
-static void write_log(int priority, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void write_log(int priority, const char *format,
+                                                            ...)
 {
     va_list args;
     va_start(args, format);
@@ -81,7 +83,9 @@ static char *capture_text; /* NULL: messages are printed */
 static size_t capture_bytes;
 
 /* Logs a message of libfuse: part of a line, or (if the format ends with a newline) its end. */
-static void log_libfuse_message(enum fuse_log_level level, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void log_libfuse_message(enum fuse_log_level level,
+                                                                      const char *format,
+                                                                      va_list args)
 {
     char text[LINE_BYTES];
     size_t len = strlen(format);

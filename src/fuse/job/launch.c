@@ -1,6 +1,7 @@
 /* launch.c - start, supervise and end the daemon's own job (launch.h) */
 #define _GNU_SOURCE
 #include "launch.h"
+#include "limeplatform.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <ftw.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -146,7 +146,9 @@ static void op_open(fuse_req_t req, fuse_ino_t ino, struct fuse_file_info *fi)
     fi->keep_cache = keep_cache;
     file->uncached = get_fs(req)->options.direct_io && limefs_file_is_large(get_fs(req), file);
     fi->direct_io = file->uncached;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 11)
     fi->noflush = read_only;
+#endif
     limefs_op_reply_open(req, file, fi);
 }
 

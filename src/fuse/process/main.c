@@ -322,16 +322,21 @@ static unsigned max_thread_count(const struct limefs *fs, const struct fuse_cmdl
 {
     if (opts->singlethread)
         return 1;
-    unsigned threads = opts->max_threads == UINT_MAX ? DEFAULT_THREADS : opts->max_threads;
+    unsigned threads = DEFAULT_THREADS;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 12)
+    if (opts->max_threads != UINT_MAX) /* given */
+        threads = opts->max_threads;
+#endif
     return threads == DEFAULT_THREADS && (fs->options.ranks || fs->options.job) ? JOB_THREADS
                                                                                 : threads;
 }
 
-static int run_session_loop(struct fuse_session *session, struct limefs *fs,
-                            const struct fuse_cmdline_opts *opts)
+/* Serves requests with several threads until the file system is unmounted. libfuse before 3.12
+ * starts a thread whenever all others are busy. */
+static int run_threads(struct fuse_session *session, const struct limefs *fs,
+                       const struct fuse_cmdline_opts *opts)
 {
-    struct mount_watch watch = {fs, opts->mountpoint, false};
-    pthread_t thread;
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 12)
     struct fuse_loop_config *config = fuse_loop_cfg_create();
     if (!config)
         return -ENOMEM;
@@ -339,17 +344,30 @@ static int run_session_loop(struct fuse_session *session, struct limefs *fs,
     if (opts->max_idle_threads != UINT_MAX) /* given */
         fuse_loop_cfg_set_idle_threads(config, opts->max_idle_threads);
     fuse_loop_cfg_set_max_threads(config, fs->threads);
+    int err = fuse_session_loop_mt(session, config);
+    fuse_loop_cfg_destroy(config);
+    return err;
+#else
+    (void)fs;
+    struct fuse_loop_config config = {1, opts->max_idle_threads};
+    return fuse_session_loop_mt(session, &config);
+#endif
+}
+
+static int run_session_loop(struct fuse_session *session, struct limefs *fs,
+                            const struct fuse_cmdline_opts *opts)
+{
+    struct mount_watch watch = {fs, opts->mountpoint, false};
+    pthread_t thread;
     int err = limefs_thread_start(&thread, NULL, announce_mount, &watch);
     if (!err) {
-        err = opts->singlethread ? fuse_session_loop(session)
-                                 : fuse_session_loop_mt(session, config);
+        err = opts->singlethread ? fuse_session_loop(session) : run_threads(session, fs, opts);
         limefs_readahead_stop(fs);
         limefs_work_stop(fs);          /* its replies need the descriptor closed below */
         fuse_session_unmount(session); /* ends announce_mount()'s wait */
         pthread_join(thread, NULL);
     }
     limefs_creds_release();
-    fuse_loop_cfg_destroy(config);
     if (watch.lacks_job)
         return 1;
     return err > 0 ? 0 : err; /* > 0: a signal, the usual way to end the daemon */

@@ -441,6 +441,11 @@ static int print_information(struct limefs_command *command)
 {
     if (command->fuse.show_version) {
         printf("limefs %s\nFUSE library version %s\n", LIMEFS_VERSION, fuse_pkgversion());
+#if FUSE_VERSION < FUSE_MAKE_VERSION(3, 13)
+        printf(
+            "without: -o max_threads, and mmap with -o direct_io (built with libfuse %d.%d)\n",
+            FUSE_MAJOR_VERSION, FUSE_MINOR_VERSION);
+#endif
         return 1;
     }
     if (command->fuse.show_help) {

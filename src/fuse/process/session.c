@@ -17,6 +17,8 @@
  *
  * FUSE_DIRECT_IO_ALLOW_MMAP (Linux 6.6): without it programs cannot map files that the kernel
  * reads around its page cache.
+ *
+ * libfuse before 3.13 reads requests and writes replies itself: none of the above applies.
  */
 #define _GNU_SOURCE
 #include "session.h"
@@ -33,6 +35,8 @@
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
+
+#if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 13)
 
 /* REPLY_EXPECTED: the kernel supports some of the flags above; the reply is not sent yet. */
 enum negotiation_state { INIT_EXPECTED, REPLY_EXPECTED, INIT_DONE };
@@ -174,3 +178,13 @@ int limefs_session_setup(struct fuse_session *session)
     int err = arm_wakeup(session, EPOLL_CTL_ADD);
     return err ? err : set_custom_io(session, &io);
 }
+
+#else
+
+int limefs_session_setup(struct fuse_session *session)
+{
+    (void)session;
+    return 0;
+}
+
+#endif

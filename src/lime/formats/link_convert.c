@@ -14,7 +14,11 @@ enum {
 /* Builds with a sanitizer have no clones: its runtime starts after the loader selects one. */
 #if defined __x86_64__ && defined __GNUC__ && !defined __clang__ && defined __OPTIMIZE__ && \
     !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__ && !defined LIMEFS_ONE_CLONE
+#if __GNUC__ >= 12
 #define KERNEL __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#else
+#define KERNEL __attribute__((target_clones("default", "avx2")))
+#endif
 #else
 #define KERNEL
 #endif

@@ -75,60 +75,48 @@ static void unpack_plain(double *tile, const unsigned char *at, unsigned count,
 }
 
 #if defined(__x86_64__)
+#include <immintrin.h>
 
 /* The AVX2 code transposes blocks of four real numbers of four sites in registers. */
 enum { FOUR = 4 };
-
-typedef double four __attribute__((vector_size(FOUR * 8)));
 
 #define AVX2        __attribute__((target("avx2")))
 #define AVX2_INLINE AVX2 static inline __attribute__((always_inline))
 
 /* Converts four big-endian numbers of 32 or 64 bits to doubles. */
-AVX2_INLINE void load_four(const unsigned char *at, unsigned precision, four *out)
+AVX2_INLINE __m256d load_four(const unsigned char *at, unsigned precision)
 {
-    typedef uint8_t bytes32 __attribute__((vector_size(32)));
-    typedef uint8_t bytes16 __attribute__((vector_size(16)));
-    typedef float float4 __attribute__((vector_size(16)));
-    bytes32 w;
-    bytes16 h;
+    const __m256i swap64 =
+        _mm256_setr_epi8(7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2,
+                         1, 0, 15, 14, 13, 12, 11, 10, 9, 8);
+    const __m128i swap32 = _mm_setr_epi8(3, 2, 1, 0, 7, 6, 5, 4, 11, 10, 9, 8, 15, 14, 13, 12);
+    __m256i w;
+    __m128i h;
     if (precision == 64) {
         memcpy(&w, at, sizeof w);
-        *out = (four)__builtin_shufflevector(w, w, 7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11,
-                                             10, 9, 8, 23, 22, 21, 20, 19, 18, 17, 16, 31, 30,
-                                             29, 28, 27, 26, 25, 24);
-        return;
+        return _mm256_castsi256_pd(_mm256_shuffle_epi8(w, swap64));
     }
     memcpy(&h, at, sizeof h);
-    *out =
-        __builtin_convertvector((float4)__builtin_shufflevector(h, h, 3, 2, 1, 0, 7, 6, 5, 4,
-                                                                11, 10, 9, 8, 15, 14, 13, 12),
-                                four);
-}
-
-AVX2_INLINE void store_four(double *at, four value)
-{
-    memcpy(at, &value, sizeof value);
+    return _mm256_cvtps_pd(_mm_castsi128_ps(_mm_shuffle_epi8(h, swap32)));
 }
 
 AVX2_INLINE void unpack_four_sites(double *tile, const unsigned char *sites, unsigned precision)
 {
+    enum { FIRST_HALVES = 0x20, SECOND_HALVES = 0x31 };
     size_t number = precision / 8, site = LIMEFILE_SITE_REALS * number;
     for (size_t c = 0; c < LIMEFILE_SITE_REALS; c += FOUR, sites += FOUR * number) {
-        four s[FOUR];
+        __m256d s[FOUR];
         for (size_t i = 0; i < FOUR; i++) {
-            load_four(sites + i * site, precision, &s[i]);
+            s[i] = load_four(sites + i * site, precision);
             __builtin_prefetch(sites + (2 * FOUR + i) * site);
         }
-        four a = __builtin_shufflevector(s[0], s[1], 0, 4, 2, 6);
-        four b = __builtin_shufflevector(s[0], s[1], 1, 5, 3, 7);
-        four x = __builtin_shufflevector(s[2], s[3], 0, 4, 2, 6);
-        four y = __builtin_shufflevector(s[2], s[3], 1, 5, 3, 7);
+        __m256d a = _mm256_unpacklo_pd(s[0], s[1]), b = _mm256_unpackhi_pd(s[0], s[1]);
+        __m256d x = _mm256_unpacklo_pd(s[2], s[3]), y = _mm256_unpackhi_pd(s[2], s[3]);
         double *out = tile + c * TILE_PITCH;
-        store_four(out, __builtin_shufflevector(a, x, 0, 1, 4, 5));
-        store_four(out + TILE_PITCH, __builtin_shufflevector(b, y, 0, 1, 4, 5));
-        store_four(out + 2 * TILE_PITCH, __builtin_shufflevector(a, x, 2, 3, 6, 7));
-        store_four(out + 3 * TILE_PITCH, __builtin_shufflevector(b, y, 2, 3, 6, 7));
+        _mm256_storeu_pd(out, _mm256_permute2f128_pd(a, x, FIRST_HALVES));
+        _mm256_storeu_pd(out + TILE_PITCH, _mm256_permute2f128_pd(b, y, FIRST_HALVES));
+        _mm256_storeu_pd(out + 2 * TILE_PITCH, _mm256_permute2f128_pd(a, x, SECOND_HALVES));
+        _mm256_storeu_pd(out + 3 * TILE_PITCH, _mm256_permute2f128_pd(b, y, SECOND_HALVES));
     }
 }
 

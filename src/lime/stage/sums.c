@@ -10,6 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if OPENSSL_VERSION_NUMBER < 0x30000000 /* it has no properties like "-fips" */
+#define EVP_MD_fetch(library, name, properties) ((EVP_MD *)EVP_get_digestbyname(name))
+#define EVP_MD_free(kind)                       ((void)(kind))
+#endif
+
 enum { CARRY_MAX = 4 << 20 }; /* bytes of the largest site for which `carry` is used */
 
 /* ---- sums of the whole file ---- */

@@ -61,14 +61,18 @@ void lemonSetMessageHandler(lemonMessageHandler *call, void *context)
 }
 
 /* rank < 0: formats the message without a rank. */
-static void format_message(int rank, char text[MESSAGE_MAX], const char *format, va_list args)
+__attribute__((format(printf, 3, 0))) static void format_message(int rank,
+                                                                 char text[MESSAGE_MAX],
+                                                                 const char *format,
+                                                                 va_list args)
 {
     int n = rank >= 0 ? snprintf(text, MESSAGE_MAX, "lemon: rank %d: ", rank)
                       : snprintf(text, MESSAGE_MAX, "lemon: ");
     vsnprintf(text + n, MESSAGE_MAX - (size_t)n, format, args);
 }
 
-static void call_handler(int rank, const char *format, va_list args)
+__attribute__((format(printf, 2, 0))) static void call_handler(int rank, const char *format,
+                                                               va_list args)
 {
     lemonMessageHandler *call = atomic_load(&handler);
     char text[MESSAGE_MAX];

@@ -1,20 +1,16 @@
 /* window.c - create, check and map the memory that a client shares with the job */
 #define _GNU_SOURCE
 #include "limejob.h"
+#include "limeplatform.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 enum { HUGE_PAGE = 2 << 20 };
-
-#ifndef MADV_COLLAPSE /* Linux 6.1 */
-#define MADV_COLLAPSE 25
-#endif
 
 /* Maps the window at an address aligned for huge pages. */
 static int map_window(struct limejob_window *window)

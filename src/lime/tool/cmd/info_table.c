@@ -207,7 +207,8 @@ static void format_cell(const struct info_table_file *file, const struct limefil
         format_lattice(&f->lattice, out);
         break;
     case CELL_PRECISION:
-        snprintf(out, CELL_MAX, f->precision ? "%u" : "", f->precision);
+        if (f->precision)
+            snprintf(out, CELL_MAX, "%u", f->precision);
         break;
     case CELL_BYTES:
         snprintf(out, CELL_MAX, "%" PRIu64, f->record.bytes);
