@@ -117,7 +117,7 @@ NETCDF4_PKG ?= netcdf-mpi
 PNETCDF_PKG ?= pnetcdf
 rivals      := HDF5 NETCDF4 PNETCDF
 is_open_mpi := $(if $(HAVE_MPI),$(findstring Open MPI,$(shell $(MPICC) --showme:version 2>&1)))
-have_rivals := $(if $(is_open_mpi),$(foreach r,$(rivals),$(shell $(PKG) --exists $($(r)_PKG) 2>/dev/null && echo $(r))))
+have_rivals := $(strip $(if $(is_open_mpi),$(foreach r,$(rivals),$(shell $(PKG) --exists $($(r)_PKG) 2>/dev/null && echo $(r)))))
 rival_files_HDF5    := backend_hdf5.c
 rival_files_NETCDF4 := backend_netcdf4.c
 rival_files_PNETCDF := backend_pnetcdf.c
@@ -395,6 +395,8 @@ $(B)/helpers/fault.so: tests/helpers/fault.c $(B)/flags
 objects: $(call obj,$(lime_src) $(tool_src) $(stage_src) $(qcdml_src) $(fuse_src) $(run_src) $(wire_src) \
     $(wildcard src/run/program/*.c) $(if $(HAVE_MPI),$(lemon_src) $(benchmark_src) $(job_src) $(plan_src) \
     $(bench_src) $(backend_src) $(checkpoint_src)))
+
+units: $(units)
 
 tests: all $(units) $(helpers) $(if $(HAVE_MPI),$(mpi_tests))
 

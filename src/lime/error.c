@@ -3,11 +3,26 @@
 #include "limeerror.h"
 #include "limeverdict.h"
 
+#include <errno.h>
 #include <string.h>
 
 #if !__GLIBC_PREREQ(2, 32)
-#define strerrordesc_np       strerror
-#define strerrorname_np(code) NULL
+#define strerrordesc_np strerror
+
+/* Returns NULL for an error that the programs do not expect. */
+static const char *strerrorname_np(int code)
+{
+#define NAME(error) [error] = #error
+    static const char *const names[] = {
+        NAME(EPERM),     NAME(ENOENT),  NAME(EINTR),     NAME(EIO),          NAME(EBADF),
+        NAME(EAGAIN),    NAME(ENOMEM),  NAME(EACCES),    NAME(EBUSY),        NAME(EEXIST),
+        NAME(EXDEV),     NAME(ENODEV),  NAME(ENOTDIR),   NAME(EISDIR),       NAME(EINVAL),
+        NAME(ENFILE),    NAME(EMFILE),  NAME(ETXTBSY),   NAME(EFBIG),        NAME(ENOSPC),
+        NAME(ESPIPE),    NAME(EROFS),   NAME(EPIPE),     NAME(ENAMETOOLONG), NAME(ELOOP),
+        NAME(EOVERFLOW), NAME(ENOTSUP), NAME(ETIMEDOUT), NAME(ESTALE),       NAME(EDQUOT),
+    };
+    return (size_t)code < sizeof names / sizeof *names ? names[code] : NULL;
+}
 #endif
 
 struct error_entry {
