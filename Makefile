@@ -391,7 +391,7 @@ $(B)/helpers/fault.so: tests/helpers/fault.c $(B)/flags
 # ---- tests ----
 
 # All of src; with CFLAGS=-fsyntax-only it only checks (tests/tool/test_fresh.py).
-.PHONY: objects units
+.PHONY: objects units platforms
 objects: $(call obj,$(lime_src) $(tool_src) $(stage_src) $(qcdml_src) $(fuse_src) $(run_src) $(wire_src) \
     $(wildcard src/run/program/*.c) $(if $(HAVE_MPI),$(lemon_src) $(benchmark_src) $(job_src) $(plan_src) \
     $(bench_src) $(backend_src) $(checkpoint_src)))
@@ -406,6 +406,10 @@ run-check: tests fuzz-short
 stress: deps ## the long runs: many kills and mounts
 	$(Q)$(MAKE) --no-print-directory tests
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) STRESS=1 LIMETEST_TIMEOUT=3600 tests/run
+
+platforms: ## the README's commands on minimal Debian systems (SUITES=trixie COMMANDS="demo check units")
+	$(Q)STRESS=1 SUITES="$(SUITES)" COMMANDS="$(COMMANDS)" \
+	    python3 tests/tool/test_fresh.py Fresh.test_platforms
 
 run-bench: all $(helpers)
 	$(Q)B=$(abspath $(B)) scripts/bench

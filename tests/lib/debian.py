@@ -25,11 +25,12 @@ class TestCase(limetest.TestCase):
             self.skipTest("the same with sanitizers")
 
     def debian(self, suite):
-        """Installs a base system, with a copy of this tree in /src."""
+        """Installs a base system with sudo, a user named user and a copy of this tree in /src."""
         root, uri = os.path.join(self.tempdir(), suite), mirror()
         if not uri:
             self.skipTest("no mirror of Debian is configured")
-        made = limetest.run(["debootstrap", "--variant=minbase", suite, root, uri], timeout=900)
+        made = limetest.run(["debootstrap", "--variant=minbase", "--include=sudo", suite, root,
+                             uri], timeout=900)
         if made.returncode != 0:
             self.skipTest(f"debootstrap: {made.stdout.decode().splitlines()[-1:]}")
         acquire = limetest.run(["apt-config", "dump", "Acquire"], check=True).stdout
@@ -42,6 +43,8 @@ class TestCase(limetest.TestCase):
                                "-c", "."], stdout=subprocess.PIPE) as tar:
             limetest.run(["tar", "-C", os.path.join(root, "src"), "-x"], stdin=tar.stdout,
                          check=True)
+        limetest.put(os.path.join(root, "etc/sudoers.d/user"), b"user ALL=NOPASSWD: ALL\n")
+        self.run_inside(root, "useradd -m user && chown -R user /src", 60)
         limetest.run(["mount", "--bind", root, root], check=True)  # some tests unshare mounts
         self.addCleanup(limetest.run, ["umount", "-l", root])
         limetest.run(["mount", "-t", "proc", "proc", root + "/proc"], check=True)
@@ -50,11 +53,14 @@ class TestCase(limetest.TestCase):
         self.addCleanup(limetest.run, ["umount", "-l", root + "/sys"])
         limetest.run(["mount", "--rbind", "--make-rslave", "/dev", root + "/dev"], check=True)
         self.addCleanup(limetest.run, ["umount", "-R", "-l", root + "/dev"])
+        fuse = os.path.join(root, "root/fuse")  # any user may open it
+        limetest.run(["mknod", "-m", "666", fuse, "c", "10", "229"], check=True)
+        limetest.run(["mount", "--bind", fuse, root + "/dev/fuse"], check=True)
         return root
 
-    def run_inside(self, root, command, timeout):
-        done = limetest.run(["chroot", root, "/bin/sh", "-c", f"cd /src && {command}"],
-                            env={"PATH": PATH, "HOME": "/root", **PROXIES}, timeout=timeout)
+    def run_inside(self, root, command, timeout, user="root"):
+        done = limetest.run(["chroot", root, "su", user, "-c", f"cd /src && {command}"],
+                            env={"PATH": PATH, **PROXIES}, timeout=timeout)
         self.assertEqual(done.returncode, 0, (done.stdout + done.stderr).decode()[-3000:])
         with open("/proc/self/mountinfo", encoding="utf-8") as mounts:
             self.assertNotIn(f" {root}/tmp/", mounts.read())

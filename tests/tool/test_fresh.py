@@ -1,10 +1,11 @@
-"""The README's two commands on a minimal Debian; headers of other Debian releases."""
+"""The README's two commands on minimal Debian systems; warnings with their headers."""
 
 import glob
 import os
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -12,27 +13,37 @@ import debian
 import limetest
 from debian import SUITES, mirror
 
+UNITS = ("scripts/install-deps --for demo && apt-get install -qq libcmocka-dev && "
+         "make -s -j$(nproc) units && for test in build/tests/*; do $test || exit; done")
+COMMANDS = {"demo": "scripts/demo", "check": "scripts/check", "units": UNITS}
+PLATFORMS = {"bookworm": ("demo", "check"), "trixie": ("demo", "check"),
+             "bullseye": ("demo", "units")}
+
 
 class Headers(limetest.TestCase):
-    """The daemon compiles with headers of other releases."""
+    """Sources compile without warnings, also with the headers of the next Debian."""
 
-    CC = os.environ.get("CC", "cc")
-    PACKAGES = ("libc6-dev", "libfuse3-dev", "linux-libc-dev")
+    PACKAGES = ("libc6-dev", "libexpat1-dev", "libfuse3-dev", "libisal-dev", "libjansson-dev",
+                "libssl-dev", "libxml2-dev", "linux-libc-dev")
     KEYS = "/usr/share/keyrings/debian-archive-keyring.gpg"
+    DAEMON = [f"obj/{os.path.relpath(path, limetest.REPO)[:-1]}o"
+              for path in glob.glob(os.path.join(limetest.REPO, "src/fuse/*/*.c"))]
 
-    def compile(self, *options):
-        sources = glob.glob(os.path.join(limetest.REPO, "src/fuse/*/*.c"))
-        self.assertTrue(sources)
-        layers = [directory for layer in ("lime", "fuse", "mpi/wire")
-                  for directory, _, _ in os.walk(os.path.join(limetest.REPO, "src", layer))
-                  if os.path.basename(directory) == "include"]
-        fuse = limetest.run(["pkg-config", "--cflags", "fuse3"]).stdout.decode().split()
-        done = limetest.run([self.CC, "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
-                             "-D_FILE_OFFSET_BITS=64", "-DLIMEFS_VERSION=\"0\"",
-                             "-DFUSE_USE_VERSION=312", *("-I" + layer for layer in layers),
-                             *options, *(word.replace("-I", "-isystem", 1) for word in fuse),
-                             *sources], timeout=300)
-        self.assertEqual((done.returncode, done.stderr.decode()), (0, ""), options)
+    def compile(self, compiler, sysroot=None, objects=None):
+        """Compiles the objects, or all of src. sysroot: the headers; None: those of this
+        machine."""
+        build, env = self.tempdir(), {**os.environ, "MAKEFLAGS": ""}
+        if sysroot:
+            machine = self.run_ok(["gcc", "-print-multiarch"]).decode().strip()
+            env.update(PKG_CONFIG_SYSROOT_DIR=sysroot,
+                       PKG_CONFIG_LIBDIR=f"{sysroot}/usr/lib/{machine}/pkgconfig")
+            compiler += f" --sysroot={sysroot}"
+        targets = [os.path.join(build, name) for name in objects] if objects else ["objects"]
+        done = limetest.run(["make", "-s", "-k", f"-j{os.cpu_count()}", "-C", limetest.REPO,
+                             f"B={build}", f"CC={compiler}",
+                             "CFLAGS=-O2 -fsyntax-only -Werror", *targets],
+                            env={**env, "OMPI_CC": compiler}, timeout=600)
+        self.assertEqual((done.returncode, done.stderr.decode()), (0, ""), (compiler, sysroot))
 
     def apt_get(self, root, *args):
         setting = {"Dir::State": root, "Dir::State::Status": root + "/status", "Dir::Cache": root,
@@ -47,8 +58,8 @@ class Headers(limetest.TestCase):
         if done.returncode != 0:
             self.skipTest(f"apt-get {args[0]}: {done.stderr.decode().splitlines()[-1:]}")
 
-    @limetest.check_all
-    def test_the_next_debian(self):
+    def next_debian(self):
+        """Returns a directory with the headers of the next Debian."""
         uri, root = shutil.which("apt-get") and mirror(), self.tempdir()
         if not uri or not os.path.exists(self.KEYS):
             self.skipTest("no mirror of Debian is configured")
@@ -60,16 +71,27 @@ class Headers(limetest.TestCase):
         self.apt_get(root, "download", *self.PACKAGES)
         for package in glob.glob(root + "/*.deb"):
             limetest.run(["dpkg-deb", "-x", package, root + "/x"], check=True)
-        machine = limetest.run([self.CC, "-print-multiarch"], check=True).stdout.decode().strip()
-        found = [root + "/x/usr/include" + part for part in ("/fuse3", "/" + machine, "")]
-        self.compile(*(f"-isystem{directory}" for directory in found))
+        return root + "/x"
+
+    def test_daemon(self):
+        self.compile("gcc", objects=self.DAEMON)
+
+    def test_daemon_with_the_next_debian(self):
+        self.compile("gcc", self.next_debian(), self.DAEMON)
+
+    @limetest.check_all
+    def test_all_of_src(self):
+        for sysroot in (None, self.next_debian()):
+            for compiler in ("gcc", "clang"):
+                with self.subTest(compiler=compiler, sysroot=sysroot):
+                    self.compile(compiler, sysroot)
 
 
 @limetest.check_all
 @limetest.needs_fuse
 class Fresh(debian.TestCase):
-    def demo(self, suite):
-        root = self.debian(suite)
+    def test_demo(self):
+        root = self.debian(SUITES[0])
         self.assertFalse(os.path.exists(os.path.join(root, "usr/bin/make")))
         shown = self.run_inside(root, "scripts/demo", 900)
         self.assertIn("same bytes as in the container", shown)
@@ -77,20 +99,28 @@ class Fresh(debian.TestCase):
         again = self.run_inside(root, "scripts/demo", 900)
         self.assertNotIn("installing", again)
 
-    def test_demo(self):
-        self.demo(SUITES[0])
+    @unittest.skipUnless(limetest.STRESS, "long: make stress, or make platforms")
+    def test_platforms(self):
+        """Prints a line for each command on each suite; see `make help`."""
+        print("# suite     command  user  seconds  packages")
+        commands = os.environ.get("COMMANDS", "").split()
+        for suite in os.environ.get("SUITES", "").split() or PLATFORMS:
+            for command in commands or PLATFORMS[suite]:
+                for user in ("root", "user") if command != "units" else ("root",):
+                    with self.subTest(suite=suite, command=command, user=user):
+                        self.platform(suite, command, user)
 
-    @unittest.skipUnless(limetest.STRESS, "long: make stress")
-    def test_demo_of_the_next_debian(self):
-        self.demo(SUITES[1])
-
-    @unittest.skipUnless(limetest.STRESS, "long: make stress")
-    def test_check(self):
-        for suite in SUITES:
-            with self.subTest(suite=suite):
-                shown = self.run_inside(self.debian(suite), "scripts/check", 5400)
-                self.assertIn("Result: PASS", shown)
-                print(f"# {suite}:", *shown.splitlines()[-2:])
+    def platform(self, suite, command, user):
+        root = self.debian(suite)
+        count, result = "dpkg-query -f . -W | wc -c", "not ok"
+        before, begin = int(self.run_inside(root, count, 60)), time.monotonic()
+        try:
+            self.run_inside(root, COMMANDS[command], 5400, user)
+            result = "ok"
+        finally:
+            packages = int(self.run_inside(root, count, 60)) - before
+            print(f"# {suite:9} {command:8} {user:5} {time.monotonic() - begin:7.0f} "
+                  f"{packages:9}  {result}", flush=True)
 
 
 if __name__ == "__main__":
