@@ -87,6 +87,17 @@ class Headers(limetest.TestCase):
                     self.compile(compiler, sysroot)
 
 
+class NoDebian(limetest.TestCase):
+    def test_names_of_fedora(self):
+        path = self.tempdir()
+        for name in ("sed", "sh"):
+            os.symlink(shutil.which(name), os.path.join(path, name))
+        script = os.path.join(limetest.REPO, "scripts/install-deps")
+        done = limetest.run([script, "--for", "build"], env={"PATH": path})
+        self.assertEqual((done.returncode, done.stdout), (1, b""))
+        self.assertRegex(done.stderr.decode(), "dnf install gcc .* fuse3-devel isa-l-devel ")
+
+
 @limetest.check_all
 @limetest.needs_fuse
 class Fresh(debian.TestCase):
