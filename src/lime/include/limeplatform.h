@@ -40,7 +40,7 @@
 int close_range(unsigned first, unsigned last, int flags);
 void closefrom(int first);
 
-/* Closing a descriptor that is not open is no error here. */
+/* Ignores descriptors that are not open. */
 static inline int posix_spawn_file_actions_addclosefrom_np(posix_spawn_file_actions_t *actions,
                                                            int first)
 {
