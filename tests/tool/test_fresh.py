@@ -20,6 +20,7 @@ PLATFORMS = {"bookworm": ("demo", "check"), "trixie": ("demo", "check"),
              "bullseye": ("demo", "units")}
 
 
+@unittest.skipIf(limetest.SANITIZED, "the same with sanitizers")
 class Headers(limetest.TestCase):
     """Sources compile without warnings, also with the headers of the next Debian."""
 
