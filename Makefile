@@ -27,7 +27,7 @@ Q   := $(if $(filter 1,$(V)),,@)
 CC       ?= cc
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
-            -Wformat=2 -Wpointer-arith -Wundef -Wno-missing-field-initializers
+            -Wformat=2 -Wpointer-arith -Wundef $(if $(findstring clang,$(CC)),-Wno-missing-field-initializers)
 # Hardening against attacks; `make HARDENING= HARDLINK=` builds without it.
 HARDENING ?= $(if $(SAN),,-fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2) -fPIE
 HARDLINK  ?= -Wl,-z,relro,-z,now
