@@ -43,6 +43,7 @@ class TestCase(limetest.TestCase):
                                "-c", "."], stdout=subprocess.PIPE) as tar:
             limetest.run(["tar", "-C", os.path.join(root, "src"), "-x"], stdin=tar.stdout,
                          check=True)
+        os.symlink("/proc/self/mounts", os.path.join(root, "etc/mtab"))  # fusermount3 needs it
         limetest.put(os.path.join(root, "etc/sudoers.d/user"), b"user ALL=NOPASSWD: ALL\n")
         self.run_inside(root, "useradd -m user && chown -R user /src", 60)
         limetest.run(["mount", "--bind", root, root], check=True)  # some tests unshare mounts

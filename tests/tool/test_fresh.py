@@ -114,7 +114,7 @@ class Fresh(debian.TestCase):
     @unittest.skipUnless(limetest.STRESS, "long: make stress, or make platforms")
     def test_platforms(self):
         """Prints a line for each command on each suite; see `make help`."""
-        print("# suite     command  user  seconds  packages")
+        print("# suite     command  user  seconds  packages  result")
         commands = os.environ.get("COMMANDS", "").split()
         for suite in os.environ.get("SUITES", "").split() or PLATFORMS:
             for command in commands or PLATFORMS[suite]:
