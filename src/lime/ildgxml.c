@@ -294,12 +294,12 @@ static int parse_record(const struct xmlread_value *v, struct limefile_scidac_re
 int limefile_scidac_record_parse(const void *xml, size_t n, struct limefile_scidac_record *out)
 {
     struct xmlread_value v[V_COUNT] = {
-        [V_RECORDTYPE].name = "recordtype", [V_GLOBALDATA].name = "globaldata",
-        [V_DATATYPE].name = "datatype",     [V_DATE].name = "date",
-        [V_PRECISION].name = "precision",   [V_COLORS].name = "colors",
-        [V_SPINS].name = "spins",           [V_TYPESIZE].name = "typesize",
-        [V_DATACOUNT].name = "datacount",   [V_SPACETIME].name = "spacetime",
-        [V_LOWER].name = "hyperlower",      [V_UPPER].name = "hyperupper",
+        [V_RECORDTYPE] = {.name = "recordtype"}, [V_GLOBALDATA] = {.name = "globaldata"},
+        [V_DATATYPE] = {.name = "datatype"},     [V_DATE] = {.name = "date"},
+        [V_PRECISION] = {.name = "precision"},   [V_COLORS] = {.name = "colors"},
+        [V_SPINS] = {.name = "spins"},           [V_TYPESIZE] = {.name = "typesize"},
+        [V_DATACOUNT] = {.name = "datacount"},   [V_SPACETIME] = {.name = "spacetime"},
+        [V_LOWER] = {.name = "hyperlower"},      [V_UPPER] = {.name = "hyperupper"},
     };
     static const char *const elements[] = {"scidacRecord", NULL};
     struct limefile_scidac_record record = {.recordtype = LIMEFILE_FIELD};
