@@ -25,6 +25,7 @@ V   ?= 0
 Q   := $(if $(filter 1,$(V)),,@)
 
 CC       ?= cc
+OBJCOPY  ?= objcopy
 CFLAGS   ?= -O2 -g
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla \
             -Wformat=2 -Wpointer-arith -Wundef $(if $(findstring clang,$(CC)),-Wno-missing-field-initializers)
@@ -263,9 +264,9 @@ $(eval $(call compile_no_mpi,src/mpi/bench/backend,-Isrc/mpi/bench/backend/inclu
 # One object, in which the names of internal functions are local.
 $(B)/lib/liblemonio.a: $(call obj,$(lemon_src) $(lemon_lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
-	$(Q)ld -r -o $(@D)/lemonio.o $^
-	$(Q)objcopy --wildcard --keep-global-symbol='lemon[A-Z]*' $(@D)/lemonio.o
-	$(Q)rm -f $@; ar rcs $@ $(@D)/lemonio.o
+	$(Q)$(LD) -r -o $(@D)/lemonio.o $^
+	$(Q)$(OBJCOPY) --wildcard --keep-global-symbol='lemon[A-Z]*' $(@D)/lemonio.o
+	$(Q)rm -f $@; $(AR) rcs $@ $(@D)/lemonio.o
 
 $(B)/lib/liblemonio.so: $(call obj,$(lemon_src) $(lemon_lime_src)) src/mpi/lemon/lemonio.map
 	@mkdir -p $(@D); echo '  LINK $@'
@@ -303,21 +304,21 @@ $(eval $(call mpi_program,src/mpi/examples,examples))
 libwire := $(B)/lib/liblimejob.a
 $(libwire): $(call obj,$(wire_src))
 	@mkdir -p $(@D); echo '  AR   $@'
-	$(Q)rm -f $@; ar rcs $@ $^
+	$(Q)rm -f $@; $(AR) rcs $@ $^
 
 libstage := $(B)/lib/liblimestage.a
 $(libstage): $(call obj,$(stage_src))
 	@mkdir -p $(@D); echo '  AR   $@'
-	$(Q)rm -f $@; ar rcs $@ $^
+	$(Q)rm -f $@; $(AR) rcs $@ $^
 
 libqcdml := $(B)/lib/liblimeqcdml.a
 $(libqcdml): $(call obj,$(qcdml_src))
 	@mkdir -p $(@D); echo '  AR   $@'
-	$(Q)rm -f $@; ar rcs $@ $^
+	$(Q)rm -f $@; $(AR) rcs $@ $^
 
 $(liblimefile): $(call obj,$(lime_src))
 	@mkdir -p $(@D); echo '  AR   $@'
-	$(Q)rm -f $@; ar rcs $@ $^
+	$(Q)rm -f $@; $(AR) rcs $@ $^
 
 $(B)/bin/lime: $(call obj,$(tool_src)) $(libstage) $(libqcdml) $(liblimefile) $(libwire)
 	@mkdir -p $(@D); echo '  LINK $@'
