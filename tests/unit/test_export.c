@@ -140,27 +140,25 @@ static struct store store_of(const struct limefile_field *f)
 static void number_as(const unsigned char *in, unsigned from, unsigned char *out, unsigned to,
                       bool little)
 {
-    unsigned char bytes[8], made[8];
-    double d = 0;
-    float s = 0;
-    if (from == to) {
-        for (unsigned i = 0; i < to; i++)
-            out[i] = little ? in[to - 1 - i] : in[i];
-        return;
-    }
+    uint64_t bits = 0;
+    uint32_t half;
+    double d;
+    float f;
     for (unsigned i = 0; i < from; i++)
-        bytes[i] = in[from - 1 - i];
-    if (from == 8)
-        memcpy(&d, bytes, 8);
-    else
-        memcpy(&s, bytes, 4);
-    if (to == 8)
-        d = s;
-    else
-        s = (float)d;
-    memcpy(made, to == 8 ? (void *)&d : (void *)&s, to);
+        bits = bits << 8 | in[i];
+    half = (uint32_t)bits;
+    memcpy(&d, &bits, sizeof d);
+    memcpy(&f, &half, sizeof f);
+    if (from < to) {
+        d = f;
+        memcpy(&bits, &d, sizeof bits);
+    } else if (from > to) {
+        f = (float)d;
+        memcpy(&half, &f, sizeof half);
+        bits = half;
+    }
     for (unsigned i = 0; i < to; i++)
-        out[i] = little ? made[i] : made[to - 1 - i];
+        out[i] = (unsigned char)(bits >> 8 * (little ? i : to - 1 - i));
 }
 
 /* Orders the sites of a lattice by counting coordinates, even sites first. */
