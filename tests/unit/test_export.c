@@ -381,14 +381,18 @@ TEST(test_numbers)
         0x1p-149,  0x1p-150, 1e-60,  16777217, 0x1.fffffefffp127};
     struct limefile_field f =
         field_of(LIMEFILE_KIND_SCIDAC, "Lattice", 64, 8, 1, (uint64_t[]){COUNT(in)});
-    struct limefile_export_spec name = {
-        .kind = LIMEFILE_EXPORT_NPY, .precision = 32, .little = true};
+    struct limefile_export_spec name = {.kind = LIMEFILE_EXPORT_NPY,
+                                        .precision = 32,
+                                        .little = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__};
     unsigned char raw[sizeof in];
     struct store s = {.at = raw, .bytes = sizeof raw};
     struct limefile_export *export;
     float out[COUNT(in)];
-    for (size_t i = 0; i < sizeof raw; i++)
-        raw[i] = ((const unsigned char *)in)[i / 8 * 8 + 7 - i % 8];
+    for (size_t i = 0; i < sizeof raw; i++) {
+        uint64_t bits;
+        memcpy(&bits, &in[i / 8], sizeof bits);
+        raw[i] = (unsigned char)(bits >> 8 * (7 - i % 8));
+    }
     assert_int_equal(limefile_export_open(&f, &name, &export), 0);
     size_t n = size_of(export, 0);
     assert_int_equal(
