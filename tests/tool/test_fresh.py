@@ -14,8 +14,9 @@ import limetest
 from debian import SUITES, mirror
 
 UNITS = ("scripts/install-deps --for demo && apt-get install -qq libcmocka-dev && "
-         "make -s -j$(nproc) units && for test in build/tests/*; do $test || exit; done")
+         "make -s -j$(nproc) units && for test in build/tests/*; do $test 2>&1 || exit; done")
 COMMANDS = {"demo": "scripts/demo", "check": "scripts/check", "units": UNITS}
+PRINTED = {"demo": "same bytes as in the container", "check": "Result: PASS", "units": "PASSED"}
 PLATFORMS = {"bookworm": ("demo", "check"), "trixie": ("demo", "check"),
              "bullseye": ("demo", "units")}
 
@@ -127,7 +128,8 @@ class Fresh(debian.TestCase):
         count, result = "dpkg-query -f . -W | wc -c", "not ok"
         before, begin = int(self.run_inside(root, count, 60)), time.monotonic()
         try:
-            self.run_inside(root, COMMANDS[command], 5400, user)
+            shown = self.run_inside(root, COMMANDS[command], 5400, user)
+            self.assertIn(PRINTED[command], shown)
             result = "ok"
         finally:
             packages = int(self.run_inside(root, count, 60)) - before
