@@ -7,7 +7,8 @@
  * processes map.
  *
  * FAULT_LATER: seconds by which the clock of the processes is ahead. FAULT_NO_LINKS, if set:
- * the file system has no hard links.
+ * the file system has no hard links. FAULT_FILE_SYSTEM: its type (statfs(2)).
+ * FAULT_DIRECT_SECONDS: pread() with O_DIRECT takes longer by that.
  *
  * Calls that bypass libc can't fail here: io_submit() and io_uring, which limefs does not use,
  * and calls inside glibc, such as those of aio_write().
@@ -31,6 +32,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
@@ -282,7 +284,14 @@ static int failed(enum call call, bool counted)
 
 /* ---- bytes ---- */
 
-WRAP_PART(ssize_t, pread, counts(fd), (int fd, void *buf, size_t n, off_t at), (fd, buf, n, at))
+ssize_t pread(int fd, void *buf, size_t n, off_t at)
+{
+    REAL(pread);
+    const char *delay = getenv("FAULT_DIRECT_SECONDS");
+    if (delay && counts(fd) && (fcntl(fd, F_GETFL) & O_DIRECT))
+        sleep((unsigned)atoi(delay));
+    return strike(CALL_pread, counts(fd), &n) ? -1 : real(fd, buf, n, at);
+}
 
 ssize_t pwrite(int fd, const void *buf, size_t n, off_t at)
 {
@@ -312,6 +321,21 @@ WRAP(int, fallocate, counts(fd), (int fd, int mode, off_t at, off_t n), (fd, mod
 WRAP_PART(ssize_t, copy_file_range, counts(to),
           (int from, off64_t *from_at, int to, off64_t *to_at, size_t n, unsigned flags),
           (from, from_at, to, to_at, n, flags))
+
+int fstatfs(int fd, struct statfs *fs)
+{
+    REAL(fstatfs);
+    int err = real(fd, fs);
+    const char *type = getenv("FAULT_FILE_SYSTEM");
+    if (!err && type && counts(fd))
+        fs->f_type = strtol(type, NULL, 0);
+    return err;
+}
+
+int fstatfs64(int fd, struct statfs64 *fs)
+{
+    return fstatfs(fd, (struct statfs *)fs); /* the two structures are the same */
+}
 
 struct dirent *readdir(DIR *stream)
 {

@@ -65,14 +65,14 @@ class Hostile(jobtest.SharedJob):
         self.check()
 
     def test_other_version(self):
-        for version in 0, 1, 3, 0xffff:
+        for version in 0, 1, 2, 4, 0xffff:
             connection = self.server.connection()
             connection.send(HELLO, HELLO_ALONE, version=version, tag=77)
             reply = connection.receive()
             self.assertEqual((reply.opcode, reply.flags, reply.tag), (HELLO, REPLY, 77))
             self.assertEqual(jobclient.code_of(reply), (
                 errno.EPROTONOSUPPORT,
-                f"limefs-io has protocol version 2, the client {version}"))
+                f"limefs-io has protocol version 3, the client {version}"))
             self.assertTrue(connection.is_dropped())
 
     def test_wrong_lengths(self):

@@ -513,7 +513,7 @@ class WritingFails(jobtest.SharedJob):
             client.status()
             client.close()
             tags = [other.start_open_for_writing(path), other.start_sync(file)]
-        self.assertEqual(struct.unpack("<I", other.finish(tags[0]))[0], file)
+        self.assertEqual(struct.unpack_from("<I", other.finish(tags[0]))[0], file)
         other.finish(tags[1])
         self.assertHolds(path, model)
         status = other.status()
@@ -590,8 +590,8 @@ class Commands(jobtest.TestCase):
     def test_called_wrongly(self):
         """The message names the option, where it can; None: any message."""
         for args, message in (
-                (["--foo", "a"], "unknown option '--foo'"), (["-x"], "unknown option '-x'"),
-                (["--foo=1"], "unknown option '--foo'"),
+                (["--unknown", "a"], "unknown option '--unknown'"), (["-x"], "unknown option '-x'"),
+                (["--unknown=1"], "unknown option '--unknown'"),
                 (["--socket"], "option '--socket' requires a value"),
                 (["--json=1"], "option '--json' takes no value"),
                 (["--st", "a"], "option '--st' is ambiguous (--stop, --status, --stripe)"),

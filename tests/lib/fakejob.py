@@ -191,4 +191,4 @@ class FakeJob:
             return error(errno.EBADF, "not open for that")
         number = self.last = self.last + 1
         self.files[number] = os.dup(self.passed)
-        return ok("I", number)
+        return ok("I", number) if opcode == OPEN else ok("II", number, 0)

@@ -20,7 +20,7 @@ import struct
 
 import limetest
 
-MAGIC, VERSION = 0x4A4D494C, 2
+MAGIC, VERSION = 0x4A4D494C, 3
 HELLO, OPEN, CLOSE, READ, STATUS, STOP, OPEN_WRITE, WRITE, SYNC = range(1, 10)
 REPLY = 1
 HEADER = struct.Struct("<IHHIIQ")
@@ -182,7 +182,7 @@ class Client(Connection):
                 os.close(mine)
 
     def open(self, path, fd=None, **kw):
-        return struct.unpack("<I", self.finish(self.start_open(path, fd, **kw)))[0]
+        return struct.unpack_from("<I", self.finish(self.start_open(path, fd, **kw)))[0]
 
     def close_file(self, file):
         self.ask(CLOSE, struct.pack("<I", file))

@@ -242,17 +242,31 @@ static bool connect_to_job(struct limefs_job *job, const char *path)
     return true;
 }
 
+/* The hosts' clocks may differ by a second, and a job with a late collective write ends within
+ * three (server.c). */
+static const double late_seconds = 4;
+
+/* Returns whether ranks may begin the write although the fence is set: ranks on other hosts,
+ * which do not see it, and those that wait for others in a collective call. (A job that this
+ * daemon started has been killed.) */
+static bool may_ignore_fence(struct limefs_job *job, const struct limefs_write_buffer *buffer)
+{
+    const struct limefs_job_file *file =
+        limefs_job_find_written_file(job, buffer->written->snap);
+    return job->greeting.hosts > 1 || (!launches_job(job) && file && file->writes_collectively);
+}
+
 /* Prevents late writes of the lost job from replacing newer bytes. Sets the fence, which ranks
- * on this host check before they write. Ranks on other hosts cannot see the fence, but ignore
- * expired requests; a thread that changes their bytes waits until then (limefs_late_wait()). */
+ * check before they write. Those that ignore it ignore expired requests; a thread that changes
+ * their bytes waits until then (limefs_late_wait()). */
 static void revoke_writes(struct limefs_job *job)
 {
     limejob_fence_set(job->window.data + limefs_job_fence_offset(job));
-    for (unsigned i = 0; i < job->buffer_count && job->greeting.hosts > 1; i++) {
+    for (unsigned i = 0; i < job->buffer_count; i++) {
         const struct limefs_write_buffer *buffer = &job->buffers[i];
-        if (buffer->state == LIMEFS_BUFFER_SENT) /* the hosts' clocks may differ by a second */
+        if (buffer->state == LIMEFS_BUFFER_SENT && may_ignore_fence(job, buffer))
             limefs_late_add(job, buffer->written->snap->id, buffer->from, buffer->to,
-                            buffer->last_used + limefs_job_lease_seconds(job) + 1);
+                            buffer->last_used + limefs_job_lease_seconds(job) + late_seconds);
     }
 }
 

@@ -345,6 +345,7 @@ int limefs_job_on_open(struct limefs_job *job, unsigned index, struct limejob_pa
         return -EPROTO;
     int err = limejob_get_code(reply, text, sizeof text);
     file->number = err ? 0 : limejob_get_u32(reply);
+    file->writes_collectively = !err && file->writes && limejob_get_u32(reply);
     if (!err && !file->replaced)
         file->is_wrong_file = !is_same_container(job, file);
     bool retry = err == -EAGAIN || file->replaced; /* a later read or write requests it again */

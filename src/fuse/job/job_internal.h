@@ -34,9 +34,10 @@ enum limefs_job_file_state {
 struct limefs_job_file {
     enum limefs_job_file_state state;
     uint64_t snap_id;
-    bool writes;     /* open for writing; a container that is also read has a second file */
-    uint32_t number; /* the job's number for the open file */
-    uint64_t bytes;  /* length of the container in the open request */
+    bool writes; /* open for writing; a container that is also read has a second file */
+    bool writes_collectively;
+    uint32_t number;                   /* the job's number for the open file */
+    uint64_t bytes;                    /* length of the container in the open request */
     struct limefile_identity identity; /* identity of the container in the open request */
     bool is_wrong_file;                /* the container had changed when the reply came */
     bool changed; /* this mount has changed the container since the open request */

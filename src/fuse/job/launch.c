@@ -1,6 +1,7 @@
 /* launch.c - start, supervise and end the daemon's own job (launch.h) */
 #define _GNU_SOURCE
 #include "launch.h"
+#include "limejob.h"
 #include "limeplatform.h"
 
 #include <dirent.h>
@@ -213,6 +214,10 @@ static int build_command(struct command *command, const struct limefs_launch *la
     add_argument(command, "1");
     add_argument(command, "--lifeline");
     add_argument(command, "0");
+    if (options->io != LIMEJOB_IO_AUTO) {
+        add_argument(command, "--io");
+        add_argument(command, (char *)limejob_io_names[options->io]);
+    }
     if (options->stripe) {
         snprintf(command->stripe, sizeof command->stripe, "%llu",
                  (unsigned long long)options->stripe);

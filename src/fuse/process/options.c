@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "options.h"
 #include "complete.h"
+#include "limejob.h"
 #include "option.h"
 #include "suggest.h"
 
@@ -39,6 +40,7 @@ enum {
     WINDOW,
     EXTENT,
     FORWARD_FROM,
+    IO,
     STRIPE,
     RANKS,
     MAX_OPEN,
@@ -82,6 +84,7 @@ static const struct mount_option {
     [FORWARD_FROM] = {{"forward_from", 0, OPTION_SIZE, NULL, 0, .most = 0x1p40},
                       SETS(forward_from)},
     [STRIPE] = {{"stripe", 0, OPTION_SIZE, NULL, 1, .most = 1 << 30}, SETS(stripe)},
+    [IO] = {{"io", 0, OPTION_WORD, .words = limejob_io_names}, SETS(io)},
     [RANKS] = {{"ranks", 0, OPTION_UNSIGNED, NULL, 1, .most = RANKS_MAX}, SETS(ranks)},
     [MAX_OPEN] = {{"max_open", 0, OPTION_UNSIGNED, NULL, 0, .most = 1000000}, SETS(max_open)},
     [MAX_READ] = {{"max_read", 0, OPTION_UNSIGNED, NULL, 4096, 1 << 20,
@@ -250,7 +253,8 @@ static void warn_no_effect(char *const text[VALUE_COUNT], const struct limefs_op
     static const struct {
         int value;
         bool needs_ranks; /* has an effect only on a job that the mount starts */
-    } job_options[] = {{WINDOW, false}, {EXTENT, false}, {JOB_TIMEOUT, false}, {STRIPE, true}};
+    } job_options[] = {
+        {WINDOW, false}, {EXTENT, false}, {JOB_TIMEOUT, false}, {STRIPE, true}, {IO, true}};
     for (size_t i = 0; i < sizeof job_options / sizeof *job_options; i++)
         if (text[job_options[i].value] && !options->ranks &&
             (job_options[i].needs_ranks || !options->job))
@@ -392,6 +396,8 @@ static const char usage[] =
     "    -o mpirun=COMMAND      command and arguments that start the job (default mpirun)\n"
     "    -o forward_from=SIZE   forward sequential reads after SIZE bytes (default 4M)\n"
     "    -o extent=SIZE         bytes that the job reads at once (default 32M)\n"
+    "    -o io=METHOD           as --io of limefs-io: auto (default), posix, independent,\n"
+    "                           collective\n"
     "    -o stripe=SIZE         align the parts of the ranks to SIZE (default: what MPI\n"
     "                           reports for the file, or 1M); with ranks=\n"
     "    -o window=SIZE         memory for data that the job reads ahead (default 256M)\n"
@@ -547,6 +553,7 @@ int limefs_options_parse(int argc, char *argv[], struct limefs_command *command,
         .window = 256 << 20,
         .extent = 32 << 20,
         .forward_from = 4 << 20,
+        .io = LIMEJOB_IO_AUTO,
         .job_timeout = 5.0,
     };
     memset(command, 0, sizeof *command);

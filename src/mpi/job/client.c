@@ -244,6 +244,8 @@ static void append_result(const struct job_server *server, const struct job_requ
         limejob_put_u64(reply, server->stripe);
     } else if (request->opcode == JOB_OPEN) {
         limejob_put_u32(reply, request->file->id);
+        if (request->file->for_writing)
+            limejob_put_u32(reply, request->file->io == LIMEJOB_IO_COLLECTIVE);
     } else if (is_transfer(request)) {
         limejob_put_u64(reply, request->bytes);
     }
@@ -293,6 +295,7 @@ static void format_open_command(struct limejob_packet *packet, const struct job_
     limejob_request_init(packet, JOB_OPEN, 0);
     limejob_put_u32(packet, file->id);
     limejob_put_u32(packet, file->for_writing);
+    limejob_put_u32(packet, file->io);
     limejob_put_open_request(packet, &file->identity, file->path, file->root);
     packet->fd = fd;
 }
@@ -356,7 +359,9 @@ static void start_client_open(struct job_server *server, struct job_client *clie
     }
     struct job_request *request = new_request(server, JOB_OPEN, client, packet);
     struct job_file *file =
-        request ? job_file_create(&requested, packet->opcode == LIMEJOB_OPEN_WRITE) : NULL;
+        request ? job_file_create(&requested, packet->opcode == LIMEJOB_OPEN_WRITE,
+                                  server->options->io, packet->fd)
+                : NULL;
     code = ENOMEM;
     if (file)
         file = find_or_open_file(server, file, packet->fd, &code);
@@ -712,6 +717,8 @@ static void merge_reply(struct job_request *request, struct limejob_packet *pack
     int code = -limejob_get_code(packet, text, sizeof text);
     if (!code && is_transfer(request))
         request->bytes_moved += limejob_get_u64(packet);
+    if (!code && request->opcode == JOB_OPEN)
+        request->file->io = (enum limejob_io)limejob_get_u32(packet);
     if (packet->broken && !code)
         code = EPROTO;
     if (code && !(request->code && request->text[0])) {

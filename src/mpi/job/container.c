@@ -14,6 +14,7 @@
 /* The container that a client asks to open. */
 struct request {
     bool for_writing; /* size and times are then not compared */
+    enum limejob_io io;
     struct limejob_open_request opening;
 };
 
@@ -22,6 +23,7 @@ static void parse_open(struct job_worker *worker, struct limejob_packet *packet,
 {
     *id = limejob_get_u32(packet);
     request->for_writing = limejob_get_u32(packet) != 0;
+    request->io = (enum limejob_io)limejob_get_u32(packet);
     if (limejob_get_open_request(packet, &request->opening) != 0)
         job_worker_abort(worker, "open: path not below its root"); /* other ranks would wait */
 }
@@ -172,15 +174,18 @@ static int open_collectively(struct job_worker *worker, const struct request *re
     }
     if (request->for_writing)
         job_container_open_direct(container);
-    else
+    else if (container->io != LIMEJOB_IO_INDEPENDENT)
         container->file.direct_fd = limefile_open_direct(container->fd);
+    job_container_choose_io(worker, container, request->for_writing,
+                            request->opening.identity.size);
     return compare_file(worker, container->fd, request, true, text, cap);
 }
 
-static struct job_container *new_container(uint32_t id, const char *path)
+static struct job_container *new_container(const struct job_worker *worker, uint32_t id,
+                                           const struct request *request)
 {
     struct job_container *container = calloc(1, sizeof *container);
-    char *copy = strdup(path);
+    char *copy = strdup(request->opening.path);
     if (!container || !copy) {
         free(container);
         free(copy);
@@ -188,6 +193,8 @@ static struct job_container *new_container(uint32_t id, const char *path)
     }
     container->id = id;
     container->path = copy;
+    container->io = request->io;
+    container->comm = worker->comm;
     container->mpi_file = MPI_FILE_NULL;
     container->file = (struct lemon_file){&container->mpi_file, -1, -1};
     container->fd = container->direct_fd = -1;
@@ -200,7 +207,7 @@ static int open_on_ranks(struct job_worker *worker, uint32_t id, const struct re
                          int client_fd, char *text, size_t cap)
 {
     int fd = -1, code = open_verified(worker, request, client_fd, &fd, text, cap);
-    struct job_container *container = code ? NULL : new_container(id, request->opening.path);
+    struct job_container *container = code ? NULL : new_container(worker, id, request);
     if (!code && !container)
         code = ENOMEM;
     if (container)
@@ -233,6 +240,8 @@ void job_container_open(struct job_worker *worker, struct limejob_packet *packet
         snprintf(text, sizeof text, "%.100s: %.300s: %.200s", worker->host,
                  request.opening.path, reason);
     limejob_reply_init(&reply, packet, code, text);
+    if (!code)
+        limejob_put_u32(&reply, worker->containers->io);
     job_worker_reply(worker, &reply);
 }
 

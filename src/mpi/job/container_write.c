@@ -1,8 +1,9 @@
 /*
  * container_write.c - write data from memory to a container's file, and sync it
  *
- * The data bypass MPI-IO, because Open MPI 4.1 returns MPI_SUCCESS for a short write if the
- * disk is full. The MPI file is used only for MPI_File_sync().
+ * If the disk is full, Open MPI 4.1 returns MPI_SUCCESS for a short write, and for collective
+ * writes the full count, too. So before a collective write, the ranks allocate the space; and
+ * after a short or failed one, system calls write the rest, which also gives the reason.
  */
 #define _GNU_SOURCE
 #include "descriptor.h"
@@ -108,14 +109,76 @@ static int write_split(struct job_container *container, const struct job_write_p
     return code;
 }
 
+/* Writes until MPI fails or writes less than requested; then the caller writes the rest. */
+static int write_independently(struct job_container *container,
+                               const struct job_write_permit *permit, const char *data,
+                               int64_t n, int64_t *offset)
+{
+    int count = 0, moved = 0, code = 0;
+    while (n > 0 && moved == count && !(code = check_permit(permit))) {
+        MPI_Status status;
+        count = n < CHUNK ? (int)n : CHUNK;
+        if (MPI_File_write_at(container->mpi_file, *offset, data, count, MPI_BYTE, &status) !=
+                MPI_SUCCESS ||
+            MPI_Get_count(&status, MPI_BYTE, &moved) != MPI_SUCCESS || moved < 0)
+            moved = 0;
+        *offset += moved;
+        data += moved;
+        n -= moved;
+    }
+    return code;
+}
+
+/* Returns 0 if the space is allocated, and the size unchanged; or an errno. */
+static int allocate(const struct job_container *container, int64_t n, int64_t offset)
+{
+    while (n > 0 && fallocate(container->fd, FALLOC_FL_KEEP_SIZE, offset, n) != 0)
+        if (errno != EINTR)
+            return errno;
+    return 0;
+}
+
+/* Collective. If the call fails on a rank, this rank writes its part again. */
+static int write_collectively(struct job_container *container,
+                              const struct job_write_permit *permit, int code, const char *data,
+                              int64_t n, int64_t *offset)
+{
+    MPI_Status status;
+    int moved = 0;
+    if (!code)
+        code = check_permit(permit);
+    if (!code)
+        code = allocate(container, n, *offset);
+    MPI_Allreduce(MPI_IN_PLACE, &code, 1, MPI_INT, MPI_MAX, container->comm);
+    if (code)
+        return code;
+    int err =
+        MPI_File_write_at_all(container->mpi_file, *offset, data, (int)n, MPI_BYTE, &status);
+    if (err == MPI_SUCCESS)
+        MPI_Get_count(&status, MPI_BYTE, &moved);
+    if (err != MPI_SUCCESS || moved != n)
+        return write_split(container, permit, data, n, offset);
+    *offset += n;
+    return 0;
+}
+
 int job_container_write(struct job_container *container, const struct job_write_permit *permit,
                         const char *data, int64_t n, int64_t *offset)
 {
+    int64_t begin = *offset;
     int code = job_creds_enter(permit->uid);
-    if (code)
-        return code;
-    code = write_split(container, permit, data, n, offset);
-    job_creds_leave(permit->uid);
+    bool entered = code == 0;
+    if (container->io == LIMEJOB_IO_COLLECTIVE) {
+        code = write_collectively(container, permit, code, data, n, offset);
+    } else {
+        if (!code && container->io == LIMEJOB_IO_INDEPENDENT)
+            code = write_independently(container, permit, data, n, offset);
+        if (!code)
+            code = write_split(container, permit, data + (*offset - begin),
+                               n - (*offset - begin), offset);
+    }
+    if (entered)
+        job_creds_leave(permit->uid);
     return code;
 }
 

@@ -20,8 +20,8 @@ enum job_opcode {
     JOB_WINDOW,
     /* u32 window */
     JOB_UNMAP,
-    /* u32 file, u32 for_writing, then as LIMEJOB_OPEN; ranks on rank 0's host also get the
-     * file's descriptor */
+    /* u32 file, u32 for_writing, u32 enum limejob_io, then as LIMEJOB_OPEN; ranks on rank 0's
+     * host also get the file's descriptor. reply: u32 enum limejob_io, never AUTO */
     JOB_OPEN,
     /* u32 file */
     JOB_CLOSE,

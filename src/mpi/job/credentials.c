@@ -37,6 +37,12 @@ static bool set_fsuid(uid_t uid)
     return (uid_t)syscall(SYS_setfsuid, (uid_t)-1) == uid;
 }
 
+/* setfsuid() clears the flag. MPI ranks need it to read each other's memory. */
+static void restore_dumpable(void)
+{
+    prctl(PR_SET_DUMPABLE, dumpable);
+}
+
 static bool needs_switch(uid_t uid)
 {
     return uid != 0 && geteuid() == 0;
@@ -44,7 +50,11 @@ static bool needs_switch(uid_t uid)
 
 int job_creds_enter(uid_t uid)
 {
-    return !needs_switch(uid) || set_fsuid(uid) ? 0 : EPERM;
+    if (!needs_switch(uid))
+        return 0;
+    bool switched = set_fsuid(uid);
+    restore_dumpable();
+    return switched ? 0 : EPERM;
 }
 
 void job_creds_leave(uid_t uid)
@@ -55,6 +65,5 @@ void job_creds_leave(uid_t uid)
         job_report("setfsuid: cannot become root again");
         job_watchdog_abort();
     }
-    /* setfsuid() cleared the dumpable flag. MPI ranks need it to read each other's memory. */
-    prctl(PR_SET_DUMPABLE, dumpable);
+    restore_dumpable();
 }

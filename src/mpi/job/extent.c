@@ -83,6 +83,34 @@ static void get_share(const struct job_extent *extent, int rank, int64_t *from, 
         lemon_file_domains_range(&extent->share, rank, from, to);
 }
 
+/* The end of the loop over a share's parts. Collective calls need the same number of parts on
+ * all ranks: parts beyond `to` are empty. */
+static int64_t find_parts_end(const struct job_extent *extent, int64_t from, int64_t to)
+{
+    int64_t longest = 0, begin, end;
+    if (extent->container->io != LIMEJOB_IO_COLLECTIVE)
+        return to;
+    for (int rank = 0; rank < extent->share.aggregators; rank++) {
+        get_share(extent, rank, &begin, &end);
+        longest = end - begin > longest ? end - begin : longest;
+    }
+    return from + longest;
+}
+
+static int64_t clamp_part(int64_t at, int64_t part, int64_t to)
+{
+    return at < to ? smaller(part, to - at) : 0;
+}
+
+static void keep_first_error(int *first, char text[JOB_TEXT_MAX], int code,
+                             const char reason[JOB_TEXT_MAX])
+{
+    if (*first || !code)
+        return;
+    *first = code;
+    memcpy(text, reason, JOB_TEXT_MAX);
+}
+
 static char *find_window(const struct job_worker *worker, uint32_t id, uint64_t at,
                          uint64_t bytes)
 {
@@ -230,34 +258,37 @@ bool job_extent_busy(const struct job_worker *worker)
 
 /* ---- on rank 0's host ---- */
 
-/* Returns the end of the next part to move. While MPI messages are in flight, parts are short
- * and end at block boundaries, so that the caller can call job_extent_progress() in between. */
-static int64_t find_part_end(const struct job_worker *worker, const struct job_extent *extent,
-                             int64_t at, int64_t to)
+/* Returns the length of the next part to move. While MPI messages are in flight, parts are
+ * short and end at block boundaries, so that the caller can call job_extent_progress() in
+ * between. Parts of collective calls are those of send_share() and receive_share(). */
+static int64_t get_part_length(const struct job_worker *worker, const struct job_extent *extent,
+                               int64_t at, int64_t to)
 {
+    if (extent->container->io == LIMEJOB_IO_COLLECTIVE)
+        return worker->has_remote ? JOB_MESSAGE_BYTES : to - at;
     if (worker->message_count == 0)
-        return to;
-    return smaller(to, at + JOB_MESSAGE_BYTES - (extent->offset + at) % LIMEJOB_ALIGN);
+        return to - at;
+    return smaller(to - at, JOB_MESSAGE_BYTES - (extent->offset + at) % LIMEJOB_ALIGN);
 }
 
 static int transfer_own_share(struct job_worker *worker, const struct job_extent *extent,
                               job_io_func *io, struct job_transfer *transfer)
 {
     int64_t at, to;
+    int first_code = 0;
     get_share(extent, worker->rank, &at, &to);
-    while (at < to) {
-        char text[JOB_TEXT_MAX] = "";
-        int64_t bytes = find_part_end(worker, extent, at, to) - at;
-        int code = io(worker, extent, extent->window + at, at, bytes, text, sizeof text);
-        if (code) {
-            memcpy(transfer->text, text, sizeof text);
-            return code;
-        }
-        transfer->bytes_moved += (uint64_t)bytes;
-        at += bytes;
+    int64_t end = find_parts_end(extent, at, to);
+    while (at < end && (!first_code || extent->container->io == LIMEJOB_IO_COLLECTIVE)) {
+        char reason[JOB_TEXT_MAX] = "";
+        int64_t part = get_part_length(worker, extent, at, end);
+        int64_t bytes = clamp_part(at, part, to);
+        int code = io(worker, extent, extent->window + at, at, bytes, reason, sizeof reason);
+        keep_first_error(&first_code, transfer->text, code, reason);
+        transfer->bytes_moved += first_code ? 0 : (uint64_t)bytes;
+        at += part;
         job_extent_progress(worker);
     }
-    return transfer->code;
+    return first_code ? first_code : transfer->code;
 }
 
 static void transfer_locally(struct job_worker *worker, const struct job_extent *extent,
@@ -282,8 +313,7 @@ static int read_share_part(struct job_worker *worker, const struct job_extent *e
                            int64_t from, int64_t bytes, char *text, size_t cap)
 {
     char reason[LEMON_RANGE_TEXT_MAX];
-    if (lemon_range_move(&extent->container->file, LEMON_READ, to, bytes, extent->offset + from,
-                         reason))
+    if (job_container_read(extent->container, to, bytes, extent->offset + from, reason))
         return 0;
     snprintf(text, cap, "%.100s: %.300s: %s", worker->host, extent->container->path, reason);
     return EIO;
@@ -312,14 +342,21 @@ static void send_share(struct job_worker *worker, const struct job_extent *exten
     uint64_t bytes_read = 0;
     int64_t from, to;
     int code = 0;
-    char text[JOB_TEXT_MAX] = "";
+    char text[JOB_TEXT_MAX] = "", reason[JOB_TEXT_MAX] = "";
     get_share(extent, worker->rank, &from, &to);
-    for (int64_t at = from; at < to; at += JOB_MESSAGE_BYTES) {
-        int64_t bytes = smaller(JOB_MESSAGE_BYTES, to - at);
+    int64_t end = find_parts_end(extent, from, to);
+    bool collective = extent->container->io == LIMEJOB_IO_COLLECTIVE;
+    for (int64_t at = from; at < end; at += JOB_MESSAGE_BYTES) {
+        int64_t bytes = clamp_part(at, JOB_MESSAGE_BYTES, to);
         unsigned i = worker->next_buffer++ % JOB_BUFFERS;
         char *buffer = wait_for_buffer(worker, extent, i, at);
-        if (!code)
-            code = read_share_part(worker, extent, buffer, at, bytes, text, sizeof text);
+        if (!code || collective)
+            keep_first_error(
+                &code, text,
+                read_share_part(worker, extent, buffer, at, bytes, reason, sizeof reason),
+                reason);
+        if (bytes == 0)
+            continue;
         MPI_Isend(buffer, code ? 0 : (int)bytes, MPI_BYTE, 0, JOB_TAG_READ, worker->comm,
                   &worker->requests[i]);
         bytes_read += code ? 0 : (uint64_t)bytes;
@@ -358,22 +395,30 @@ static void receive_share(struct job_worker *worker, const struct job_extent *ex
                           const struct limejob_packet *packet)
 {
     unsigned next_write = worker->next_buffer;
-    char text[JOB_TEXT_MAX] = "";
-    int64_t at, posted, to, bytes;
+    char text[JOB_TEXT_MAX] = "", reason[JOB_TEXT_MAX] = "";
+    int64_t at, posted, to;
     uint64_t written = 0;
     int code = 0;
     get_share(extent, worker->rank, &at, &to);
-    for (posted = at; at < to; at += bytes) {
-        for (; posted < to && worker->next_buffer - next_write < JOB_BUFFERS; posted += bytes) {
+    int64_t end = find_parts_end(extent, at, to);
+    bool collective = extent->container->io == LIMEJOB_IO_COLLECTIVE;
+    for (posted = at; at < end; at += JOB_MESSAGE_BYTES) {
+        for (; posted < to && worker->next_buffer - next_write < JOB_BUFFERS;
+             posted += JOB_MESSAGE_BYTES) {
             unsigned i = worker->next_buffer++ % JOB_BUFFERS;
-            bytes = smaller(JOB_MESSAGE_BYTES, to - posted);
-            MPI_Irecv(wait_for_buffer(worker, extent, i, posted), (int)bytes, MPI_BYTE, 0,
+            MPI_Irecv(wait_for_buffer(worker, extent, i, posted),
+                      (int)clamp_part(posted, JOB_MESSAGE_BYTES, to), MPI_BYTE, 0,
                       JOB_TAG_WRITE, worker->comm, &worker->requests[i]);
         }
-        bytes = smaller(JOB_MESSAGE_BYTES, to - at);
-        char *buffer = wait_for_buffer(worker, extent, next_write++ % JOB_BUFFERS, at);
-        if (!code)
-            code = write_share_part(worker, extent, buffer, at, bytes, text, sizeof text);
+        int64_t bytes = clamp_part(at, JOB_MESSAGE_BYTES, to);
+        char *buffer = worker->buffers;
+        if (bytes > 0)
+            buffer = wait_for_buffer(worker, extent, next_write++ % JOB_BUFFERS, at);
+        if (!code || collective)
+            keep_first_error(
+                &code, text,
+                write_share_part(worker, extent, buffer, at, bytes, reason, sizeof reason),
+                reason);
         written += code ? 0 : (uint64_t)bytes;
     }
     reply_bytes_moved(worker, packet, code, text, written);

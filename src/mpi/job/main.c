@@ -41,7 +41,7 @@ static void raise_descriptor_limit(void)
     }
 }
 
-static void start_mpi(int *argc, char ***argv)
+static void start_mpi(const struct job_options *options, int *argc, char ***argv)
 {
     int provided;
     /* Ranks that wait in a collective call must leave the processor to a rank that reads. */
@@ -53,6 +53,11 @@ static void start_mpi(int *argc, char ***argv)
     setenv("OMPI_MCA_sharedfp_sm_priority", "-1", 0);
     /* Open MPI 5 would lock what it reads and writes, and wait forever for a mount's lock. */
     setenv("OMPI_MCA_fs_ufs_lock_algorithm", "1", 0);
+    /* If a rank cannot read, OMPIO's collective reads wait forever (4.1.4). ROMIO's do not. */
+    if (options->io == LIMEJOB_IO_COLLECTIVE) {
+        setenv("OMPI_MCA_io_romio321_priority", "100", 0); /* Open MPI 4 */
+        setenv("OMPI_MCA_io_romio341_priority", "100", 0); /* Open MPI 5 */
+    }
     /* Open MPI's shared memory goes to a directory that the supervisor of limefs removes. The
      * directory does not exist on other hosts. */
     const char *shm = getenv("LIMEFS_IO_SHM");
@@ -242,13 +247,13 @@ static void run_worker(struct job_worker *worker)
     }
 }
 
-static int run_rank(struct job_worker *worker, struct job_server_setup *setup, bool has_remote)
+static int run_rank(struct job_worker *worker, struct job_server_setup *setup)
 {
     static struct job_rendezvous rendezvous;
     pthread_t server;
     int err = 0;
     if (worker->rank == 0)
-        err = open_rendezvous(worker->options, &rendezvous, setup, has_remote);
+        err = open_rendezvous(worker->options, &rendezvous, setup, worker->has_remote);
     MPI_Bcast(&err, 1, MPI_INT, 0, worker->comm);
     if (err)
         return finalize_mpi(1);
@@ -287,8 +292,8 @@ static int run_job(const struct job_options *options, int end_event)
         job_worker_abort(&worker, "start: %s", strerror(ENOMEM));
     worker.locations = setup.locations = locations;
     setup.ranks = worker.ranks;
-    bool has_remote = find_locations(&worker, locations);
-    return run_rank(&worker, &setup, has_remote);
+    worker.has_remote = find_locations(&worker, locations);
+    return run_rank(&worker, &setup);
 }
 
 /* Returns the exit status: at least 1 if standard output could not be written. */
@@ -318,6 +323,6 @@ int main(int argc, char **argv)
         job_report("start: %s", strerror(-err));
         return 1;
     }
-    start_mpi(&argc, &argv);
+    start_mpi(&options, &argc, &argv);
     return run_job(&options, end_event);
 }

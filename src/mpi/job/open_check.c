@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 /* Size and times are compared only for reading: while clients write, they change. */
 static unsigned ignored_flags(bool writing)
@@ -79,13 +80,40 @@ int job_open_check(struct limejob_packet *packet, struct limejob_open_request *r
     return EINVAL;
 }
 
-struct job_file *job_file_create(const struct limejob_open_request *requested, bool writing)
+/* Returns what to ask the workers for. AUTO, which makes them try, only on file systems for
+ * which MPI libraries have drivers. Collective writes need fallocate(): MPI may not report a
+ * full disk. */
+static enum limejob_io choose_io(enum limejob_io io, bool writing, int fd)
+{
+    static const uint32_t parallel[] = {
+        0x0bd00bd0, /* Lustre */
+        0x47504653, /* GPFS */
+        0x19830326, /* BeeGFS */
+        0xaad7aaea, /* PanFS */
+        0x20030528, /* OrangeFS */
+    };
+    struct statfs fs;
+    size_t i = 0, count = sizeof parallel / sizeof *parallel;
+    if (io == LIMEJOB_IO_AUTO) {
+        while (fstatfs(fd, &fs) == 0 && i < count && (uint32_t)fs.f_type != parallel[i])
+            i++;
+        if (i == count)
+            io = LIMEJOB_IO_POSIX;
+    }
+    if (io != LIMEJOB_IO_POSIX && writing && fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, 1) != 0)
+        io = LIMEJOB_IO_POSIX;
+    return io;
+}
+
+struct job_file *job_file_create(const struct limejob_open_request *requested, bool writing,
+                                 enum limejob_io io, int fd)
 {
     size_t bytes = strlen(requested->path) + 1;
     struct job_file *file = calloc(1, sizeof *file + bytes);
     if (!file)
         return NULL;
     file->for_writing = writing;
+    file->io = choose_io(io, writing, fd);
     file->identity = requested->identity;
     file->root = requested->root;
     memcpy(file->path, requested->path, bytes);

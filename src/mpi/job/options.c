@@ -28,6 +28,7 @@ static const char help[] =
     "  --socket PATH     where clients find it; mode 0600\n"
     "  --stripe BYTES    ranks divide extents at multiples of it (K, M: units;\n"
     "                    default: as the file states, or 1M)\n"
+    "  --io METHOD       auto (default), posix, or MPI-IO: independent, collective\n"
     "  --hint KEY=VALUE  for MPI_File_open; may be repeated\n"
     "  --ready FD        write \"ready\" to rank 0's descriptor FD once it serves\n"
     "                    (mpirun forwards only 1 and 2)\n"
@@ -106,6 +107,7 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
         {"stop", 0, OPTION_CALL_OPTIONAL, .handle = set_stop_mode},
         {"status", 0, OPTION_CALL_OPTIONAL, .handle = set_status_mode},
         {"stripe", 0, OPTION_SIZE, &options->stripe_bytes, 1, .most = STRIPE_MAX},
+        {"io", 0, OPTION_WORD, &options->io, .words = limejob_io_names},
         {"hint", 0, OPTION_CALL_TEXT, .handle = parse_hint},
         {"ready", 0, OPTION_UNSIGNED, &options->ready_fd, 0, .most = INT_MAX},
         {"lifeline", 0, OPTION_UNSIGNED, &options->lifeline_fd, 0, .most = INT_MAX},
@@ -114,7 +116,7 @@ int job_options_parse(struct job_options *options, int argc, char **argv)
         {"version", 0, OPTION_STOP, .value = &version},
         {NULL},
     };
-    *options = (struct job_options){.ready_fd = -1, .lifeline_fd = -1};
+    *options = (struct job_options){.io = LIMEJOB_IO_AUTO, .ready_fd = -1, .lifeline_fd = -1};
     if (limefile_complete_requested(argc, argv)) {
         struct limefile_completion c;
         limefile_complete(rules, help, argc - 2, argv + 2, stdout, &c);

@@ -2,6 +2,8 @@
 #ifndef JOB_OPTIONS_H
 #define JOB_OPTIONS_H
 
+#include "limejob.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -15,6 +17,7 @@ struct job_options {
     int64_t stripe_bytes; /* 0: as the file system states */
     char *hint_keys[JOB_HINTS_MAX], *hint_values[JOB_HINTS_MAX];
     int hint_count;
+    enum limejob_io io;
     int ready_fd;    /* rank 0 writes "ready" to it; -1: none */
     int lifeline_fd; /* rank 0's: the job ends when the other end is closed; -1: none */
     bool json;

@@ -81,6 +81,23 @@ static void print_files(const json_t *status)
     }
 }
 
+/* "auto: 2 files posix, 1 file collective" */
+static void print_io(const json_t *status)
+{
+    char name[LIMEJOB_PATH_MAX];
+    const char *key, *separator = ": ";
+    json_t *count;
+    printf("%-12s %s", "I/O", printable(json_object_get(status, "io"), name));
+    json_object_foreach(json_object_get(status, "open_files_by_io"), key, count)
+    {
+        long long n = json_integer_value(count);
+        if (n > 0)
+            printf("%s%lld file%s %s", separator, n, n == 1 ? "" : "s", key);
+        separator = n > 0 ? ", " : separator;
+    }
+    printf("\n");
+}
+
 static const char *format_member(const json_t *status, const char *key,
                                  char text[LIMEFILE_SIZE_CHARS])
 {
@@ -109,6 +126,7 @@ static void print_status(const json_t *status)
     print_hosts(json_object_get(status, "hosts"));
     printf("%-12s %s\n", "stripe", format_member(status, "stripe", stripe));
     printf("%-12s %.0f\n", "clients", get_number(status, "clients"));
+    print_io(status);
     print_files(status);
     print_counters(status);
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -17,6 +18,7 @@ enum {
     JOIN_US = 60 * 1000 * 1000, /* time limit until all workers have joined */
     END_US = 5 * 1000 * 1000,   /* time limit of requests in flight when the job ends */
     TICK_MS = 1000,             /* between checks for peers that are late */
+    REFUSE_S = 2, /* ranks have refused a write that was late at this time after its deadline */
 };
 
 static void free_dropped_peers(struct job_server *server)
@@ -209,13 +211,37 @@ static struct job_server *create_server(const struct job_server_setup *setup)
 
 static int poll_timeout_ms(const struct job_server *server)
 {
-    return !server->is_serving || server->unauthenticated ? TICK_MS : -1;
+    return !server->is_serving || server->unauthenticated || server->counters.writes_in_flight
+               ? TICK_MS
+               : -1;
+}
+
+static uint64_t get_realtime_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* Ends the job if a collective write exceeds its deadline: a rank may hold old bytes and wait
+ * in MPI for another, where it checks neither fence nor deadline. */
+static void end_if_write_is_late(const struct job_server *server)
+{
+    uint64_t now = get_realtime_ns();
+    for (const struct job_client *client = server->clients; client; client = client->next)
+        for (const struct job_request *i = client->transfers; i; i = i->next)
+            if (i->opcode == JOB_WRITE && i->file->io == LIMEJOB_IO_COLLECTIVE && i->deadline &&
+                now > i->deadline && now - i->deadline > REFUSE_S * UINT64_C(1000000000))
+                job_server_abort("%s: the write at %llu has not ended in time; ending the job",
+                                 i->file->path, (unsigned long long)i->offset);
 }
 
 static void check_timeouts(struct job_server *server)
 {
     if (server->unauthenticated)
         job_clients_check_timeouts(server);
+    if (server->counters.writes_in_flight)
+        end_if_write_is_late(server);
     if (!server->is_serving && !server->is_ending && job_now_us() > server->join_until_us)
         job_server_abort("start: not all ranks have reached rank 0 on %s; is there a "
                          "firewall between the hosts?",

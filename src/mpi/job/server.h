@@ -56,9 +56,10 @@ struct job_peer {
 struct job_file {
     struct job_file *next;
     uint32_t id;
-    unsigned refs;    /* opens by clients, and requests in flight */
-    bool is_open;     /* false while the workers are opening it */
-    bool for_writing; /* open for writing only */
+    unsigned refs;      /* opens by clients, and requests in flight */
+    bool is_open;       /* false while the workers are opening it */
+    bool for_writing;   /* open for writing only */
+    enum limejob_io io; /* while the workers are opening it: what they are asked for */
     struct job_request *waiters;
     struct limefile_identity identity; /* at the time of the open */
     uint32_t root; /* length of the leading directory in `path` (limejob.h) */
@@ -79,8 +80,10 @@ int job_identity_check(int fd, const struct limefile_identity *expected, unsigne
  * fills text with a message. */
 int job_open_check(struct limejob_packet *, struct limejob_open_request *requested, char *text,
                    size_t cap);
-struct job_file *job_file_create(const struct limejob_open_request *,
-                                 bool writing); /* returns NULL if out of memory */
+
+/* io: of --io. fd: the client's descriptor. Returns NULL if out of memory. */
+struct job_file *job_file_create(const struct limejob_open_request *, bool writing,
+                                 enum limejob_io io, int fd);
 
 /* Returns whether clients can share one open file: same path, root, identity and mode. */
 bool job_file_is_same(const struct job_file *, const struct job_file *);

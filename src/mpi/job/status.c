@@ -100,6 +100,19 @@ static json_t *list_files(const struct job_server *server, int *count)
     return files;
 }
 
+/* How many open files each method serves. */
+static json_t *count_files_by_io(const struct job_server *server)
+{
+    json_int_t counts[LIMEJOB_IO_AUTO] = {0};
+    for (const struct job_file *file = server->files; file; file = file->next)
+        if (file->is_open && file->io < LIMEJOB_IO_AUTO)
+            counts[file->io]++;
+    json_t *object = json_object();
+    for (int i = 0; i < LIMEJOB_IO_AUTO; i++)
+        json_object_set_new(object, limejob_io_names[i], json_integer(counts[i]));
+    return object;
+}
+
 /* Counts the clients that can read and write: a status query has no window. */
 static int count_clients(const struct job_server *server)
 {
@@ -129,12 +142,14 @@ char *job_status_json(const struct job_server *server)
 {
     int files;
     json_t *open_files = list_files(server, &files);
-    json_t *status = json_pack("{s:s, s:I, s:f, s:i, s:o, s:I, s:i, s:i, s:o}", "version",
-                               LIMEFS_VERSION, "pid", (json_int_t)getpid(), "uptime_s",
-                               (double)((job_now_us() - server->started_us) / 1000) / 1000,
-                               "ranks", server->ranks, "hosts", list_hosts(server), "stripe",
-                               (json_int_t)server->stripe, "clients", count_clients(server),
-                               "open_file_count", files, "open_files", open_files);
+    json_t *status =
+        json_pack("{s:s, s:I, s:f, s:i, s:o, s:I, s:s, s:i, s:i, s:o, s:o}", "version",
+                  LIMEFS_VERSION, "pid", (json_int_t)getpid(), "uptime_s",
+                  (double)((job_now_us() - server->started_us) / 1000) / 1000, "ranks",
+                  server->ranks, "hosts", list_hosts(server), "stripe",
+                  (json_int_t)server->stripe, "io", limejob_io_names[server->options->io],
+                  "clients", count_clients(server), "open_file_count", files, "open_files",
+                  open_files, "open_files_by_io", count_files_by_io(server));
     if (status)
         set_counters(status, &server->counters);
     char *text = status ? json_dumps(status, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;

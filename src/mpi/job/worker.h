@@ -23,6 +23,8 @@ struct job_container {
     struct job_container *next;
     uint32_t id;
     char *path;
+    enum limejob_io io; /* equal on all ranks; AUTO only during the open */
+    MPI_Comm comm;      /* the worker's */
     MPI_File mpi_file;
     struct lemon_file file; /* for reading */
     struct lemon_plan_hints hints;
@@ -44,6 +46,9 @@ struct job_worker {
     int rank, ranks;
     char host[JOB_HOST_MAX];
     const struct job_location *locations; /* of all ranks */
+    bool has_remote;                      /* ranks run on other hosts, too */
+    enum limejob_io chosen_io;            /* of --io auto, on parallel file systems */
+    bool has_tried;                       /* chosen_io is the result of a trial */
     struct limejob_channel channel;       /* to the server */
     int end_event; /* eventfd: a signal asks for the end (rank 0: unused) */
     struct job_container *containers;
@@ -82,6 +87,17 @@ struct job_container *job_container_find(struct job_worker *, uint32_t id);
 /* Closes all containers. Collective. */
 void job_containers_close(struct job_worker *);
 
+/* ---- container_read.c ---- */
+
+/* Reads n bytes; n is at most INT_MAX if container->io is COLLECTIVE, and the call then
+ * collective. Returns false and fills text with a message if fewer were read. */
+bool job_container_read(const struct job_container *, char *data, int64_t n, int64_t offset,
+                        char text[LEMON_RANGE_TEXT_MAX]);
+
+/* Replaces container->io AUTO by a method. bytes: the container's size. Collective. */
+void job_container_choose_io(struct job_worker *, struct job_container *, bool for_writing,
+                             int64_t bytes);
+
 /* ---- container_write.c: containers that are open for writing ---- */
 
 /* Reopens container->fd as direct_fd for direct I/O, or sets it to -1 if that is impossible. */
@@ -95,7 +111,8 @@ struct job_write_permit {
     uid_t uid;                  /* the user whose limits apply to the write (credentials.h) */
 };
 
-/* Writes n bytes. Returns 0 or an errno; *offset advances by the bytes that were written. */
+/* Writes n bytes. Collective if container->io is. Returns 0 or an errno; *offset advances by
+ * the bytes that were written. */
 int job_container_write(struct job_container *, const struct job_write_permit *,
                         const char *data, int64_t n, int64_t *offset);
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *const limejob_io_names[] = {"posix", "independent", "collective", "auto", NULL};
+
 void limejob_request_init(struct limejob_packet *packet, uint16_t opcode, uint64_t tag)
 {
     packet->opcode = opcode;

@@ -41,6 +41,7 @@ struct limefs_options {
     unsigned ranks;     /* of the job that the daemon starts; 0: it starts no job */
     char *job, *mpirun; /* socket of a running job; command that starts a job; owned, or NULL */
     uint64_t window, extent, forward_from; /* bytes; limefs --help describes them */
+    int io;              /* enum limejob_io, for the job that the daemon starts */
     uint64_t stripe;     /* bytes; for the job that the daemon starts; 0: the job's default */
     int job_required;    /* without a job, nothing is mounted */
     double job_timeout;  /* seconds to wait for an answer of the job */

@@ -233,6 +233,7 @@ static int make_mount_point(struct bench_io *io, struct limefs_mount *l)
  * job are usable. */
 static int mount_container(struct bench_io *io, struct limefs_mount *l, int64_t job_ranks)
 {
+    static const char *const io_options[] = {"", ",io=independent", ",io=collective"};
     char program[PATH_MAX], options[64];
     if (!find_limefs(program, sizeof program))
         return bench_io_fail(io, "mount", "limefs not found");
@@ -240,7 +241,8 @@ static int mount_container(struct bench_io *io, struct limefs_mount *l, int64_t 
         return -1;
     int n = snprintf(options, sizeof options, "%s", io->is_writing ? "rw" : "ro");
     if (job_ranks)
-        snprintf(options + n, sizeof options - (size_t)n, ",ranks=%d", (int)job_ranks);
+        snprintf(options + n, sizeof options - (size_t)n, ",ranks=%d%s", (int)job_ranks,
+                 io_options[io->task->mode]);
     char *argv[] = {"limefs", "-f", "-o", options, io->path, l->mount_point, NULL};
     int log = memfd_create("limefs", MFD_CLOEXEC), code = -1;
     errno = spawn_limefs(&l->daemon, program, argv, log);
@@ -370,7 +372,7 @@ const struct bench_backend bench_limefs = {
 const struct bench_backend bench_limefs_job = {
     .name = "limefs-job",
     .about = "the same, through an MPI job of the mount",
-    .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_NOSYNC,
+    .abilities = BENCH_CAN_INDEPENDENT | BENCH_CAN_COLLECTIVE | BENCH_CAN_NOSYNC,
     .patterns = BENCH_ALL_PATTERNS,
     .state_bytes = sizeof(struct limefs_mount),
     .unavailable = limefs_unavailable,

@@ -27,7 +27,7 @@
 #include <sys/uio.h>
 
 #define LIMEJOB_MAGIC   UINT32_C(0x4a4d494c) /* "LIMJ" */
-#define LIMEJOB_VERSION 2
+#define LIMEJOB_VERSION 3
 
 enum {
     LIMEJOB_HEADER_BYTES = 24,
@@ -67,7 +67,9 @@ enum limejob_opcode {
     LIMEJOB_STATUS,
     /* request: nothing                     reply: nothing; then the job ends */
     LIMEJOB_STOP,
-    /* As LIMEJOB_OPEN, but for writing only; size and times of the file are not compared. */
+    /* As LIMEJOB_OPEN, but for writing only; size and times of the file are not compared.
+     * reply: u32 file, u32 collective. Not 0: the ranks write by collective calls. A write that
+     * they have begun ignores its fence; it has ended, or the job has, when `until` passes */
     LIMEJOB_OPEN_WRITE,
     /* request: u32 file, u64 offset, u64 bytes, u64 at (offset in the window), u64 fence
      *          (offset in the window; UINT64_MAX: no fence), u64 until (ns of CLOCK_REALTIME;
@@ -84,6 +86,17 @@ enum limejob_opcode {
 };
 
 enum { LIMEJOB_REPLY = 1 }; /* a packet's flag */
+
+/* How ranks move data between memory and a container: limefs-io --io. */
+enum limejob_io {
+    LIMEJOB_IO_POSIX,       /* system calls; direct I/O for what is not in the page cache */
+    LIMEJOB_IO_INDEPENDENT, /* MPI_File_read_at() and MPI_File_write_at() */
+    LIMEJOB_IO_COLLECTIVE,  /* MPI_File_read_at_all() and MPI_File_write_at_all() */
+    LIMEJOB_IO_AUTO,        /* POSIX; on parallel file systems what is fastest in a trial */
+};
+
+/* The names of these, then NULL. */
+extern const char *const limejob_io_names[];
 
 struct limejob_message {
     uint16_t opcode;
