@@ -49,6 +49,7 @@ LINES = [
     ("limefs -o ro,verify=str\tx y", ["limefs", "-o", "ro,verify=stream", "x", "y"]),
     ("limefs -o max_o\t5 x y", ["limefs", "-o", "max_open=5", "x", "y"]),
     ("limefs --sta\tx", ["limefs", "--status", "x"]),
+    ("limefs x y --ru\tls -- --ru\t", ["limefs", "x", "y", "--run", "ls", "--", "--ru"]),
     ("limefs-run --ver\t", ["limefs-run", "--version"]),
     ("limefs-run limefs-i\tx", ["limefs-run", "limefs-io", "x"]),
 ]

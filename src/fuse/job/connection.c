@@ -383,7 +383,7 @@ bool limefs_job_wait_start(struct limefs *fs)
     return serves || !required;
 }
 
-void limefs_job_stop(struct limefs *fs)
+void limefs_job_begin_stop(struct limefs *fs)
 {
     struct limefs_job *job = fs->job;
     if (!job)
@@ -394,6 +394,14 @@ void limefs_job_stop(struct limefs *fs)
         shutdown(job->channel.fd, SHUT_RDWR);
     pthread_cond_broadcast(&job->changed);
     limefs_unlock(&job->lock);
+}
+
+void limefs_job_stop(struct limefs *fs)
+{
+    struct limefs_job *job = fs->job;
+    if (!job)
+        return;
+    limefs_job_begin_stop(fs);
     pthread_join(job->thread, NULL);
     pthread_cond_destroy(&job->changed);
     limefs_lock_destroy(&job->lock);

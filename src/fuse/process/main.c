@@ -11,6 +11,7 @@
 #include "ops.h"
 #include "complete.h"
 #include "options.h"
+#include "run_command.h"
 #include "thread_buffer.h"
 #include "credentials.h"
 #include "session.h"
@@ -39,7 +40,7 @@ static int log_error(const char *file, const char *action, int err)
 
 /* ---- the daemon, whose parent exits when the mount is ready ---- */
 
-static int parent_pipe = -1; /* to the parent, which waits for report_ready() */
+static int parent_pipe = -1; /* to the process that waits for report_ready() */
 
 /* Exits with the code that the child reports, or 1 if it ends without a report. */
 static void wait_for_child(int from_child)
@@ -67,6 +68,12 @@ static void close_inherited_fds(void)
         closedir(dir);
 }
 
+/* Keeps no directory busy; all paths are absolute. Returns 0 or -errno. */
+static int leave_directory(void)
+{
+    return chdir("/") == 0 ? 0 : -errno;
+}
+
 /* Forks. The parent waits for report_ready() and exits with the code, or 1 if the child dies
  * first. The child closes inherited descriptors unless keep_inherited. Returns 0 or -errno. */
 static int become_daemon(bool keep_inherited)
@@ -87,7 +94,17 @@ static int become_daemon(bool keep_inherited)
     if (!keep_inherited)
         close_inherited_fds();
     setsid();
-    return chdir("/") == 0 ? 0 : -errno; /* keeps no directory busy; all paths are absolute */
+    return leave_directory();
+}
+
+/* After "mounted", no program reads the output of a daemon in the background. */
+static void close_output(void)
+{
+    int null = open("/dev/null", O_RDWR);
+    for (int fd = 0; fd <= 2 && null >= 0; fd++)
+        dup2(null, fd);
+    if (null > 2)
+        close(null);
 }
 
 /* Reports an exit code to the waiting parent; 0 is "mounted". Later calls do nothing. */
@@ -95,13 +112,6 @@ static void report_ready(int exit_code)
 {
     if (parent_pipe < 0)
         return;
-    /* After "mounted", no program reads the output of the daemon. */
-    int null = open("/dev/null", O_RDWR);
-    if (exit_code == 0 && null >= 0)
-        for (int fd = 0; fd <= 2; fd++)
-            dup2(null, fd);
-    if (null > 2)
-        close(null);
     unsigned char code = (unsigned char)exit_code;
     while (write(parent_pipe, &code, 1) < 0 && errno == EINTR)
         ;
@@ -294,6 +304,15 @@ static bool wait_for_mount(const struct mount_watch *watch)
     return is_ours;
 }
 
+/* Ends the session through a handler of libfuse. With --run, the daemon ignores SIGTERM; in
+ * other cases, its parent may let it ignore SIGHUP. */
+static void end_session(void)
+{
+    struct sigaction term;
+    sigaction(SIGTERM, NULL, &term);
+    kill(getpid(), term.sa_handler == SIG_IGN ? SIGHUP : SIGTERM);
+}
+
 /* Thread function: reports "mounted". If the mount ends first, or lacks its job and is ended
  * here, main() reports an error. */
 static void *announce_mount(void *data)
@@ -303,11 +322,13 @@ static void *announce_mount(void *data)
         return NULL;
     if (!limefs_job_wait_start(watch->fs)) {
         watch->lacks_job = true;
-        kill(getpid(), SIGTERM); /* the handler of libfuse ends the session */
+        end_session();
         return NULL;
     }
-    if (!watch->fs->foreground)
+    if (!watch->fs->foreground) {
         limefs_log_open(false);
+        close_output();
+    }
     report_ready(0);
     return NULL;
 }
@@ -364,7 +385,8 @@ static int run_session_loop(struct fuse_session *session, struct limefs *fs,
         err = opts->singlethread ? fuse_session_loop(session) : run_threads(session, fs, opts);
         limefs_readahead_stop(fs);
         limefs_work_stop(fs);          /* its replies need the descriptor closed below */
-        fuse_session_unmount(session); /* ends announce_mount()'s wait */
+        fuse_session_unmount(session); /* ends announce_mount()'s first wait */
+        limefs_job_begin_stop(fs);     /* and its second one */
         pthread_join(thread, NULL);
     }
     limefs_creds_release();
@@ -411,6 +433,7 @@ static int serve_requests(struct limefs *fs, struct fuse_session *session,
     limefs_work_stop(fs);
     limefs_job_stop(fs);
     fs->session = NULL;
+    signal(SIGHUP, SIG_IGN); /* run_command.c may send it now; the cleanup continues */
     fuse_remove_signal_handlers(session);
     return err;
 }
@@ -456,7 +479,9 @@ static int run_mount(struct limefs *fs, struct limefs_command *command)
         return 2;
     bool has_fuse_fd = strncmp(command->fuse.mountpoint, "/dev/fd/", 8) == 0;
     fs->mountpoint = has_fuse_fd ? NULL : command->fuse.mountpoint;
-    int err = fs->foreground ? 0 : become_daemon(has_fuse_fd);
+    int err = command->run     ? leave_directory()
+              : fs->foreground ? 0
+                               : become_daemon(has_fuse_fd);
     if (err)
         log_error(fs->source, "start a daemon", err);
     else
@@ -475,6 +500,24 @@ static int flush_stdout(int exit_code)
     return exit_code ? exit_code : 1;
 }
 
+/* Runs the daemon, and for --run first forks it. Returns the exit status. */
+static int run_daemon(struct limefs *fs, struct limefs_command *command)
+{
+    if (command->run) {
+        int exit_code = limefs_run_command(command, &parent_pipe);
+        if (exit_code >= 0)
+            return exit_code;
+        if (strncmp(command->fuse.mountpoint, "/dev/fd/", 8) != 0)
+            close_inherited_fds();
+    }
+    signal(SIGXFSZ, SIG_IGN); /* lets a write beyond the size limit fail with EFBIG */
+    signal(SIGIO, SIG_IGN);   /* sent when a lease breaks: see limefile_is_being_written() */
+    limefs_creds_init(fs);
+    fs->foreground = command->fuse.foreground || command->fuse.debug || command->run;
+    raise_open_file_limit(fs);
+    return run_mount(fs, command);
+}
+
 int main(int argc, char *argv[])
 {
     static struct limefs fs;
@@ -485,28 +528,25 @@ int main(int argc, char *argv[])
         limefs_options_complete(argc - 2, argv + 2);
         return flush_stdout(0);
     }
-    int exit_code = limefs_status_main(argc, argv);
+    bool has_run = limefs_options_find_run(argc, argv) < argc;
+    int exit_code = has_run ? -1 : limefs_status_main(argc, argv);
     if (exit_code >= 0)
         return flush_stdout(exit_code);
-    exit_code = limefs_unmount_main(argc, argv);
+    exit_code = has_run ? -1 : limefs_unmount_main(argc, argv);
     if (exit_code >= 0)
         return exit_code;
     limefs_log_open(true);
     init_fs(&fs);
-    signal(SIGXFSZ, SIG_IGN); /* lets a write beyond the size limit fail with EFBIG */
-    signal(SIGIO, SIG_IGN);   /* sent when a lease breaks: see limefile_is_being_written() */
     int parsed = limefs_options_parse(argc, argv, &command, &fs.options);
-    if (parsed != 0) {
-        exit_code = parsed < 0 ? 2 : flush_stdout(0);
-    } else {
-        limefs_creds_init(&fs);
-        fs.foreground = command.fuse.foreground || command.fuse.debug;
-        raise_open_file_limit(&fs);
-        exit_code = run_mount(&fs, &command);
-    }
+    if (parsed == 0)
+        exit_code = run_daemon(&fs, &command);
+    else
+        exit_code = parsed > 0 ? flush_stdout(0) : has_run ? LIMEFS_RUN_FAILED : 2;
     report_ready(exit_code ? exit_code : 1); /* does nothing after "mounted" */
     release_fs(&fs);
     limefs_thread_buffers_release();
+    if (command.new_mountpoint)
+        rmdir(command.new_mountpoint); /* if it is not mounted any more */
     limefs_options_release(&command, &fs.options);
     return exit_code;
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -53,6 +54,19 @@ static int unmount_path(const char *path, const char *shown)
     }
     limefs_log(LOG_ERR, "%s: unmount: %s", shown, strerror(errno));
     return 1;
+}
+
+void limefs_mount_point_detach(const char *path)
+{
+    if (umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW) == 0)
+        return;
+    pid_t child = fork();
+    if (child == 0) {
+        execlp("fusermount3", "fusermount3", "-u", "-z", "--", path, NULL);
+        _exit(127);
+    }
+    if (child > 0)
+        waitpid(child, NULL, 0);
 }
 
 int limefs_unmount_main(int argc, char *argv[])

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -139,17 +140,24 @@ static const char command_help[] = "-o  mount options, with commas between them\
                                    "-d  print each request, and stay in the foreground\n"
                                    "-s  use only one thread\n"
                                    "-u  unmount a mount point\n"
+                                   "--run      run a command, and unmount when it ends\n"
                                    "--status   print the statistics of a mount\n"
                                    "--bytes    with --status: exact sizes\n"
                                    "--json     with --status: as JSON\n"
                                    "--version  print the version\n"
                                    "--help     print the usage\n";
 static const struct option_rule command_rules[] = {
-    {NULL, 'o', .kind = OPTION_TEXT},      {NULL, 'f', .kind = OPTION_FLAG},
-    {NULL, 'd', .kind = OPTION_FLAG},      {NULL, 's', .kind = OPTION_FLAG},
-    {"version", 'V', .kind = OPTION_FLAG}, {"status", .kind = OPTION_FLAG},
-    {"json", .kind = OPTION_FLAG},         {"bytes", .kind = OPTION_FLAG},
-    {NULL, 'u', .kind = OPTION_FLAG},      {NULL},
+    {NULL, 'o', .kind = OPTION_TEXT},
+    {NULL, 'f', .kind = OPTION_FLAG},
+    {NULL, 'd', .kind = OPTION_FLAG},
+    {NULL, 's', .kind = OPTION_FLAG},
+    {"version", 'V', .kind = OPTION_FLAG},
+    {"status", .kind = OPTION_FLAG},
+    {"json", .kind = OPTION_FLAG},
+    {"bytes", .kind = OPTION_FLAG},
+    {NULL, 'u', .kind = OPTION_FLAG},
+    {"run", .kind = OPTION_FLAG},
+    {NULL},
 };
 
 struct parse_state {
@@ -350,7 +358,7 @@ static int handle_argument(void *data, const char *arg, int key, struct fuse_arg
 }
 
 static const char usage[] =
-    "usage: limefs [options] CONTAINER|DIRECTORY MOUNTPOINT\n"
+    "usage: limefs [options] CONTAINER|DIRECTORY MOUNTPOINT [--run COMMAND [ARGUMENT...]]\n"
     "\n"
     "Shows each record of a LIME container as a file. If given a directory, limefs shows\n"
     "the whole tree below it, with each container as a directory of its records.\n"
@@ -358,6 +366,7 @@ static const char usage[] =
     "    limefs conf.0100 /mnt/cfg          mount; the records are NNN-type\n"
     "    cat /mnt/cfg/ildg-format           a type that occurs once needs no number\n"
     "    limefs -u /mnt/cfg                 unmount\n"
+    "    limefs runs /tmp/runs --run ls -R /tmp/runs      mount, run a command, unmount\n"
     "\n"
     "options of limefs:\n"
     "    -o rw                  allow changing and appending records, and lock the container\n"
@@ -385,6 +394,8 @@ static const char usage[] =
     "    -V, --version          print the version\n"
     "    -h, --help             print this text\n"
     "    -u MOUNTPOINT          unmount\n"
+    "    --run COMMAND [ARGUMENT...]   mount, run the command, unmount when it has ended, and\n"
+    "                           exit with its status; make the mount point if it is missing\n"
     "    --status [--bytes | --json] MOUNTPOINT   print source, options and uptime of a\n"
     "                           mount, what it has read, and the state of its job\n"
     "\n"
@@ -426,9 +437,20 @@ static void complete_mount_option(struct limefile_completion *c)
     }
 }
 
+int limefs_options_find_run(int argc, char *const *argv)
+{
+    int i = 1;
+    while (i < argc && strcmp(argv[i], "--run") != 0)
+        i++;
+    return i;
+}
+
 void limefs_options_complete(int count, char *const *arguments)
 {
     struct limefile_completion c;
+    for (int i = 0; i < count - 1; i++)
+        if (strcmp(arguments[i], "--run") == 0)
+            return; /* file names complete the command */
     limefile_complete(command_rules, command_help, count, arguments, stdout, &c);
     if (c.rule)
         complete_mount_option(&c);
@@ -517,6 +539,17 @@ int limefs_options_report_error(const char *libfuse_message)
     return log_usage_error(*word ? text : "nothing was mounted");
 }
 
+/* Returns whether the mount point exists. With --run, makes it. */
+static bool has_mountpoint(const struct parse_state *state)
+{
+    if (!state->mountpoint || access(state->mountpoint, F_OK) == 0 || errno != ENOENT)
+        return true;
+    if (!state->command->run || mkdir(state->mountpoint, 0700) != 0)
+        return false;
+    state->command->new_mountpoint = realpath(state->mountpoint, NULL);
+    return true;
+}
+
 /* Returns 0, or -1 after it logged a message. */
 static int parse_arguments(struct parse_state *state)
 {
@@ -526,7 +559,7 @@ static int parse_arguments(struct parse_state *state)
     int err = fuse_opt_parse(&command->args, state, NULL, handle_argument);
     if (!err)
         err = parse_values(state->text, state->options, state->error);
-    bool exists = !state->mountpoint || access(state->mountpoint, F_OK) == 0 || errno != ENOENT;
+    bool exists = err || has_mountpoint(state);
     if (!err && exists)
         err = fuse_parse_cmdline(&command->args, &command->fuse);
     limefs_log_capture_libfuse(NULL, 0);
@@ -557,7 +590,11 @@ int limefs_options_parse(int argc, char *argv[], struct limefs_command *command,
         .job_timeout = 5.0,
     };
     memset(command, 0, sizeof *command);
-    command->args = (struct fuse_args)FUSE_ARGS_INIT(argc, argv);
+    int words = limefs_options_find_run(argc, argv);
+    command->args = (struct fuse_args)FUSE_ARGS_INIT(words, argv);
+    command->run = words < argc ? argv + words + 1 : NULL;
+    if (command->run && !*command->run)
+        return log_usage_error("option '--run' requires a command");
     int err = parse_arguments(&state);
     for (int i = 0; i < VALUE_COUNT; i++)
         free(state.text[i]);
@@ -598,5 +635,6 @@ void limefs_options_release(struct limefs_command *command, struct limefs_option
     free(options->given);
     fuse_opt_free_args(&command->args);
     free(command->fuse.mountpoint);
+    free(command->new_mountpoint);
     free(command->source);
 }

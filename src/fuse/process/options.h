@@ -7,8 +7,10 @@
 #include <fuse_lowlevel.h>
 
 struct limefs_command {
-    char *source;                  /* as given; owned */
-    bool over_mount;               /* the mount point may be a mount */
+    char *source;         /* as given; owned */
+    bool over_mount;      /* the mount point may be a mount */
+    char **run;           /* command of --run and its arguments; NULL: not given */
+    char *new_mountpoint; /* absolute path, if made for --run; the caller removes it; owned */
     struct fuse_cmdline_opts fuse; /* fuse.mountpoint is owned */
     struct fuse_args args;         /* arguments for fuse_session_new(); owned */
 };
@@ -17,6 +19,9 @@ struct limefs_command {
  * --version, -1 after it logged what is wrong. The caller releases both in any case. */
 int limefs_options_parse(int argc, char *argv[], struct limefs_command *command,
                          struct limefs_options *options);
+
+/* Returns the index of the argument --run, or argc. What follows is a command. */
+int limefs_options_find_run(int argc, char *const *argv);
 
 /* Prints candidates for the last argument (complete.h). */
 void limefs_options_complete(int count, char *const *arguments);

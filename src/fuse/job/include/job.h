@@ -20,6 +20,7 @@ struct limefs_job; /* fs->job; NULL without ranks= or job= */
 
 /* Starts the connection's thread. The process must be a daemon already. Returns 0 or -errno. */
 int limefs_job_start(struct limefs *);
+void limefs_job_begin_stop(struct limefs *); /* ends limefs_job_wait_start() */
 void limefs_job_stop(struct limefs *); /* ends the thread and its job, and frees fs->job */
 
 /* Waits until the job serves or has failed to start: with ranks=, at most 0.1 s; with
