@@ -304,13 +304,14 @@ void limefs_launch_end(struct limefs_launch *launch)
 
 /* ---- the supervisor, a separate process ---- */
 
-/* Sets environment variables for the job. dir_variables replace the user's settings; the others
+/* Sets environment variables for the job. Those for dir replace the user's settings; the others
  * do not. On this host, the job creates its files in dir, which the supervisor removes. dir is
  * passed in TMPDIR: Open MPI would copy an OMPI_ variable to other hosts, where no process
- * removes dir. Other variables let Open MPI run as root, and run more ranks than processors. */
+ * removes dir. In a Slurm job, srun would also copy TMPDIR, and Slurm would create that
+ * directory there; another variable names dir to Open MPI 4, whose daemons on other hosts
+ * ignore it. Other variables let Open MPI run as root, and run more ranks than processors. */
 static void set_job_environment(const char *dir)
 {
-    static const char *const dir_variables[] = {"TMPDIR", "LIMEFS_IO_SHM"};
     static const char *const variables[][2] = {
         {"OMPI_MCA_rmaps_base_oversubscribe", "1"},
         {"OMPI_MCA_hwloc_base_binding_policy", "none"},
@@ -327,8 +328,8 @@ static void set_job_environment(const char *dir)
         {"PRTE_MCA_oob_tcp_keepalive_intvl", "5"},
         {"PRTE_MCA_oob_tcp_keepalive_probes", "4"},
     };
-    for (size_t i = 0; i < sizeof dir_variables / sizeof *dir_variables; i++)
-        setenv(dir_variables[i], dir, 1);
+    setenv("LIMEFS_IO_SHM", dir, 1);
+    setenv(getenv("SLURM_JOB_ID") ? "OMPI_MCA_orte_local_tmpdir_base" : "TMPDIR", dir, 1);
     for (size_t i = 0; i < sizeof variables / sizeof *variables; i++)
         setenv(variables[i][0], variables[i][1], 0);
     if (geteuid() == 0) {

@@ -65,6 +65,9 @@ static void start_mpi(const struct job_options *options, int *argc, char ***argv
         setenv("OMPI_MCA_btl_vader_backing_directory", shm, 0); /* Open MPI 4 */
         setenv("OMPI_MCA_btl_sm_backing_directory", shm, 0);    /* Open MPI 5 */
     }
+    /* limefs sets this for mpirun. mpirun tells its ranks their directories by other variables,
+     * and Open MPI 4 refuses both. */
+    unsetenv("OMPI_MCA_orte_local_tmpdir_base");
     MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
 }
 
