@@ -7,6 +7,7 @@ import os
 import random
 import re
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -57,7 +58,8 @@ class SlurmTestCase(limetest.TestCase):
         self.reader = self.write("reader", f"#!{sys.executable}\n".encode() + READER)
         self.waiter = self.write("waiter", b"#!/bin/sh\n" + self.reader.encode() +
                                  b"; exec sleep 1000 <$RUNS/conf.0/data\n")
-        for path in self.reader, self.waiter:
+        self.deaf = self.write("deaf", b"#!/bin/sh\ntrap '' TERM; sleep 1000 <$RUNS/conf.0/data\n")
+        for path in self.reader, self.waiter, self.deaf:
             os.chmod(path, 0o755)
         self.cluster = slurm.Cluster(*self.names, node_timeout=self.node_timeout)
         self.addCleanup(self.cluster.stop)
@@ -75,14 +77,14 @@ class SlurmTestCase(limetest.TestCase):
     def submit_steps(self, command, *options):
         return self.cluster.submit([STEPS, command, *self.runs], *options)
 
-    def has_read(self, job, times=1):
-        """Waits until commands of the job have read the mounts, with a job on three hosts."""
+    def has_read(self, job, times=1, nodes=3):
+        """Waits until commands of the job have read the mounts, with limefs-io on these nodes."""
         words = lambda: re.findall("^read .*", self.cluster.output(job), re.M)
         limetest._wait(lambda: len(words()) >= times or self.cluster.has_ended(job), WAIT_S, 0.1)
         self.assertEqual(len(words()), times, self.cluster.output(job) + self.cluster.logs())
         digest = hashlib.md5(self.data * 2).hexdigest()
         for line in words():
-            self.assertEqual(line.split()[1:], [digest, "3", "3", "True"], self.cluster.output(job))
+            self.assertEqual(line.split()[1:], [digest, str(nodes), str(nodes), "True"], self.cluster.output(job))
 
     def assertNothingLeft(self, *, names=None, timeout=jobtest.END_S):
         """The hosts have no mounts, processes or files of a job."""
@@ -113,6 +115,72 @@ class Ends(SlurmTestCase):
             self.cluster.command("scancel", job)
             self.assertRegex(self.cluster.wait(job), "^CANCELLED")
             self.assertNothingLeft()
+
+    def test_scancel_at_random(self):
+        dice = random.Random()
+        for _ in range(100 if limetest.STRESS else 4):
+            job = dice.choice([lambda: self.submit_mount([self.waiter]),
+                               lambda: self.submit_steps(self.waiter)])()
+            time.sleep(dice.random() * 5)
+            self.cluster.command("scancel", job)
+            self.assertRegex(self.cluster.wait(job), "^CANCELLED")
+            self.assertNothingLeft()
+
+    def test_time_limit(self):
+        jobs = [self.submit_mount([self.waiter], "--time=1"),
+                self.submit_mount([self.deaf], "--time=1"),
+                self.submit_steps(self.waiter, "--time=1")]
+        states = [self.cluster.wait(job, 180).split()[0] for job in jobs]
+        self.assertEqual(states, ["TIMEOUT"] * 3, [self.cluster.output(job) for job in jobs])
+        self.assertIn("unmounted; the command has not ended 15 s after SIGTERM",
+                      self.cluster.output(jobs[1]))
+        self.assertNothingLeft()
+
+    def test_memory(self):
+        """The job's memory is the mount's window and some more; a job that exceeds its --mem ends."""
+        job = self.submit_mount([self.reader], "--mem=600")
+        self.assertEqual(self.cluster.wait(job), "COMPLETED 0:0", self.cluster.output(job))
+        self.has_read(job)
+        job = self.submit_mount([self.waiter], "--mem=50")
+        self.assertRegex(self.cluster.wait(job), "^(OUT_OF_MEMORY|FAILED|CANCELLED)",
+                         self.cluster.output(job))
+        self.assertIn("memory limit", self.cluster.output(job))
+        self.assertNothingLeft()
+
+
+class NodeFails(SlurmTestCase):
+    node_timeout = 10
+
+    def end_of(self, job):
+        self.assertRegex(self.cluster.wait(job), "^NODE_FAIL", self.cluster.output(job))
+
+    def test_node_of_a_rank(self):
+        job = self.submit_mount([self.waiter])
+        self.has_read(job)
+        self.cluster.power_off("gamma")
+        self.end_of(job)
+        self.assertNothingLeft(names=["alpha", "beta"])
+
+    def test_node_of_the_mount(self):
+        for submit, times in (lambda *options: self.submit_mount([self.waiter], *options), 1), \
+                             (lambda *options: self.submit_steps(self.waiter, *options), 2):
+            if times == 2:
+                self.cluster.boot("beta")
+            job = submit("--nodelist=beta,gamma", "--nodes=2")
+            self.has_read(job, times, nodes=2)
+            self.cluster.power_off("beta")
+            self.end_of(job)
+            self.assertNothingLeft(names=["alpha", "gamma"])
+
+    def test_network(self):
+        """The job ends on both sides of the gap."""
+        job = self.submit_mount([self.waiter])
+        self.has_read(job)
+        self.cluster.link("gamma", "down")
+        self.end_of(job)
+        self.assertNothingLeft(names=["alpha", "beta"])
+        self.cluster.link("gamma", "up")
+        self.assertNothingLeft(timeout=120)
 
 
 if __name__ == "__main__":

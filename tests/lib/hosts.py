@@ -229,15 +229,19 @@ class Hosts:
 
     def _connect(self):
         first, *others = self.names
-        lines = [f"ip link set lo up; ip link add name br0 type bridge; ip link set br0 up; "
-                 f"ip addr add {self.address(first)}/24 dev br0"]
+        self.run(first, ["sh", "-ec", f"ip link set lo up; ip link add name br0 type bridge; "
+                                      f"ip link set br0 up; "
+                                      f"ip addr add {self.address(first)}/24 dev br0"])
         for name in others:
-            lines.append(f"ip link add name {name} type veth peer name eth0 "
-                         f"netns {self._processes[name].pid}; ip link set {name} master br0 up")
-        self.run(first, ["sh", "-ec", "; ".join(lines)])
-        for name in others:
-            self.run(name, ["sh", "-ec", f"ip link set lo up; ip link set eth0 up; "
-                                         f"ip addr add {self.address(name)}/24 dev eth0"])
+            self._plug(name)
+
+    def _plug(self, name):
+        """Connects a host to the first host's bridge."""
+        self.run(self.names[0], ["sh", "-ec", f"ip link add name {name} type veth peer name eth0 "
+                                 f"netns {self._processes[name].pid}; "
+                                 f"ip link set {name} master br0 up"])
+        self.run(name, ["sh", "-ec", f"ip link set lo up; ip link set eth0 up; "
+                                     f"ip addr add {self.address(name)}/24 dev eth0"])
 
     def enter(self, name=None, mount=False):
         """Returns the command prefix to run a program in a host's network and under its name (the

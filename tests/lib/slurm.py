@@ -45,7 +45,8 @@ TaskPlugin=task/none
 SlurmdParameters=config_overrides
 JobAcctGatherType=jobacct_gather/linux
 JobAcctGatherFrequency=1
-JobAcctGatherParams=OverMemoryKill
+JobAcctGatherParams=OverMemoryKill,UsePss
+DefMemPerNode=1200
 MpiDefault=none
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU_Memory
@@ -54,6 +55,7 @@ SlurmdTimeout={node_timeout}
 InactiveLimit=0
 MinJobAge=3600
 ReturnToService=2
+JobRequeue=0
 KillWait=30
 PartitionName=all Nodes=ALL Default=YES MaxTime=60 State=UP
 """
@@ -85,8 +87,12 @@ class Cluster(hosts.Hosts):
         for name in self.names:
             self.start_node(name)
         self.on(self.names[0], "setsid slurmctld -D </dev/null >/dev/null 2>&1 &")
-        limetest._wait(lambda: self.states() == ["idle"] * len(self.names), 20 * limetest.SLOWNESS)
-        if self.states() != ["idle"] * len(self.names):
+        self._wait_for_nodes()
+
+    def _wait_for_nodes(self):
+        def are_idle():
+            return self.states() == ["idle"] * len(self.names)
+        if not limetest._wait(are_idle, 20 * limetest.SLOWNESS):
             raise AssertionError(f"nodes are {self.states()}: {self.logs()}")
 
     def start_node(self, name):
@@ -96,6 +102,16 @@ class Cluster(hosts.Hosts):
                             "--log-file=/dev/shm/munge/log", "--seed-file=/dev/shm/munge/seed"])
         self.on(name, f"mount -t proc proc /proc; mkdir -p /dev/shm/munge; {munge} && "
                       f"setsid slurmd -D </dev/null >/dev/null 2>&1 &")
+
+    def boot(self, name):
+        """Starts a host again that was powered off."""
+        shutil.rmtree(self.shm(name))
+        os.unlink(os.path.join(self.directory, name))
+        self._boot(name)
+        self._processes[name].stdout.readline()
+        self._plug(name)
+        self.start_node(name)
+        self._wait_for_nodes()
 
     def environ(self):
         """Settings for the commands and their jobs."""
