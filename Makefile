@@ -143,7 +143,7 @@ compat      := lime_contents lime_extract_record lime_extract_type lime_pack lim
 units       := $(patsubst tests/unit/%.c,$(B)/tests/%,$(unit_src))
 helpers     := $(patsubst tests/helpers/%.c,$(B)/helpers/%,$(help_src)) $(B)/helpers/fault.so
 
-.PHONY: all check check-all run-check demo bench run-bench stress fuzz fuzz-short lint format dist install \
+.PHONY: all check check-all run-check cluster demo bench run-bench stress fuzz fuzz-short lint format dist install \
         install-compat uninstall clean help deps tests
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
@@ -165,6 +165,11 @@ check: ## set everything up and run the tests (scripts/check)
 check-all: deps ## and those with MPICH, CMake, valgrind and Debian's mirror
 	$(Q)$(MAKE) --no-print-directory tests fuzz-short
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) tests/run
+
+cluster: ## run the tests with Slurm, on three hosts that are namespaces of this one
+	$(Q)scripts/install-deps --for cluster
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)B=$(abspath $(B)) SAN=$(SAN) tests/run tests/cluster
 
 demo: ## set everything up, mount a sample configuration and look into it (scripts/demo)
 	+$(Q)B=$(abspath $(B)) scripts/demo
@@ -443,7 +448,7 @@ lint: ## cppcheck, shellcheck, man pages and formatting
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	    --error-exitcode=1 --suppress=missingIncludeSystem $(INC_lime) src tests
 	$(Q)shellcheck scripts/completion/lime scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
-	    src/mpi/package/install src/mpi/package/compat
+	    src/mpi/package/install src/mpi/package/compat docs/examples/slurm/*.sh
 	$(Q)clang-format --dry-run -Werror $(c_files)
 	$(Q)mandoc -T lint -W warning docs/man/*
 
@@ -465,7 +470,7 @@ completed := limefs limefs-run limefs-io lime-bench lime-checkpoint
 # Paths are quoted: DESTDIR may contain spaces. limefs-run is in the directory of its library, where it
 # finds it whatever LIBDIR is.
 install: all ## install to DESTDIR/PREFIX
-	install -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(DOCDIR)/docs/examples"
+	install -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(DOCDIR)/docs/examples/slurm"
 	install -m 755 $(filter-out %/limefs-run,$(programs)) "$(DESTDIR)$(BINDIR)"
 	install -d "$(DESTDIR)$(LIBDIR)/limefs"
 	install -m 644 $(liblimefs_run) "$(DESTDIR)$(LIBDIR)/limefs"
@@ -483,6 +488,7 @@ install: all ## install to DESTDIR/PREFIX
 	install -d "$(DESTDIR)$(PYTHONDIR)/limefs"
 	install -m 644 src/lime/python/limefs/*.py "$(DESTDIR)$(PYTHONDIR)/limefs"
 	install -m 755 docs/examples/*.py "$(DESTDIR)$(DOCDIR)/docs/examples"
+	install -m 755 docs/examples/slurm/*.sh "$(DESTDIR)$(DOCDIR)/docs/examples/slurm"
 	$(if $(HAVE_MPI),install -m 755 $(mpi_programs) "$(DESTDIR)$(BINDIR)")
 	$(if $(HAVE_MPI),install -m 644 src/mpi/examples/*.[ch] "$(DESTDIR)$(DOCDIR)/docs/examples")
 	$(if $(HAVE_MPI),src/mpi/package/install $(B)/lib $(LEMON_VERSION) "$(DESTDIR)" \
@@ -505,11 +511,11 @@ uninstall: ## remove what install and install-compat put there
 	    $(addprefix cmake/lemonio/,lemonioConfig.cmake lemonioConfigVersion.cmake) liblemonio.a \
 	    liblemonio.so liblemonio.so.$(LEMON_MAJOR) liblemonio.so.$(LEMON_VERSION))
 	$(call remove,$(INCLUDEDIR)/lemonio,lemon.h lemon_cells.h lemon_series.h)
-	$(call remove,$(DOCDIR),$(texts) $(wildcard docs/*.md docs/*.svg docs/examples/*.py) \
+	$(call remove,$(DOCDIR),$(texts) $(wildcard docs/*.md docs/*.svg docs/examples/*.py docs/examples/slurm/*.sh) \
 	    $(addprefix docs/examples/,$(notdir $(wildcard src/mpi/examples/*.[ch]))))
 	rm -rf "$(DESTDIR)$(PYTHONDIR)/limefs"
 	for d in "$(LIBDIR)/limefs" "$(LIBDIR)/cmake/lemonio" "$(INCLUDEDIR)/lemonio" \
-	    "$(DOCDIR)/docs/examples" "$(DOCDIR)/docs" "$(DOCDIR)"; do \
+	    "$(DOCDIR)/docs/examples/slurm" "$(DOCDIR)/docs/examples" "$(DOCDIR)/docs" "$(DOCDIR)"; do \
 	    rmdir "$(DESTDIR)$$d" 2>/dev/null || :; done
 
 clean: ## remove what was built

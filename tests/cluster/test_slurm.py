@@ -137,7 +137,8 @@ class Ends(SlurmTestCase):
         self.assertNothingLeft()
 
     def test_memory(self):
-        """The job's memory is the mount's window and some more; a job that exceeds its --mem ends."""
+        """The window is memory of the job. If it exceeds --mem, OverMemoryKill sends SIGKILL to all
+        processes at once: limefs -u removes the dead mount, and the next limefs the other files."""
         job = self.submit_mount([self.reader], "--mem=600")
         self.assertEqual(self.cluster.wait(job), "COMPLETED 0:0", self.cluster.output(job))
         self.has_read(job)
@@ -145,6 +146,10 @@ class Ends(SlurmTestCase):
         self.assertRegex(self.cluster.wait(job), "^(OUT_OF_MEMORY|FAILED|CANCELLED)",
                          self.cluster.output(job))
         self.assertIn("memory limit", self.cluster.output(job))
+        mount = f"/dev/shm/runs-{job}"
+        self.cluster.on("alpha", f"limefs -u {mount}; rmdir {mount}", check=False)
+        job = self.submit_mount([self.reader])
+        self.assertEqual(self.cluster.wait(job), "COMPLETED 0:0", self.cluster.output(job))
         self.assertNothingLeft()
 
 
