@@ -10,6 +10,8 @@ DOCDIR  ?= $(PREFIX)/share/doc/limefs
 BASHDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHDIR  ?= $(PREFIX)/share/zsh/site-functions
 FISHDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+# Where systemd looks for units; below HOME, in share.
+UNITDIR ?= $(PREFIX)/$(if $(filter $(HOME)/%,$(PREFIX)),share,lib)/systemd
 # The directory of the Python package limefs: where python3 looks below PREFIX, else Debian's.
 PYTHON  ?= python3
 python_folders := import site, sys; print(*(p for p in [*sys.path, site.getusersitepackages()] \
@@ -444,13 +446,14 @@ fuzz-short: $(fuzzers)
 
 c_files := $(shell git ls-files '*.c' '*.h' 2>/dev/null)
 
-lint: ## cppcheck, shellcheck, man pages and formatting
+lint: ## cppcheck, shellcheck, man pages, systemd's units and formatting
 	$(Q)cppcheck --quiet --std=c11 --enable=warning,performance,portability --inline-suppr \
 	    --error-exitcode=1 --suppress=missingIncludeSystem $(INC_lime) src tests
 	$(Q)shellcheck scripts/completion/lime scripts/install-deps scripts/demo scripts/check tests/run tests/fuzz/run .ci/run \
 	    src/mpi/package/install src/mpi/package/compat docs/examples/slurm/*.sh
 	$(Q)clang-format --dry-run -Werror $(c_files)
 	$(Q)mandoc -T lint -W warning docs/man/*
+	$(Q)if command -v systemd-analyze >/dev/null; then python3 tests/fuse/test_systemd.py Verify >/dev/null; fi
 
 format: ## clang-format all C files
 	clang-format -i $(c_files)
@@ -461,6 +464,9 @@ dist: ## pack the last commit as limefs-VERSION.tar.gz, in the directory B
 	$(Q)git -c tar.umask=0022 archive --prefix=limefs-$(VERSION)/ HEAD | gzip -9n > $(B)/limefs-$(VERSION).tar.gz
 
 man_pages := $(filter-out $(if $(HAVE_MPI),,%/lemon_benchmark.1 %/limefs-io.1 %/lime-bench.1 %/lime-checkpoint.1),$(wildcard docs/man/*.1))
+
+# Units of systemd, named by their directory and name: system/limefs@.service.
+systemd_units := $(patsubst packaging/systemd/%,%,$(filter-out $(if $(HAVE_MPI),,%/limefs-io@.service),$(wildcard packaging/systemd/*/*)))
 
 texts := README.md LICENSE CHANGELOG.md CONTRIBUTING.md
 
@@ -485,6 +491,9 @@ install: all ## install to DESTDIR/PREFIX
 	install -m 644 scripts/completion/lime.fish "$(DESTDIR)$(FISHDIR)"
 	install -m 644 $(texts) "$(DESTDIR)$(DOCDIR)"
 	install -m 644 docs/*.md docs/*.svg "$(DESTDIR)$(DOCDIR)/docs"
+	install -d "$(DESTDIR)$(UNITDIR)/system" "$(DESTDIR)$(UNITDIR)/user"
+	for u in $(systemd_units); do sed 's,@BINDIR@,$(BINDIR),' packaging/systemd/$$u >"$(DESTDIR)$(UNITDIR)/$$u" && \
+	    chmod 644 "$(DESTDIR)$(UNITDIR)/$$u" || exit 1; done
 	install -d "$(DESTDIR)$(PYTHONDIR)/limefs"
 	install -m 644 src/lime/python/limefs/*.py "$(DESTDIR)$(PYTHONDIR)/limefs"
 	install -m 755 docs/examples/*.py "$(DESTDIR)$(DOCDIR)/docs/examples"
@@ -513,6 +522,7 @@ uninstall: ## remove what install and install-compat put there
 	$(call remove,$(INCLUDEDIR)/lemonio,lemon.h lemon_cells.h lemon_series.h)
 	$(call remove,$(DOCDIR),$(texts) $(wildcard docs/*.md docs/*.svg docs/examples/*.py docs/examples/slurm/*.sh) \
 	    $(addprefix docs/examples/,$(notdir $(wildcard src/mpi/examples/*.[ch]))))
+	$(call remove,$(UNITDIR),$(patsubst packaging/systemd/%,%,$(wildcard packaging/systemd/*/*)))
 	rm -rf "$(DESTDIR)$(PYTHONDIR)/limefs"
 	for d in "$(LIBDIR)/limefs" "$(LIBDIR)/cmake/lemonio" "$(INCLUDEDIR)/lemonio" \
 	    "$(DOCDIR)/docs/examples/slurm" "$(DOCDIR)/docs/examples" "$(DOCDIR)/docs" "$(DOCDIR)"; do \

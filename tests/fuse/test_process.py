@@ -248,7 +248,7 @@ class Mounting(limetest.TestCase):
         env = {**os.environ, "PATH": f"{limetest.BIN}:/sbin:/usr/sbin:{os.environ['PATH']}"}
         fstab = put(os.path.join(self.tempdir(), "fstab"), (
             f"{limetest.program('limefs')}#{path} {where} fuse "
-            "ro,noauto,nofail,allow_other,_netdev 0 0\n").encode())
+            "ro,noauto,nofail,allow_other,_netdev,x-systemd.automount 0 0\n").encode())
         limetest.run([arg.format(where=where, path=path, fstab=fstab) for arg in command],
                      env=env, check=True, stderr=subprocess.DEVNULL)
         self.addCleanup(limetest.run, ["umount", where])

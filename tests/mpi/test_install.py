@@ -153,6 +153,7 @@ class Install(mpitest.TestCase):
                      "bin/lemon_contents", "share/man/man1/lemon_benchmark.1",
                      "bin/lime-bench", "share/man/man1/lime-bench.1",
                      "bin/lime-checkpoint", "share/man/man1/lime-checkpoint.1",
+                     "lib/systemd/system/limefs@.service", "lib/systemd/user/limefs-io@.service",
                      "share/doc/limefs/docs/lemon.md",
                      "share/doc/limefs/docs/examples/xlf.c"):
             self.assertTrue(os.path.exists(os.path.join(self.prefix, path)), path)
