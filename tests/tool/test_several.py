@@ -311,6 +311,13 @@ class Several(limetest.TestCase):
         done = run(["lime", "info", "--json", "-r", self.tempdir()])
         self.assertEqual((done.returncode, json.loads(done.stdout)["summary"]["files"]), (0, 0))
 
+    def test_list_with_cr_lf(self):
+        """A CR is removed, unless it is a part of the name."""
+        paths = self.configurations(2) + [self.put("return\r", b"")]
+        lists = "\r\n".join(paths[:2] + ["", paths[2], ""]).encode()
+        done = run(["lime", "info", "--json", "--files-from", "-"], input=lists)
+        self.assertEqual([one["file"] for one in limetest.json_lines(done.stdout)[:-1]], paths)
+
     def test_info_of_another_file(self):
         paths = self.configurations(2)
         other = self.put("notes.txt", b"no container")

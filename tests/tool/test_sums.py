@@ -93,6 +93,24 @@ class Formats(Case):
         put(self.list, b"# a comment\n\n" + read(self.list))
         self.assertEqual(self.verify()[1]["good"], len(NAMES))
 
+    def test_lines_that_end_with_cr_lf(self):
+        self.print_list("sha256sum")
+        put(self.list, read(self.list).replace(b"\n", b"\r\n"))
+        self.assertEqual(self.verify()[1]["good"], len(NAMES))
+
+    def test_standard_output(self):
+        for kind in "sha256", "cksum":
+            self.write("-f", "--sum", kind, "run/conf.10", "run/return\r")
+            out, errors = self.lime("checksum", "--write", "-", "--sum", kind, "run/conf.10",
+                                    "run/return\r")
+            self.assertEqual(out.encode(), read(self.list))
+            self.assertIn("2 files: 2 good", errors)
+        self.assertEqual(sorted(os.listdir(self.top)), ["run", "run.sums"])
+        _, errors = self.lime("checksum", "--write", "-", "--json", "run/conf.10", code=2)
+        self.assertIn("--json requires a file for --write", errors)
+        _, errors = self.lime("stage", "--write-sums", "-", "run/conf.10", "x", code=2)
+        self.assertIn("--write-sums requires a file", errors)
+
     def test_invalid(self):
         self.write("run/conf.10")
         good = read(self.list)
@@ -188,6 +206,12 @@ class Write(Case):
         self.assertEqual(read(self.list), before)
         self.lime("checksum", "--write", "new", "run/none", code=2)
         self.assertFalse(os.path.exists(self.at("new")))
+
+    def test_hint_for_a_file_in_place_of_the_list(self):
+        before = read(self.at("run/conf.10"))
+        _, errors = self.lime("checksum", "-f", "--write", "run/conf.10", "run/conf.2", code=2)
+        self.assertIn("not a list of sums; name the list first", errors)
+        self.assertEqual(read(self.at("run/conf.10")), before)
 
     def test_replaces_only_lists(self):
         put(self.at("names"), b"run/conf.10\n")

@@ -62,7 +62,7 @@ static int examine_to_write(struct file_task *task)
     if (task->json)
         task->members = json_pack("{s:o, s:s, s:s}", "bytes", jsonout_integer(digest.bytes),
                                   "kind", kind_word(run.kind), "sum", sum);
-    else
+    else if (!run.output.is_stdout)
         print_line(NULL, "%s  %s", sum, task->path);
     return TOOL_GOOD;
 }
@@ -79,7 +79,7 @@ static void write_list(const struct files_results *results, json_t *summary,
     run.status = worse_status(run.status, status);
     if (summary && !status)
         json_object_set_new(summary, "list", jsonout_string(run.output.name));
-    else if (!status)
+    else if (!status && !run.output.is_stdout)
         snprintf(text, SUMMARY_MAX, "; see %s", run.output.name);
 }
 
@@ -89,6 +89,7 @@ int checksum_files_write(const struct command *command, const struct files_optio
 {
     const struct files_command task = {.command = command,
                                        .is_io_bound = true,
+                                       .prints_table = strcmp(name, "-") == 0,
                                        .result_bytes = STAGE_SUM_CHARS,
                                        .examine = examine_to_write,
                                        .conclude = write_list};

@@ -190,7 +190,8 @@ static const char help[] =
     "      --add              add a scidac-checksum record to data that have none\n"
     "      --replace          with --add: also replace a wrong checksum\n"
     "      --write LIST       instead, write sums of whole files, of any kind, to\n"
-    "                         LIST, for --verify, sha256sum -c or md5sum -c\n"
+    "                         LIST, for --verify, sha256sum -c or md5sum -c; '-':\n"
+    "                         to standard output\n"
     "      --sum KIND         with --write: sha256 (default), md5, adler32 or cksum\n"
     "  -f, --force            with --write: replace LIST\n"
     "      --verify LIST      compare files with their sums in LIST; with DIR,\n"
@@ -699,6 +700,8 @@ static int run_checksum_lists(int count, char **words)
         return usage_error(&cmd_checksum, "--write and --verify cannot be combined");
     if (!lists.write && (lists.force || lists.kind >= 0))
         return usage_error(&cmd_checksum, "-f and --sum require --write");
+    if (lists.write && files.json && strcmp(lists.write, "-") == 0)
+        return usage_error(&cmd_checksum, "--json requires a file for --write");
     if (lists.write)
         return checksum_files_write(&cmd_checksum, &files, lists.write,
                                     lists.kind < 0 ? STAGE_SHA256 : 1u << lists.kind,

@@ -601,6 +601,9 @@ static int run_stage(int count, char **names)
     const struct options *o = &options;
     const struct pathlist_options named = {.list = o->files.list, .nul = o->files.nul};
     struct pathlist sources;
+    if (o->write_sums && strcmp(o->write_sums, "-") == 0)
+        return usage_error(&cmd_stage, "--write-sums requires a file; the table is on standard "
+                                       "output");
     if (named.list && count != 1)
         return usage_error(&cmd_stage, "with --files-from, DST only expected");
     if (named.nul && !named.list)

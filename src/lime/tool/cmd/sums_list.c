@@ -156,11 +156,21 @@ static bool add_sum_line(struct sums_list *list, const char *name, char *line, s
     return add_sums_entry(list, strdup(entry.path), entry.kind, entry.sum);
 }
 
+/* Removes LF, or CR LF if the first line ends with CR LF. */
+static void remove_line_end(char *line, size_t number, bool *has_cr)
+{
+    size_t n = strcspn(line, "\n");
+    bool ends_with_cr = n > 0 && line[n - 1] == '\r';
+    if (number == 1)
+        *has_cr = ends_with_cr;
+    line[n - (*has_cr && ends_with_cr)] = '\0';
+}
+
 int sums_list_read(struct sums_list *list, const char *name)
 {
     char *line = NULL;
     size_t capacity = 0;
-    bool good = true;
+    bool good = true, has_cr = false;
     bool is_file = strcmp(name, "-") != 0;
     FILE *file = is_file ? fopen(name, "re") : stdin;
     *list = (struct sums_list){0};
@@ -170,7 +180,7 @@ int sums_list_read(struct sums_list *list, const char *name)
     }
     errno = 0;
     for (size_t number = 1; getline(&line, &capacity, file) > 0; number++) {
-        line[strcspn(line, "\n")] = '\0';
+        remove_line_end(line, number, &has_cr);
         good = add_sum_line(list, name, line, number) && good;
         if (!good && !list->count)
             break;
@@ -292,8 +302,9 @@ static int end_sums_output(struct sums_output *out, int status)
 int sums_output_open(struct sums_output *out, const char *name, bool update, bool force)
 {
     struct stat st;
-    *out = (struct sums_output){.name = name};
-    int err = limefile_output_find(&out->file, name);
+    *out = (struct sums_output){.name = name, .is_stdout = strcmp(name, "-") == 0};
+    out->file = (struct limefile_output){.fd = -1, .old = -1, .dir_fd = -1};
+    int err = out->is_stdout ? 0 : limefile_output_find(&out->file, name);
     if (!err && out->file.exists && !update && !force)
         err = LIMEFILE_E_OUTPUT_EXISTS;
     if (!err) {
@@ -301,8 +312,11 @@ int sums_output_open(struct sums_output *out, const char *name, bool update, boo
         err = out->directory ? 0 : -ENOMEM;
     }
     int status = report_output_error(name, "write", err);
-    if (!status && stat(name, &st) == 0 && st.st_size)
+    if (!status && !out->is_stdout && stat(name, &st) == 0 && st.st_size) {
         status = sums_list_read(&out->list, name); /* replaces no file that is not a list */
+        if (status)
+            message(name, "not replaced, as it is not a list of sums; name the list first");
+    }
     if (!update)
         sums_list_release(&out->list);
     if (!status && !sums_list_resolve(&out->list, out->directory, false))
@@ -348,7 +362,7 @@ static void print_sums_entry(FILE *file, const struct sums_entry *entry, const c
 /* Writes the entries to a descriptor. Returns 0 or -errno. */
 static int print_sums(const struct sums_output *out)
 {
-    int copy = dup(out->file.fd);
+    int copy = dup(out->is_stdout ? STDOUT_FILENO : out->file.fd);
     FILE *file = copy < 0 ? NULL : fdopen(copy, "w");
     if (!file)
         return -errno;
@@ -365,10 +379,11 @@ int sums_output_commit(struct sums_output *out)
         message(out->name, "not written: no file has a sum");
         return end_sums_output(out, TOOL_BAD);
     }
-    int err = limefile_output_create(&out->file, true);
+    flush_stdout();
+    int err = out->is_stdout ? 0 : limefile_output_create(&out->file, true);
     if (!err)
         err = print_sums(out);
-    if (!err)
+    if (!err && !out->is_stdout)
         err = limefile_output_commit(&out->file);
     return end_sums_output(out, report_output_error(out->name, "write", err));
 }

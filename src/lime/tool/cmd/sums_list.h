@@ -55,11 +55,12 @@ struct sums_output {
     struct sums_list list; /* the paths are those of sums_resolve_path() */
     char *directory;       /* sums_list_directory() */
     const char *name;
+    bool is_stdout; /* the name is "-" */
 };
 
-/* Prepares to write a list. A file that exists must be a list, or empty. update: keeps its
- * entries that are not set again; else `force` is required to replace it. Returns an exit
- * status, after a message if it is not TOOL_GOOD; then nothing is open. */
+/* Prepares to write a list; "-": to standard output. A file that exists must be a list, or
+ * empty. update: keeps its entries that are not set again; else `force` is required to replace
+ * it. Returns an exit status, after a message if it is not TOOL_GOOD; then nothing is open. */
 int sums_output_open(struct sums_output *, const char *name, bool update, bool force);
 
 /* Adds the sum of a file, or replaces it. Returns false, after a message, if memory is

@@ -224,6 +224,15 @@ static bool add_path(struct pathlist *list, const char *path)
     return add_list_item(list, (struct pathlist_item){.path = (char *)path, .size = size});
 }
 
+/* Removes the CR of a line that ends with CR LF, unless a file has the name with the CR. */
+static void remove_cr(char *line)
+{
+    struct stat st;
+    size_t n = strlen(line);
+    if (n > 0 && line[n - 1] == '\r' && lstat(line, &st) != 0)
+        line[n - 1] = '\0';
+}
+
 /* Adds each nonempty line of the file `name`, or (nul) each text that ends with a NUL. */
 static bool add_listed_paths(struct pathlist *list, const char *name, bool nul)
 {
@@ -240,6 +249,8 @@ static bool add_listed_paths(struct pathlist *list, const char *name, bool nul)
     for (ssize_t n; good && (n = getdelim(&line, &capacity, end, file)) > 0;) {
         if (line[n - 1] == end)
             line[n - 1] = '\0';
+        if (!nul)
+            remove_cr(line);
         if (*line)
             good = add_path(list, line);
     }
