@@ -247,7 +247,10 @@ class Forward(limetest.TestCase):
             self.assertIn("read by the job", text)
             self.assertEqual(json.loads(self.run_ok(["limefs", "--status", "--json",
                                                      mount.path])), stats(mount))
-            self.fails(["limefs", "--status", "/"], "not a limefs mount point")
+            for option in "--status", "-u":
+                self.fails(["limefs", option, "/"], "not a limefs mount", status=2)
+                self.fails(["limefs", option, self.tempdir() + "/none"],
+                           "No such file or directory", status=2)
 
 
 if __name__ == "__main__":

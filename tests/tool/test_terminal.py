@@ -275,8 +275,8 @@ class Limefs(Harmless):
 
     def test_status(self):
         for args in ([self.directory()], [self.file(b"")], [self.directory() + b".none"]):
-            self.defused("limefs", "--status", *args, status=1)
-            self.defused("limefs", "--status", "--json", *args, status=1)
+            self.defused("limefs", "--status", *args, status=2)
+            self.defused("limefs", "--status", "--json", *args, status=2)
         path = self.directory()
         try:
             os.setxattr(path, "user.limefs.stats", b'{"job": {"state": "\\u001b%s"}}' %

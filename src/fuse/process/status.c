@@ -89,10 +89,10 @@ int limefs_status_main(int argc, char *argv[])
         return usage_error("no mount point after", "--status");
     ssize_t n = getxattr(mountpoint, LIMEFS_STATS_XATTR, text, sizeof text - 1);
     if (n < 0) {
+        bool is_mount = errno != ENODATA && errno != EOPNOTSUPP, exists = errno != ENOENT;
         limefs_log(LOG_ERR, "%s: status: %s", mountpoint,
-                   errno == ENODATA || errno == EOPNOTSUPP ? "not a limefs mount point"
-                                                           : strerror(errno));
-        return 1;
+                   is_mount ? strerror(errno) : "not a limefs mount");
+        return is_mount && exists ? 1 : 2;
     }
     text[n] = '\0';
     json_t *stats = json_loads(text, 0, NULL);
