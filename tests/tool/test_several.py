@@ -311,6 +311,19 @@ class Several(limetest.TestCase):
         done = run(["lime", "info", "--json", "-r", self.tempdir()])
         self.assertEqual((done.returncode, json.loads(done.stdout)["summary"]["files"]), (0, 0))
 
+    def test_empty_list(self):
+        """The exit status is 0, except of lime verify for an operand: the mount may be missing."""
+        empty, new = self.put("empty", b""), os.path.join(self.tempdir(), "new")
+        for command in (["ls"], ["info"], ["check"], ["checksum"], ["checksum", "--cksum"],
+                        ["repair"], ["lfn"], ["verify"], ["convert", "--to", "nersc"],
+                        ["refs"], ["refs", "-o", new], ["stage"]):
+            target = [new] if command[0] in ("convert", "stage") else []
+            done = run(["lime", *command, "--files-from", empty, *target])
+            self.assertEqual((done.returncode, command), (0, command), done)
+        self.assertFalse(os.path.exists(new))
+        self.fails(["lime", "verify", "-r", self.tempdir()], "not in a limefs mount; mount it with",
+                   status=2)
+
     def test_list_with_cr_lf(self):
         """A CR is removed, unless it is a part of the name."""
         paths = self.configurations(2) + [self.put("return\r", b"")]

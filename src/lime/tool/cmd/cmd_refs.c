@@ -443,16 +443,17 @@ static void finish_refs(const struct files_results *results, json_t *summary,
     (void)summary;
     (void)text;
     bool complete = refs.count > 0 && !output_is_input && (options.skip_bad || !bad);
-    output_status = TOOL_BAD;
+    output_status = results->list->count > 0 ? TOOL_BAD : TOOL_GOOD;
     if (complete && bad)
         message("refs", "%zu of %zu files left out", bad, refs.count + bad);
     if (complete)
         output_status = options.output ? write_refs_file() : refs_print(&refs);
     else
         message("refs", "nothing was written%s",
-                refs.count == 0   ? ": no file has such a field"
-                : output_is_input ? ""
-                                  : "; with --skip-bad, bad files are left out");
+                !results->list->count ? ": no files"
+                : refs.count == 0     ? ": no file has such a field"
+                : output_is_input     ? ""
+                                      : "; with --skip-bad, bad files are left out");
     if (options.output)
         limefile_output_abort(&output);
 }

@@ -547,7 +547,7 @@ static int stage_all(const struct options *o, const struct pathlist *sources,
 {
     struct stagelist list = {
         .recursive = o->files.recursive, .force = o->stage.force, .listing = o->files.list};
-    int status = TOOL_BAD;
+    int status = sources->count == 0 ? TOOL_GOOD : TOOL_BAD;
     if (sources->count == 0)
         message(strcmp(o->files.list, "-") == 0 ? "standard input" : o->files.list,
                 "the list is empty; nothing was staged");

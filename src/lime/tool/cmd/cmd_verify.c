@@ -267,6 +267,7 @@ static int verify_task(struct file_task *task)
 }
 
 static struct files_options files;
+static bool has_files;    /* the list is not empty */
 static bool has_verified; /* some file was not skipped */
 static bool is_mounted;   /* the first file is in a limefs mount */
 
@@ -274,8 +275,9 @@ static void note_verified(const struct files_results *results, json_t *summary,
                           char text[SUMMARY_MAX])
 {
     (void)summary, (void)text;
+    has_files = results->list->count > 0;
     has_verified = results->verdicts[LIMEFILE_SKIPPED] < results->list->count;
-    is_mounted = results->list->count > 0 && is_in_limefs(results->list->items[0].path);
+    is_mounted = has_files && is_in_limefs(results->list->items[0].path);
 }
 
 static const struct option_rule rules[] = {
@@ -293,11 +295,14 @@ static int run_verify(int count, char **paths)
             files.paths.recursive = true;
     files.jobs = files.jobs ? files.jobs : 1;
     int status = files_command(&command, &files, count, paths);
-    if (status != TOOL_GOOD || has_verified)
+    if (status != TOOL_GOOD || has_verified || (count == 0 && !has_files))
         return status;
     /* Not good, because the mount may be missing. */
     message(count > 0 ? paths[0] : NULL, "%s",
-            is_mounted ? no_data : "not in a limefs mount; use 'lime check --data -r'");
+            is_mounted
+                ? no_data
+                : "nothing was verified: not in a limefs mount; mount it with limefs, or "
+                  "use 'lime check --data -r'");
     return is_mounted ? TOOL_UNVERIFIED : TOOL_UNUSABLE;
 }
 
