@@ -1,10 +1,21 @@
 /* suggest.c - find the word that a user probably meant */
 #include "suggest.h"
 
+#include <ctype.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
-enum { WORD_MAX = sizeof((struct limefile_suggestion *)0)->best - 1 };
+enum {
+    WORD_MAX = sizeof((struct limefile_suggestion *)0)->best - 1,
+    ABBREVIATION_MIN = 3, /* characters */
+};
+
+static bool is_same(char a, char b)
+{
+    return tolower((unsigned char)a) == tolower((unsigned char)b);
+}
 
 static int smaller_of(int a, int b)
 {
@@ -12,7 +23,8 @@ static int smaller_of(int a, int b)
 }
 
 /* Returns the Damerau-Levenshtein distance: the number of characters to insert, remove or
- * replace, and of neighbours to exchange. Both words have at most WORD_MAX bytes. */
+ * replace, and of neighbours to exchange, where upper and lower case are the same. Both words
+ * have at most WORD_MAX bytes. */
 static int edit_distance(const char *a, const char *b)
 {
     int rows[3][WORD_MAX + 1], *before = rows[0], *last = rows[1], *row = rows[2];
@@ -26,9 +38,9 @@ static int edit_distance(const char *a, const char *b)
         row = unused;
         row[0] = i;
         for (int k = 1; k <= n; k++) {
-            row[k] = smaller_of(last[k - 1] + (a[i - 1] != b[k - 1]),
+            row[k] = smaller_of(last[k - 1] + !is_same(a[i - 1], b[k - 1]),
                                 smaller_of(last[k], row[k - 1]) + 1);
-            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+            if (i > 1 && k > 1 && is_same(a[i - 1], b[k - 2]) && is_same(a[i - 2], b[k - 1]))
                 row[k] = smaller_of(row[k], before[k - 2] + 1);
         }
     }
@@ -41,8 +53,12 @@ void limefile_suggest(struct limefile_suggestion *s, const char *word, const cha
     int most = len < 2 ? 0 : len < 5 ? 1 : 2;
     if (len > WORD_MAX || strlen(candidate) > WORD_MAX)
         return;
-    int distance = edit_distance(word, candidate);
-    if (distance == 0 || distance > most || (s->distance && distance >= s->distance))
+    if (strcmp(word, candidate) == 0)
+        return;
+    int distance = 1 + edit_distance(word, candidate);
+    if (len >= ABBREVIATION_MIN && strncasecmp(word, candidate, len) == 0)
+        distance = smaller_of(distance, 1 + most);
+    if (distance > 1 + most || (s->distance && distance >= s->distance))
         return;
     s->distance = distance;
     strcpy(s->best, candidate);

@@ -138,6 +138,7 @@ class Table(limetest.TestCase):
         path = self.put("a.lime", config())
         for args, text in ((("--columns", "file,nothing"), "unknown column 'nothing' (file, status"),
                            (("--sort", "-no"), "unknown column 'no' (file, "),
+                           (("--sort", "traj"), "did you mean 'trajectory'?"),
                            (("--columns", ""), "unknown column ''"),
                            (("--csv", "--tsv"), "choose one"), (("--table", "--json"), "choose one")):
             self.fails(["lime", "info", *args, path], text, status=2, out=b"")

@@ -130,6 +130,9 @@ TEST(test_suggestions)
         {"ccheckk", "check", "; did you mean 'check'?"},
         {"ca_abc", "acabc", "; did you mean 'acabc'?"}, /* exchange, then remove */
         {"xcheckyz", "check", ""},
+        {"NERSC", "nersx, nersc", "; did you mean 'nersc'?"},
+        {"traj", "date, trajectory", "; did you mean 'trajectory'?"},
+        {"tr", "trajectory", ""},
         {"sl", "rm, ls", "; did you mean 'ls'?"},
         {"xy", "rm, ls", ""},
         {"x", "a, b", ""},

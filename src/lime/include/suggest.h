@@ -6,13 +6,14 @@ enum { SUGGESTION_BYTES = 160 };
 
 struct limefile_suggestion {
     char best[SUGGESTION_BYTES - 24]; /* the nearest candidate so far */
-    int distance;                     /* of `best`; 0: no candidate was near enough */
+    int distance;                     /* 1 + that of `best`; 0: no candidate was near enough */
     char text[SUGGESTION_BYTES];
 };
 
 /* Compares a mistyped word with a candidate. A candidate is near enough if one change (two, if
  * the word has five characters or more) makes it the word: inserting, removing or replacing a
- * character, or exchanging two neighbours. *s is zero before the first call. */
+ * character, or exchanging two neighbours; or if the word is its beginning, of three characters
+ * or more. Upper and lower case are the same. *s is zero before the first call. */
 void limefile_suggest(struct limefile_suggestion *s, const char *word, const char *candidate);
 
 /* Calls limefile_suggest() for each item of a list: "nersc, milc, openqcd". */

@@ -717,6 +717,11 @@ static int run_convert(int count, char **paths)
         return usage_error(&cmd_convert, "IN and OUT expected");
     if (form->format == LIMEFILE_GAUGE_NONE)
         form->format = parse_suffix(!many ? paths[1] : options.name ? options.name : "");
+    if (form->format == LIMEFILE_GAUGE_NONE && many && count == 2 && parse_suffix(paths[1]))
+        return usage_error(&cmd_convert,
+                           "--name and --table are for many files, but '%s' names one; leave "
+                           "them out, or give --to FORMAT and a directory",
+                           paths[1]);
     if (form->format == LIMEFILE_GAUGE_NONE && many)
         return usage_error(&cmd_convert, "--to FORMAT expected (nersc, milc, openqcd, ildg)");
     if (form->format == LIMEFILE_GAUGE_NONE)
