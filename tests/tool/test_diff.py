@@ -82,6 +82,58 @@ class DiffCase(limetest.TestCase):
         return path
 
 
+class Tree(DiffCase):
+    def setUp(self):
+        super().setUp()
+        data = packed(links())
+        self.sides = [os.path.join(self.dir, name) for name in "ab"]
+        for i, side in enumerate(self.sides):
+            os.makedirs(os.path.join(side, "sub"))
+            for name in "conf.9", "conf.10", "sub/conf.1":
+                self.file(f"{'ab'[i]}/{name}", gauge(data))
+            self.file(f"{'ab'[i]}/notes", f"text {i}".encode())
+
+    def test_same(self):
+        shown = self.diff(*self.sides, "-r")
+        self.assertEqual(shown.count("the same data, bit for bit"), 3)
+        self.assertLess(shown.index("b/conf.9:"), shown.index("b/conf.10:"))
+        self.assertIn("4 files: 3 same, 0 different, 0 only in ", shown)
+        self.assertIn(" 0 unreadable, 1 skipped\n", shown)
+        self.assertEqual(self.diff(*self.sides, "-r", "-q"), "")
+
+    def test_different(self):
+        self.file("b/conf.9", gauge(packed(links(2))))
+        os.rename(self.dir + "/b/sub/conf.1", self.dir + "/b/sub/conf.2")
+        self.assertEqual(self.diff(*self.sides, "-q", "--recursive", status=1).splitlines(), [
+            f"{self.sides[0]}/conf.9 and {self.sides[1]}/conf.9 differ",
+            f"only on one side: {self.sides[0]}/sub/conf.1",
+            f"only on one side: {self.sides[1]}/sub/conf.2"])
+        *lines, last = limetest.json_lines(self.diff(*self.sides, "-r", "--json", status=1))
+        for line in lines:
+            check_members(line, "diff")
+        self.assertEqual([line["status"] for line in lines],
+                         ["different", "same", "different", "different"])
+        self.assertEqual((lines[2]["other"], lines[3]["file"]), (None, None))
+        check_members(last["summary"], "diff summary")
+        self.assertEqual(last["summary"], {"files": 5, "same": 1, "different": 3, "error": 0,
+                                           "skipped": 1})
+
+    def test_unreadable(self):
+        self.file("b/conf.9", b"")
+        self.diff(*self.sides, "-r", status=2)
+        self.assertIn("b/conf.9: the file is empty", self.err)
+        *lines, last = limetest.json_lines(self.diff(*self.sides, "-r", "--json", status=2))
+        self.assertEqual([(line["status"], line["error"]) for line in lines[:2]],
+                         [("error", "the file is empty"), ("same", None)])
+
+    def test_usage(self):
+        for args, text in (((), f"{self.sides[0]}: is a directory; use -r"),
+                           (("-r",), f"{GAUGE}: not a directory")):
+            self.fails(["lime", "diff", *args, self.sides[0], GAUGE], text, status=2, out=b"")
+        self.fails(["lime", "diff", GAUGE, self.sides[0]], "is a directory; use -r", status=2)
+        self.diff(GAUGE, GAUGE, "-r")
+
+
 class Data(DiffCase):
     def test_same_bits(self):
         data = packed(links())

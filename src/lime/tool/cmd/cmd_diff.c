@@ -1,10 +1,12 @@
 /* cmd_diff.c - lime diff: compare the data and the metadata of two files */
 #define _GNU_SOURCE
 #include "container.h"
+#include "diff_tree.h"
 #include "field_diff.h"
 #include "jsonout.h"
 #include "limefile.h"
 #include "limeildg.h"
+#include "mounted_container.h"
 #include "named_values.h"
 #include "text.h"
 #include "tool.h"
@@ -15,19 +17,24 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 static const char help[] =
     "Usage: lime diff [OPTION]... A B\n"
+    "       lime diff [OPTION]... -r DIRECTORY DIRECTORY\n"
     "Compare the data of two LIME, NERSC, MILC or openQCD files, number by number,\n"
     "in any two formats, precisions and byte orders; and their metadata, value by\n"
     "value.\n"
     "\n"
+    "  -r, --recursive\n"
+    "                 compare all files of two directories that have the same path\n"
+    "                 below them; a file that only one directory has is a difference\n"
     "  -q, --quiet    print only whether the files differ, and stop at a difference\n"
     "      --bound X  numbers are equal if they differ by at most X times the\n"
     "                 largest number of their site (default: see below)\n"
     "      --data     compare only data\n"
     "      --metadata compare only metadata, which then count\n"
-    "      --json     print an object, for scripts\n"
+    "      --json     print an object, with -r one a line, for scripts\n"
     "  -h, --help     print this text\n"
     "\n"
     "Data are the fields, and all other records that are not text. The first gauge\n"
@@ -43,6 +50,7 @@ static const char help[] =
     "\n"
     "Examples:\n"
     "  lime diff conf.0042 conf.0042.nersc\n"
+    "  lime diff -q -r run7 /archive/run7\n"
     "  lime diff -q --bound 1e-12 prop.new prop.old || echo different\n"
     "\n"
     "Exit status: 0 the files are the same, that is, their data are equal within the\n"
@@ -56,14 +64,14 @@ enum {
 };
 
 struct options {
-    bool quiet, json;
+    bool quiet, json, recursive;
     bool data, metadata; /* compare only these; both or none: both */
     double bound;
 };
 
 struct diff {
     const struct options *o;
-    char *const *path;
+    char *const *path; /* two */
     struct container c[2];
     struct limefile_fields fields[2];
     bool lacks_rows[2];    /* the data have computed third rows */
@@ -555,6 +563,7 @@ static void print_summary(const struct diff *d)
 static struct options options = {.bound = -1};
 
 static const struct option_rule rules[] = {
+    FLAG_RULE("recursive", 'r', &options.recursive),
     FLAG_RULE("quiet", 'q', &options.quiet),
     FLAG_RULE("data", 0, &options.data),
     FLAG_RULE("metadata", 0, &options.metadata),
@@ -563,11 +572,12 @@ static const struct option_rule rules[] = {
     {NULL},
 };
 
-static int run_diff(int count, char **paths)
+/* Compares two files and prints the result. Returns an exit status. */
+static int diff_files(char *const *paths)
 {
     struct diff d = {.o = &options, .path = paths};
     int opened = 0;
-    (void)count;
+    message_forget();
     if (options.json &&
         (jsonout_list_create(&d.data) != 0 || jsonout_list_create(&d.metadata) != 0)) {
         message_code(paths[0], "compare", -errno);
@@ -590,6 +600,47 @@ static int run_diff(int count, char **paths)
     jsonout_list_release(d.data);
     jsonout_list_release(d.metadata);
     return status;
+}
+
+static void print_only(char *path, int side)
+{
+    const char *texts[2] = {side ? NULL : path, side ? path : NULL};
+    if (!options.json) {
+        print_line(NULL, "only on one side: %s", path);
+        return;
+    }
+    jsonout_print(stdout, json_pack("{s:o, s:o, s:s, s:n, s:n, s:[], s:[]}", "file",
+                                    texts[0] ? jsonout_string(texts[0]) : json_null(), "other",
+                                    texts[1] ? jsonout_string(texts[1]) : json_null(), "status",
+                                    "different", "error", "failed", "fields", "metadata"));
+    putchar('\n');
+}
+
+static bool is_directory(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISDIR(st.st_mode) && !mounted_is_container(path);
+}
+
+static int run_diff(int count, char **paths)
+{
+    const struct diff_tree tree = {.command = &cmd_diff,
+                                   .directories = paths,
+                                   .quiet = options.quiet,
+                                   .json = options.json,
+                                   .compare = diff_files,
+                                   .print_only = print_only};
+    bool are_directories[2] = {is_directory(paths[0]), is_directory(paths[1])};
+    (void)count;
+    if (!are_directories[0] && !are_directories[1])
+        return diff_files(paths);
+    if (!options.recursive)
+        return usage_error(&cmd_diff, "%s: is a directory; use -r to compare the files in two",
+                           paths[!are_directories[0]]);
+    if (!are_directories[0] || !are_directories[1])
+        return usage_error(&cmd_diff, "%s: not a directory, but the other one is",
+                           paths[are_directories[0]]);
+    return diff_tree_run(&tree);
 }
 
 const struct command cmd_diff = {"diff", "compare two files",        help, run_diff,
