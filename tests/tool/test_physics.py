@@ -175,6 +175,19 @@ class Physics(limetest.TestCase):
                                                          "link_trace")], [None] * 4)
             self.assertLess(physics["unitarity"], 1e-14)
 
+    def test_not_finite_as_text(self):
+        for value in math.nan, 1e308:
+            links = LINKS.copy()
+            links.reshape(-1)[0] = value
+            path = self.write("c", container([xlf(f"plaquette = {PLAQUETTE:.12f}\n"),
+                                              message(DIMS, links)]))
+            done = run(["lime", "check", "--physics", path])
+            text = (done.stdout + done.stderr).decode()
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("no plaquette or link trace: numbers are NaN, infinite or too large", text)
+            self.assertIn("but plaquette of record 3 cannot be computed", text)
+            self.assertNotRegex(text, r"\bnan\b|e\+308")
+
     def test_all_zero_and_other_byte_order(self):
         dims = (2, 2, 2, 2)
         data = encode(links_of(dims))

@@ -83,7 +83,9 @@ const char *limefile_physics_defect_name(enum limefile_physics_defect wrong)
 int limefile_physics_bad_text(const struct limefile_physics_bad_link *bad, char *buf,
                               size_t cap)
 {
-    char text[96];
+    char text[96], by[32] = "more than a double holds";
+    if (bad->deviation < DBL_MAX)
+        snprintf(by, sizeof by, "%.2g", bad->deviation);
     unsigned row = bad->number / 6, column = bad->number / 2 % 3;
     switch (bad->defect) {
     case LIMEFILE_PHYSICS_NAN:
@@ -92,10 +94,10 @@ int limefile_physics_bad_text(const struct limefile_physics_bad_link *bad, char 
                  bad->defect == LIMEFILE_PHYSICS_NAN ? "not a number" : "infinite");
         break;
     case LIMEFILE_PHYSICS_UNITARITY:
-        snprintf(text, sizeof text, "U U^+ differs from 1 by %.2g", bad->deviation);
+        snprintf(text, sizeof text, "U U^+ differs from 1 by %s", by);
         break;
     case LIMEFILE_PHYSICS_DETERMINANT:
-        snprintf(text, sizeof text, "its determinant differs from 1 by %.2g", bad->deviation);
+        snprintf(text, sizeof text, "its determinant differs from 1 by %s", by);
         break;
     default:
         return snprintf(buf, cap, "good");

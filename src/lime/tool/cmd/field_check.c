@@ -14,7 +14,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -256,10 +258,13 @@ static void report_stated(const struct data_check *check, const struct limefile_
     char whose[32] = "the data";
     if (s->ordinal)
         snprintf(whose, sizeof whose, "record %" PRIu64, f->record.ordinal);
-    snprintf(why, sizeof why, "%s of %s is '%s'%s, but %s of %s is %.12g", s->name, s->source,
+    char measured[32] = "cannot be computed";
+    double value = limefile_physics_value(data, s->quantity);
+    if (isfinite(value))
+        snprintf(measured, sizeof measured, "is %.12g", value);
+    snprintf(why, sizeof why, "%s of %s is '%s'%s, but %s of %s %s", s->name, s->source,
              s->text, s->is_number ? "" : ", not a number",
-             limefile_physics_quantity_name(s->quantity), whose,
-             limefile_physics_value(data, s->quantity));
+             limefile_physics_quantity_name(s->quantity), whose, measured);
     check->report(check->context, &finding);
 }
 
@@ -289,9 +294,17 @@ static bool report_physics(const struct data_check *check, const struct limefile
     return report_figures(check, f, result) && good;
 }
 
+/* DBL_MAX means that the deviation is not less. */
+static const char *format_deviation(double x, char text[32])
+{
+    if (x < DBL_MAX)
+        snprintf(text, 32, "%.2g", x);
+    return x < DBL_MAX ? text : "too large for a double";
+}
+
 static void print_physics(const struct data_check *check, const struct physics_result *r)
 {
-    char agree[192] = "", record[32] = "";
+    char agree[192] = "", record[32] = "", texts[2][32];
     size_t used = 0;
     if (r->ordinal)
         snprintf(record, sizeof record, "record %" PRIu64 ": ", r->ordinal);
@@ -301,11 +314,17 @@ static void print_physics(const struct data_check *check, const struct physics_r
             used += (size_t)snprintf(agree + used, sizeof agree - used, "%s%s %s",
                                      used ? ", " : "; agrees with ", s->source, s->name);
     }
-    print_line(check->path, "%splaquette %.12f (space %.12f, time %.12f), link trace %.12f%s",
-               record, r->data.plaquette, r->data.space, r->data.time, r->data.trace, agree);
-    print_line(check->path,
-               "%slargest deviation from 1: of U U^+ %.2g, of det U %.2g (bound %.0e)", record,
-               r->data.unitarity, r->data.determinant, r->data.bound);
+    if (isfinite(r->data.plaquette) && isfinite(r->data.trace))
+        print_line(check->path,
+                   "%splaquette %.12f (space %.12f, time %.12f), link trace %.12f%s", record,
+                   r->data.plaquette, r->data.space, r->data.time, r->data.trace, agree);
+    else
+        print_line(check->path,
+                   "%sno plaquette or link trace: numbers are NaN, infinite or too large%s",
+                   record, agree);
+    print_line(check->path, "%slargest deviation from 1: of U U^+ %s, of det U %s (bound %.0e)",
+               record, format_deviation(r->data.unitarity, texts[0]),
+               format_deviation(r->data.determinant, texts[1]), r->data.bound);
 }
 
 /* Context of read_and_prefetch(). */
