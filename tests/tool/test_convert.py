@@ -520,6 +520,7 @@ class Hostile(ConvertCase):
         u = gaugelib.random_links((2, 2, 2, 2))
         good = scidac.gauge((2, 2, 2, 2), gaugelib.reals(u, ">f8").tobytes())
         self.refused(good[:1000], "ends inside the data")
+        self.refused(good[:1000], "offset ")
         self.refused(good.replace(b"su3gauge", b"su2gauge"), "not an SU(3)", status=2)
         self.refused(good.replace(b"<lx>2", b"<lx>4"), "not an SU(3)", status=2)
 

@@ -269,7 +269,7 @@ class Errors(Case):
         self.assertRaisesWith("/nowhere: open: No such file", limefs.open, "/nowhere")
         self.assertRaisesWith("not a LIME container", limefs.open,
                               self.write("junk", b"junk" * 99))
-        self.assertRaisesWith("Is a directory", limefs.open, limetest.CORPUS)
+        self.assertRaisesWith("Is a directory; use limefs.tree()", limefs.open, limetest.CORPUS)
         self.assertRaisesWith("null", limefs.open, "a\0b")
 
     def test_names_that_look_like_options(self):
@@ -323,7 +323,8 @@ class Errors(Case):
         opened = limefs.open(path)
         self.assertIn("record 3", opened.fault)
         self.assertEqual([r.type for r in opened], ["xlf-info", "ildg-format"])
-        self.assertRaisesWith("no lattice data", opened.array)
+        for read in opened.array, opened.arrays:
+            self.assertRaisesWith(["no lattice data; offset", "record 3: the file ends"], read)
         self.assertRaisesWith(["record 3", "lime repair"], limefs.tree, os.path.dirname(path))
 
     def test_changed(self):

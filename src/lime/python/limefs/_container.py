@@ -240,7 +240,7 @@ class Container:
             return self[key].array(face)
         found = [self[field.ordinal] for field in self.fields]
         if not found:
-            raise NotFound(f"{self.path}: no lattice data")
+            raise self._no_data_error()
         return self._the_only(found, "fields").array(face)
 
     def arrays(self, type=None):
@@ -248,8 +248,13 @@ class Container:
         from ._stack import Stack, make_slots
         slots = make_slots(self.path, self.fields, type, self._place_by_ordinal)
         if not slots:
-            raise NotFound(f"{self.path}: no lattice data" + (f" of type {type}" if type else ""))
+            raise self._no_data_error(type)
         return Stack(slots)
+
+    def _no_data_error(self, type=None):
+        """The data may be after the place where the list of records ends early."""
+        return NotFound(f"{self.path}: no lattice data" + (f" of type {type}" if type else "") +
+                        (f"; {self.fault}" if self.fault else ""))
 
     def _place_by_ordinal(self, ordinal):
         return self._place(self[ordinal])

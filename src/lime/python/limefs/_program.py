@@ -72,6 +72,7 @@ def query(command, path):
     """Returns the object that `lime command --json PATH` prints. Error: PATH is not a container."""
     (info,), messages = _run_lime(command, [path])
     if is_failure(info):
+        messages = messages.replace("use -r for", "use limefs.tree() for")
         raise Error(messages or f"{os.fspath(path)}: {info['error']}")
     if _has_other_format(info, path):
         raise Error(f"{os.fspath(path)}: a {info['format']} file: mount it with limefs, or use "

@@ -68,6 +68,22 @@ static bool is_damaged_container(struct limefile_source *source, const char *pat
     return finding.code != 0;
 }
 
+/* Prints where the list of records ends early. Returns false if it does not. */
+static bool report_fault(const struct gaugefile *f)
+{
+    char text[FINDING_MAX];
+    struct limefile_index *index;
+    if (limefile_index_build(f->source, &index) != 0)
+        return false;
+    const struct limefile_finding *fault = limefile_index_fault(index);
+    if (fault) {
+        limefile_finding_text(fault, text, sizeof text);
+        message(f->path, "%s", text);
+    }
+    limefile_index_free(index);
+    return fault != NULL;
+}
+
 /* Prints why limefile_gauge_open() failed. why: what is wrong with the header, or "". */
 static void explain_open(const struct gaugefile *f, uint64_t ordinal, int err, const char *why)
 {
@@ -120,9 +136,10 @@ int gaugefile_open(struct gaugefile *f, const char *path, const char *record)
     int err = status ? 0 : limefile_gauge_open(f->source, ordinal, &f->gauge, why);
     if (err) {
         bool is_fault = err >= LIMEFILE_E_MAGIC && err <= LIMEFILE_E_BEGINNING;
+        bool is_reported = is_fault && !f->set.volumes && report_fault(f);
         if (err == LIMEFILE_E_GAUGE_UNKNOWN && !f->set.volumes)
-            is_fault = is_damaged_container(f->source, path);
-        if (err != LIMEFILE_E_GAUGE_UNKNOWN || !is_fault)
+            is_reported = is_fault = is_damaged_container(f->source, path);
+        if (!is_reported)
             explain_open(f, ordinal, err, why);
         status = is_fault || limefile_gauge_error_is_damage(err) ? TOOL_BAD : TOOL_UNUSABLE;
     }
