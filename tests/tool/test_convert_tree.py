@@ -66,6 +66,7 @@ class Tree(limetest.TestCase):
             self.assertEqual(back.tobytes(), U.tobytes())
         before = {name: os.stat(os.path.join(self.target, name)) for name in names}
         self.assertEqual(self.convert(), dict.fromkeys(names, ("unchanged", SUM)))
+        self.assertIn("6 files: 0 good, 0 bad, 0 unverified, 0 unreadable, 6 skipped", self.err)
         os.unlink(os.path.join(self.target, names[1]))
         newer = before[names[2]].st_mtime_ns + 10 ** 9
         os.utime(os.path.join(self.source, "conf.0002.lime"), ns=(newer, newer))
@@ -152,9 +153,10 @@ class Tree(limetest.TestCase):
         by_name = {os.path.basename(line["file"]): line for line in lines}
         self.assertEqual([(by_name[n]["result"], by_name[n]["status"], by_name[n]["sum"])
                           for n in ("conf.0002.lime", "conf.0004")],
-                         [("unchanged", "good", SUM), ("failed", "bad", None)])
+                         [("unchanged", "skipped", SUM), ("failed", "bad", None)])
         self.assertIn("ends inside the data", by_name["conf.0004"]["error"])
-        self.assertEqual((summary["summary"]["good"], summary["summary"]["bad"]), (5, 3))
+        self.assertEqual(by_name["conf.0002.lime"]["error"], "up to date; its data were not read")
+        self.assertEqual((summary["summary"]["skipped"], summary["summary"]["bad"]), (7, 3))
 
     def test_names(self):
         """The number is the one in the name or, without one, the trajectory's in the metadata."""

@@ -588,6 +588,8 @@ static int convert_planned_file(struct file_task *task)
         return TOOL_GOOD;
     }
     int status = convert_file(task->path, target, task->threads, !only_target, result);
+    if (result->outcome == OUTCOME_UNCHANGED)
+        task->up_to_date = "up to date; its data were not read";
     task->members =
         json_pack("{s:o, s:s, s:o}", "target", jsonout_string(target), "result",
                   outcome_words[result->outcome], "sum", jsonout_string_or_null(result->sum));

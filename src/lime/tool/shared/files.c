@@ -35,7 +35,9 @@ static void end_file_json(struct file_task *task, enum limefile_verdict verdict)
 {
     if (!task->has_begun)
         file_json_begin(task, task->members);
-    const char *error = task->skipped ? task->skipped : task->error;
+    const char *error = task->skipped      ? task->skipped
+                        : task->up_to_date ? task->up_to_date
+                                           : task->error;
     json_t *end = json_pack("{s:s, s:o}", "status", limefile_verdict_word(verdict), "error",
                             jsonout_string_or_null(verdict == LIMEFILE_GOOD ? NULL : error));
     jsonout_members(", ", end, "}\n");
@@ -108,7 +110,8 @@ static enum limefile_verdict process_file(void *context, const struct pathlist_i
         progress_end(&progress);
     if (!*task.error)
         snprintf(task.error, sizeof task.error, "%s", message_first());
-    enum limefile_verdict verdict = task.skipped ? LIMEFILE_SKIPPED : status_verdict(status);
+    bool is_skipped = task.skipped || task.up_to_date;
+    enum limefile_verdict verdict = is_skipped ? LIMEFILE_SKIPPED : status_verdict(status);
     if (task.json && (!task.skipped || run->options->list_skipped))
         end_file_json(&task, verdict);
     else

@@ -52,6 +52,7 @@ struct file_task {
     bool is_optional; /* found in a directory: the file may be of another kind */
 
     const char *skipped;        /* why the file is skipped, or NULL; not owned */
+    const char *up_to_date;     /* the same for a file that needs no work; it is printed, too */
     char error[FILE_ERROR_MAX]; /* "": the text of the first message that is not a warning */
     json_t *members;            /* members of the JSON object, or NULL; files_command() prints
                                  * and releases them */
