@@ -1,6 +1,8 @@
 """lime convert of many files: targets, names, resuming, the table, damage."""
 import json
 import os
+import shutil
+import signal
 import subprocess
 import sys
 
@@ -8,6 +10,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import numpython
 
 numpython.need("numpy")
+import faults
 import gaugelib
 import limetest
 import scidac
@@ -157,6 +160,32 @@ class Tree(limetest.TestCase):
         self.assertIn("ends inside the data", by_name["conf.0004"]["error"])
         self.assertEqual(by_name["conf.0002.lime"]["error"], "up to date; its data were not read")
         self.assertEqual((summary["summary"]["skipped"], summary["summary"]["bad"]), (7, 3))
+
+    def test_interrupted(self):
+        """The table has the files that are done, and no unfinished file is left."""
+        fault = faults.Faults(self.target)
+        os.mkdir(self.target)
+        command = [limetest.program("lime"), "convert", "--to", "nersc", "-j", "1", "-r",
+                   self.source, self.target]
+        fault.count(faults.LIME)
+        self.run_ok(command, env=fault.environment())
+        syncs = fault.counts()["fsync"] // 4  # of a file
+        names = self.found()
+        for number in signal.SIGINT, signal.SIGTERM:
+            shutil.rmtree(self.target)
+            os.mkdir(self.target)
+            fault.arm(faults.LIME, "fsync", syncs + 1, 0, faults.HANG)
+            with subprocess.Popen(command, env=fault.environment(), stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE) as process:
+                self.assertTrue(limetest._wait(lambda: fault.struck, 60 * limetest.SLOWNESS))
+                process.send_signal(number)
+                out, errors = process.communicate(timeout=60 * limetest.SLOWNESS)
+            self.assertEqual(process.returncode, -number, errors)
+            self.assertEqual([line.split(b"\t")[2] for line in out.splitlines()],
+                             [b"status", b"converted"])
+            self.assertIn(b"interrupted; 3 files: 1 good, 0 bad, 0 unverified, 0 unreadable, "
+                          b"2 skipped, 3 not examined; repeat the command to continue", errors)
+            self.assertEqual(self.found(), names[:1])
 
     def test_names(self):
         """The number is the one in the name or, without one, the trajectory's in the metadata."""

@@ -142,6 +142,25 @@ class Several(limetest.TestCase):
         self.assertIn(f"{paths[1]}: {command}: killed by signal 9", err.decode())
         return paths, out
 
+    def test_interrupted(self):
+        """lime prints the results of the files that it has examined, and ends by the signal."""
+        good, = self.configurations(1)
+        slow = os.path.join(self.directory, "huge")
+        huge(slow)
+        command = [limetest.program("lime"), "check", "--data", "-j", "1", good, slow, good]
+        for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+            with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as check:
+                found = limetest._wait(
+                    lambda: [pid for pid in workers(check) if reads(pid, slow)], 60)
+                check.send_signal(number)
+                out, errors = check.communicate(timeout=60 * limetest.SLOWNESS)
+            self.assertEqual(check.returncode, -number)
+            self.assertFalse(jobtest.is_alive(found[0]))
+            self.assertEqual(out.count(b"\n"), 1)
+            self.assertIn(b"checksums: 1 right", out)
+            self.assertEqual(errors, b"lime: interrupted; 1 file: 1 good, 0 bad, 0 unverified, 0 "
+                                     b"unreadable, 0 skipped, 2 not examined\n")
+
     def test_a_lost_worker_in_json(self):
         """The file of a killed worker has one object with the reason, without partial output."""
         why = "killed by signal 9"

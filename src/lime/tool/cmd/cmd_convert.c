@@ -29,7 +29,12 @@ static struct options {
 } options;
 static struct files_options files;
 
-enum outcome { OUTCOME_FAILED, OUTCOME_CONVERTED, OUTCOME_UNCHANGED };
+enum outcome {
+    OUTCOME_NONE, /* not begun, interrupted, or the process has crashed */
+    OUTCOME_FAILED,
+    OUTCOME_CONVERTED,
+    OUTCOME_UNCHANGED
+};
 
 enum { SUM_TEXT_MAX = 24 };
 
@@ -564,6 +569,7 @@ static int table_status;
 static const char *only_target; /* IN OUT: the name OUT; NULL: many files */
 
 static const char *const outcome_words[] = {
+    [OUTCOME_NONE] = "failed",
     [OUTCOME_FAILED] = "failed",
     [OUTCOME_CONVERTED] = "converted",
     [OUTCOME_UNCHANGED] = "unchanged",
@@ -580,6 +586,7 @@ static int convert_planned_file(struct file_task *task)
     struct conversion_result *result = task->result;
     const char *target = only_target ? only_target : plan.targets[task->index].path;
     if (!target && plan.targets[task->index].lacks_number) {
+        result->outcome = OUTCOME_FAILED;
         message(task->path, "no number for {n}, neither in the name nor in the metadata");
         return TOOL_BAD;
     }
@@ -588,6 +595,8 @@ static int convert_planned_file(struct file_task *task)
         return TOOL_GOOD;
     }
     int status = convert_file(task->path, target, task->threads, !only_target, result);
+    if (status != TOOL_GOOD)
+        result->outcome = OUTCOME_FAILED;
     if (result->outcome == OUTCOME_UNCHANGED)
         task->up_to_date = "up to date; its data were not read";
     task->members =
@@ -606,7 +615,8 @@ static void print_conversions(FILE *out, const struct files_results *results, bo
         const char *texts[] = {results->list->items[i].path, target->path ? target->path : "",
                                outcome_words[result->outcome], result->sum};
         if ((!target->path && !target->lacks_number) ||
-            (only_failed && result->outcome != OUTCOME_FAILED))
+            (only_failed && result->outcome > OUTCOME_FAILED) ||
+            (results->is_interrupted && result->outcome == OUTCOME_NONE))
             continue;
         if (!has_header)
             fputs(table_header, out);
@@ -670,6 +680,7 @@ static int convert_many(int count, char **paths)
         .command = &cmd_convert,
         .prints_table = !options.table,
         .is_io_bound = true, /* each output is synced */
+        .continues = true,
         .result_bytes = sizeof(struct conversion_result),
         .prepare = plan_conversions,
         .examine = convert_planned_file,

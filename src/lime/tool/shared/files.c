@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -170,7 +171,7 @@ json_t *files_summary_json(uint64_t count, const uint64_t *verdicts)
 
 static void conclude(const struct files_run *run, const struct parallel *parallel)
 {
-    const struct files_results results = {&run->list, run->results, parallel->verdicts};
+    const struct files_results results = {&run->list, run->results, parallel->verdicts, false};
     const struct files_options *o = run->options;
     char text[SUMMARY_MAX] = "";
     json_t *json = o->json ? files_summary_json(run->list.count, parallel->verdicts) : NULL;
@@ -185,6 +186,24 @@ static void conclude(const struct files_run *run, const struct parallel *paralle
         print_summary(run, parallel->verdicts, text);
     }
     json_decref(json);
+}
+
+/* Prints what was done before the signal, and ends the process by it. */
+static void conclude_interrupted(const struct files_run *run, const struct parallel *parallel)
+{
+    const struct files_results results = {&run->list, run->results, parallel->verdicts, true};
+    char text[SUMMARY_MAX] = "";
+    uint64_t done = 0;
+    for (size_t i = 0; i < VERDICTS; i++)
+        done += parallel->verdicts[summary_order[i]];
+    if (run->command->continues)
+        run->command->conclude(&results, NULL, text);
+    finish_stdout();
+    files_format_summary(done, parallel->verdicts, text);
+    message(NULL, "interrupted; %s, %" PRIu64 " not examined%s", text, run->list.count - done,
+            run->command->continues ? "; repeat the command to continue" : "");
+    signal(parallel->interrupted, SIG_DFL);
+    raise(parallel->interrupted);
 }
 
 static int process_list(struct files_run *run)
@@ -208,7 +227,10 @@ static int process_list(struct files_run *run)
         return report_error(parallel.action, "begin", -errno);
     headings_are_bold(); /* decides this before children redirect stdout */
     int status = parallel_run(&parallel);
-    conclude(run, &parallel);
+    if (parallel.interrupted)
+        conclude_interrupted(run, &parallel);
+    else
+        conclude(run, &parallel);
     munmap(run->results, bytes);
     return status;
 }

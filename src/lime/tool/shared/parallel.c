@@ -40,6 +40,29 @@ struct batch {
     struct progress progress;
 };
 
+/* ---- signals ---- */
+
+static const int end_signals[] = {SIGINT, SIGTERM, SIGHUP};
+enum { END_SIGNALS = sizeof end_signals / sizeof end_signals[0] };
+static volatile sig_atomic_t caught; /* a signal's number, or 0 */
+
+static void catch_signal(int number)
+{
+    caught = number;
+}
+
+/* Replaces the handlers `from` by `to`. Each signal is caught once: a second one ends the
+ * process. Signals that are ignored stay ignored. */
+static void replace_handlers(void (*from)(int), void (*to)(int))
+{
+    struct sigaction old, new = {.sa_handler = to, .sa_flags = SA_RESETHAND};
+    for (int i = 0; i < END_SIGNALS; i++)
+        if (sigaction(end_signals[i], NULL, &old) == 0 && old.sa_handler == from)
+            sigaction(end_signals[i], &new, NULL);
+}
+
+/* ---- children ---- */
+
 static struct slot *find_slot(const struct batch *b, size_t file)
 {
     return &b->slots[file % b->slot_count];
@@ -94,6 +117,7 @@ static bool start_file(struct batch *b)
     pid_t parent = getpid();
     slot.pid = slot.out < 0 || slot.err < 0 ? -1 : fork();
     if (slot.pid == 0) {
+        replace_handlers(catch_signal, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGKILL); /* the child may ignore SIGTERM */
         if (getppid() != parent)
             _exit(STATUS_NO_OUTPUT);
@@ -240,10 +264,36 @@ static unsigned count_children(const struct parallel *task, unsigned processors)
     return task->list->count < n ? (unsigned)task->list->count : n;
 }
 
+/* Ends all children, and prints and counts the files that are finished. */
+static void end_batch(struct batch *b)
+{
+    b->task->interrupted = caught;
+    for (size_t i = b->next_to_print; i < b->next_to_start; i++)
+        if (find_slot(b, i)->pid)
+            kill(find_slot(b, i)->pid, b->task->interrupted);
+    while (b->children)
+        wait_child(b);
+    while (b->next_to_print < b->next_to_start) {
+        struct slot *slot = find_slot(b, b->next_to_print);
+        if (WIFEXITED(slot->status)) {
+            print_finished_file(b);
+        } else {
+            close_slot(slot);
+            b->next_to_print++;
+        }
+    }
+}
+
 static void run_batch(struct batch *b)
 {
     signal(SIGCHLD, SIG_DFL); /* while SIGCHLD is ignored, waitpid() reports no child */
+    if (b->children_max)
+        replace_handlers(SIG_DFL, catch_signal);
     while (b->next_to_print < b->task->list->count) {
+        if (caught) {
+            end_batch(b);
+            break;
+        }
         start_files(b);
         if (b->next_to_print < b->next_to_start && !find_slot(b, b->next_to_print)->pid)
             print_finished_file(b);
@@ -252,6 +302,7 @@ static void run_batch(struct batch *b)
         else
             process_in_parent(b);
     }
+    replace_handlers(catch_signal, SIG_DFL);
 }
 
 static int worst_verdict_status(const struct parallel *task)

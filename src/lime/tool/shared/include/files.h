@@ -73,6 +73,7 @@ struct files_results {
     const struct pathlist *list;
     const char *result;       /* of file i: result + i * result_bytes */
     const uint64_t *verdicts; /* number of files, by enum limefile_verdict */
+    bool is_interrupted;      /* some files were not examined */
 };
 
 enum { SUMMARY_MAX = 256 };
@@ -93,6 +94,8 @@ struct files_command {
     bool in_process;     /* one file after another, in this process, which keeps the results */
     bool prints_table;   /* conclude() prints the only text on stdout: the summary line goes to
                             stderr */
+    bool continues;      /* the same command continues after an interruption; conclude() is
+                            then also called for that */
     size_t result_bytes; /* size of the result of one file */
 
     /* Runs before the first file. NULL: does nothing. Returns an exit status; if it is not

@@ -2,7 +2,10 @@
  *
  * Each file is examined in a child process of its own, so that a crash affects only this file.
  * The child's output is held in memory until the output of earlier files is printed. If the
- * list has only one file, or a child cannot be started, this process examines the file. */
+ * list has only one file, or a child cannot be started, this process examines the file.
+ *
+ * SIGINT, SIGTERM and SIGHUP end the children; what has finished is printed and counted. The
+ * caller then ends the process by the signal. */
 #ifndef PARALLEL_H
 #define PARALLEL_H
 
@@ -28,7 +31,8 @@ struct parallel {
     void (*print_crash)(void *context, const struct pathlist_item *, const char *why);
 
     /* Set by parallel_run(). */
-    uint64_t verdicts[LIMEFILE_UNREADABLE + 1]; /* number of files, by verdict */
+    int interrupted; /* 0; or SIGINT, SIGTERM or SIGHUP, which ended it before the last file */
+    uint64_t verdicts[LIMEFILE_UNREADABLE + 1]; /* number of examined files, by verdict */
     bool has_printed;                           /* a file has printed on stdout */
 };
 
