@@ -226,7 +226,7 @@ class Tree(limetest.TestCase):
         before = read(self.path("run/conf.0010"))
         self.fails(["lime", "convert", "-f", "--to", "nersc", "--name", "{ext}conf.0010",
                     self.path("run/conf.0002.lime"), self.path("run/conf.0010"), self.source],
-                   "is also a source", status=2)
+                   "is also a source")
         self.assertEqual(read(self.path("run/conf.0010")), before)
 
     def test_lists_and_table_file(self):

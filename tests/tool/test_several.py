@@ -142,6 +142,20 @@ class Several(limetest.TestCase):
         self.assertIn(f"{paths[1]}: {command}: killed by signal 9", err.decode())
         return paths, out
 
+    def test_output_is_the_input(self):
+        """The exit status is 1, and the file stays."""
+        path = self.configurations(1)[0]
+        before = limetest.read(path)
+        for command in (["convert", "-f", "--to", "ildg", path, path],
+                        ["convert", "-f", "--to", "ildg", "--name", "{ext}c0000", path,
+                         self.directory], ["pack", "-f", "-o", path, "-t", "x", path],
+                        ["append", "-t", "x", path, path], ["replace", path, "1", path],
+                        ["stage", "-f", path, path], ["refs", "-f", "-o", path, path]):
+            done = run(["lime", *command])
+            self.assertEqual((done.returncode, command), (1, command), done)
+            self.assertNotIn(b"no file has", done.stderr)
+            self.assertEqual(limetest.read(path), before)
+
     def test_interrupted(self):
         """lime prints the results of the files that it has examined, and ends by the signal."""
         good, = self.configurations(1)

@@ -450,10 +450,10 @@ static void finish_refs(const struct files_results *results, json_t *summary,
         output_status = options.output ? write_refs_file() : refs_print(&refs);
     else
         message("refs", "nothing was written%s",
-                !results->list->count ? ": no files"
-                : refs.count == 0     ? ": no file has such a field"
-                : output_is_input     ? ""
-                                      : "; with --skip-bad, bad files are left out");
+                output_is_input         ? ""
+                : !results->list->count ? ": no files"
+                : refs.count == 0       ? ": no file has such a field"
+                                        : "; with --skip-bad, bad files are left out");
     if (options.output)
         limefile_output_abort(&output);
 }

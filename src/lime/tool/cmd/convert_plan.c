@@ -133,7 +133,7 @@ static int check_planned(struct planned_file *files, size_t count)
         key.inode = st.st_ino;
         if (bsearch(&key, files, count, sizeof *files, compare_planned_sources)) {
             message(files[i].target, "is also a source; choose another directory or --name");
-            return TOOL_UNUSABLE;
+            return TOOL_BAD; /* as of one file */
         }
     }
     return TOOL_GOOD;
