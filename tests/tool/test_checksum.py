@@ -95,6 +95,16 @@ class Print(SumCase):
                 count += 1
         self.assertEqual(count, 9)
 
+    def test_other_format(self):
+        """The checksum in a header is of another kind, which lime check compares."""
+        gauge = os.path.join(limetest.CORPUS, "tm_clime_gauge_4444_p64_n1.lime")
+        path = os.path.join(self.tempdir(), "conf.nersc")
+        self.run_ok(["lime", "convert", gauge, path])
+        sums, = self.lime(gauge)
+        self.assertEqual(self.lime(path, status=3), [
+            sums.replace("good      ", "unverified") +
+            "  (not of the kind in the header; see 'lime check --data')"])
+
     def test_states(self):
         path = self.write("f.lime", container([[FORMAT, DATA, SUM]]))
         self.assertEqual(self.lime(path), [f"{SUMS} good       2 ildg-binary-data"])

@@ -205,7 +205,8 @@ static int detect_kind(const struct stage_contents *contents, struct limefile_so
     if (kind < 0)
         return fail_unreadable(exam, kind);
     stage_set_verdict(exam->result, LIMEFILE_UNREADABLE);
-    return stage_fail(exam->result, LIMEFILE_E_MAGIC, "not a LIME container");
+    return stage_fail(exam->result, LIMEFILE_E_MAGIC,
+                      "not a LIME container; --any copies it without verification");
 }
 
 static int examine_records(struct stage_contents *contents, struct limefile_source *source,

@@ -30,6 +30,8 @@ struct sum_item {
     bool has_sum;                  /* `sum` is known; if false, a message was printed */
     enum limefile_verdict verdict; /* see docs/verdicts.md */
     enum sum_action action;
+    bool
+        is_other_format; /* the file has a header with another kind of checksum, or with none */
 };
 
 struct checksum_options {
@@ -41,6 +43,12 @@ struct checksum_options {
 };
 
 static const char *const action_words[] = {NULL, "added", "replaced"};
+
+static const char *explain_unverified(const struct sum_item *item)
+{
+    return item->is_other_format ? "not of the kind in the header; see 'lime check --data'"
+                                 : "no checksum";
+}
 
 /* path: begins the line, or NULL. */
 static void print_sum_text(const char *path, const struct sum_item *item)
@@ -62,7 +70,7 @@ static void print_sum_text(const char *path, const struct sum_item *item)
         snprintf(more, sizeof more, "  (record %" PRIu64 " cannot be understood)",
                  f->checksum_ordinal);
     else if (item->verdict == LIMEFILE_UNVERIFIED)
-        snprintf(more, sizeof more, "  (no checksum)");
+        snprintf(more, sizeof more, "  (%s)", explain_unverified(item));
     print_line(path, "%08x %08x %-10s %" PRIu64 " %s%s", item->sum.suma, item->sum.sumb,
                limefile_verdict_word(item->verdict), f->record.ordinal, type_name, more);
 }
@@ -100,7 +108,7 @@ static void describe_sum(struct file_task *task, const struct sum_item *item)
                  item->field.record.ordinal,
                  item->verdict == LIMEFILE_BAD
                      ? "the data do not match the checksum in the file"
-                     : "no checksum");
+                     : explain_unverified(item));
 }
 
 /* Prints an item; i: its position in the output, from 0. */
@@ -395,6 +403,7 @@ static int sum_record(const struct checksum_options *o, const struct container *
     item->field = *f;
     item->has_sum = status == TOOL_GOOD;
     item->verdict = decide_sum_verdict(item, f, status);
+    item->is_other_format = c->format != NULL;
     if (status != TOOL_GOOD)
         return status;
     return verdict_status(item->verdict);
