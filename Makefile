@@ -363,7 +363,7 @@ $(B)/tests/test_credentials: $(call obj,$(addprefix src/fuse/base/,credentials.c
 # A layer, with those below it; it notifies the kernel through libfuse3.
 names_src := $(wildcard src/fuse/base/*.c src/fuse/names/*.c)
 $(B)/tests/test_inode $(B)/tests/test_snapshot: $(call obj,$(names_src))
-$(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) src/fuse/process/options.c)
+$(B)/tests/test_options: $(call obj,$(wildcard src/fuse/base/*.c) src/fuse/process/options.c) $(libwire)
 $(B)/tests/test_inode $(B)/tests/test_snapshot $(B)/tests/test_options: unit_libs = $(call pkg_libs,fuse3)
 # Sums of staged data.
 $(B)/tests/test_stage: $(libstage)
