@@ -39,9 +39,9 @@ class RunCommand(limetest.TestCase):
         self.point = os.path.join(self.directory, "mnt")
         self.log = os.path.join(self.directory, "log")
 
-    def arguments(self, *command, opts=None):
-        return [limetest.program("limefs"), *(["-o", opts] if opts else []), self.path, self.point,
-                "--run", *command]
+    def arguments(self, *command, opts=None, flags=()):
+        return [limetest.program("limefs"), *flags, *(["-o", opts] if opts else []), self.path,
+                self.point, "--run", *command]
 
     def assertGone(self):
         self.assertEqual(limetest.mounts_under(self.point), [])
@@ -57,10 +57,10 @@ class RunCommand(limetest.TestCase):
         self.assertGone()
         return done.stdout
 
-    def start(self, *command, prefix=(), opts=None, **kw):
+    def start(self, *command, opts=None, flags=(), **kw):
         """Starts limefs with a command that writes "ready" into the log (by default WAITER)."""
         command = command or (sys.executable, "-c", WAITER, self.point, self.log)
-        process = subprocess.Popen([*prefix, *self.arguments(*command, opts=opts)],
+        process = subprocess.Popen(self.arguments(*command, opts=opts, flags=flags),
                                    stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, **kw)
         self.addCleanup(self.give_up, process)
         until(lambda: self.logged().startswith("ready\n"))
@@ -68,7 +68,8 @@ class RunCommand(limetest.TestCase):
 
     def give_up(self, process):
         process.kill()
-        process.communicate()
+        process.wait()
+        process.stderr.close()
         until(lambda: not limetest.mounts_under(self.point))
 
     def logged(self):
@@ -180,16 +181,23 @@ class RunCommand(limetest.TestCase):
         self.assertGone()
 
     def test_killed(self):
-        """If limefs is killed, the mount ends, and the command gets SIGTERM."""
-        process = self.start("sh", "-c", f"trap 'echo told >>{self.log}; exit' TERM; "
-                                         f"echo ready >{self.log}; while :; do sleep 0.05; done")
-        daemon, command = self.children(process)
-        process.kill()
-        process.wait()
-        until(lambda: not limetest.is_alive(daemon) and not limetest.is_alive(command))
-        self.assertEqual(self.logged(), "ready\ntold\n")
-        until(lambda: not os.path.lexists(self.point))
-        self.assertGone()
+        """If limefs is killed, the mount ends, and the command gets SIGTERM; also if the daemon's
+        only thread has switched to another user and back."""
+        other = f"setpriv --reuid=54321 --regid=54321 --clear-groups cat {self.point}/info >&2; "
+        for path in self.directory, os.path.dirname(self.path):
+            os.chmod(path, 0o711)
+        for opts, first in (None, ""), ("allow_other", other if os.geteuid() == 0 else ""):
+            script = (f"trap 'echo told >>{self.log}; exit' TERM; {first} echo ready >{self.log}; "
+                      "while :; do sleep 0.05; done")
+            process = self.start("sh", "-c", script, opts=opts, flags=["-s"] if first else [])
+            daemon, command = self.children(process)
+            process.kill()
+            self.assertEqual(process.communicate()[1], b"hello" if first else b"")
+            until(lambda: not limetest.is_alive(daemon) and not limetest.is_alive(command))
+            self.assertEqual(self.logged(), "ready\ntold\n")
+            until(lambda: not os.path.lexists(self.point))
+            self.assertGone()
+            os.unlink(self.log)
 
     def test_killed_daemon(self):
         """If the daemon is killed, limefs removes the dead mount after the command."""
@@ -204,7 +212,8 @@ class RunCommand(limetest.TestCase):
 
     def test_unmounted_by_the_command(self):
         limefs = limetest.program("limefs")
-        self.ends_with(6, "sh", "-c", f"{limefs} -u {self.point}; test -e {self.point}/info || exit 6")
+        self.ends_with(6, "sh", "-c", f"{limefs} -u {self.point}; test -e {self.point}/info || "
+                                      "exit 6")
 
     def test_command_that_ignores_sigterm(self):
         """The mount ends before Slurm would kill all processes; the command continues."""
@@ -214,13 +223,14 @@ class RunCommand(limetest.TestCase):
         process.terminate()
         _, errors = process.communicate(timeout=60 * limetest.SLOWNESS)
         self.assertEqual((process.returncode, errors.decode()),
-                         (8, f"limefs: {self.point}: unmounted; the command has not ended 15 s after "
-                             "SIGTERM\n"))
+                         (8, f"limefs: {self.point}: unmounted; the command has not ended 15 s "
+                             "after SIGTERM\n"))
         self.assertGone()
 
     def test_process_that_stays(self):
         """A process that the command has left in the background does not keep the mount."""
-        self.ends_with(0, "sh", "-c", f"exec 3<{self.point}/data; sleep 1000 >&- 2>&- & echo $! >{self.log}")
+        self.ends_with(0, "sh", "-c", f"exec 3<{self.point}/data; sleep 1000 >&- 2>&- & "
+                                      f"echo $! >{self.log}")
         pid = int(self.logged())
         self.addCleanup(os.kill, pid, signal.SIGKILL)
         self.assertErrno((107, 103), os.open, f"/proc/{pid}/fd/3", os.O_RDONLY)
@@ -262,8 +272,8 @@ class RunCommand(limetest.TestCase):
             process.communicate(timeout=60 * limetest.SLOWNESS)
             until(lambda: not limetest._processes_with(token))
             self.assertGone()
-            self.assertEqual([name for name in os.listdir("/dev/shm") if f"limefs-{daemon}-" in name],
-                             [])
+            self.assertFalse([name for name in os.listdir("/dev/shm")
+                              if name.startswith(f"limefs-{daemon}-")])
             os.unlink(self.log)
 
 

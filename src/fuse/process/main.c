@@ -383,13 +383,13 @@ static int run_session_loop(struct fuse_session *session, struct limefs *fs,
     int err = limefs_thread_start(&thread, NULL, announce_mount, &watch);
     if (!err) {
         err = opts->singlethread ? fuse_session_loop(session) : run_threads(session, fs, opts);
+        limefs_creds_release(); /* with -s, this thread has served; unmounting needs root */
         limefs_readahead_stop(fs);
         limefs_work_stop(fs);          /* its replies need the descriptor closed below */
         fuse_session_unmount(session); /* ends announce_mount()'s first wait */
         limefs_job_begin_stop(fs);     /* and its second one */
         pthread_join(thread, NULL);
     }
-    limefs_creds_release();
     if (watch.lacks_job)
         return 1;
     return err > 0 ? 0 : err; /* > 0: a signal, the usual way to end the daemon */

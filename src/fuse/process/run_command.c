@@ -47,15 +47,16 @@ struct runner {
 
 /* ---- processes ---- */
 
-/* Lets the kernel send a signal to this child when the runner dies. */
-static void die_with_runner(pid_t runner, int number)
+static void exit_without_runner(pid_t runner)
 {
-    prctl(PR_SET_PDEATHSIG, number);
-    if (getppid() != runner) /* it has died before */
+    if (getppid() != runner)
         _exit(LIMEFS_RUN_FAILED);
 }
 
-static void set_up_daemon(const struct runner *run, pid_t runner)
+/* lifeline: the read end of a pipe whose only write end the runner has. When the runner dies,
+ * the kernel sends SIGHUP to this process. It would not do so by PR_SET_PDEATHSIG once the
+ * thread has switched to the user of a request. */
+static void set_up_daemon(const struct runner *run, pid_t runner, int lifeline)
 {
     sigset_t hup;
     signal(SIGTERM, SIG_IGN); /* libfuse keeps SIG_IGN */
@@ -70,9 +71,13 @@ static void set_up_daemon(const struct runner *run, pid_t runner)
     if (null >= 0) {
         dup2(null, 0);
         dup2(null, 1);
-        close(null);
     }
-    die_with_runner(runner, SIGHUP);
+    if (null > 2)
+        close(null);
+    fcntl(lifeline, F_SETOWN, getpid());
+    fcntl(lifeline, F_SETSIG, SIGHUP);
+    fcntl(lifeline, F_SETFL, O_ASYNC);
+    exit_without_runner(runner);
 }
 
 static void start_command(struct runner *run)
@@ -81,10 +86,12 @@ static void start_command(struct runner *run)
     run->child = fork();
     if (run->child == 0) {
         sigprocmask(SIG_SETMASK, &run->mask, NULL);
-        die_with_runner(runner, SIGTERM);
+        prctl(PR_SET_PDEATHSIG, SIGTERM);
+        exit_without_runner(runner);
         execvp(run->command[0], run->command);
-        limefs_log(LOG_ERR, "%s: run: %s", run->command[0], strerror(errno));
-        _exit(errno == ENOENT || errno == ENOTDIR ? 127 : 126);
+        int err = errno;
+        limefs_log(LOG_ERR, "%s: run: %s", run->command[0], strerror(err));
+        _exit(err == ENOENT || err == ENOTDIR ? 127 : 126);
     }
     if (run->child < 0) {
         limefs_log(LOG_ERR, "%s: run: %s", run->command[0], strerror(errno));
@@ -228,24 +235,26 @@ int limefs_run_command(const struct limefs_command *command, int *to_runner)
     struct runner run = {.mountpoint = command->fuse.mountpoint,
                          .command = command->run,
                          .status = LIMEFS_RUN_FAILED};
-    int ends[2] = {-1, -1};
+    int ready[2] = {-1, -1}, lifeline[2] = {-1, -1};
     pid_t runner = getpid();
     block_signals(&run);
-    if (run.signals >= 0 && pipe2(ends, O_CLOEXEC) == 0)
+    if (run.signals >= 0 && pipe2(ready, O_CLOEXEC) == 0 && pipe2(lifeline, O_CLOEXEC) == 0)
         run.daemon = fork();
-    if (run.signals < 0 || ends[0] < 0 || run.daemon < 0) {
+    if (run.signals < 0 || lifeline[0] < 0 || run.daemon < 0) {
         limefs_log(LOG_ERR, "%s: start a daemon: %s", command->source, strerror(errno));
         return run.status;
     }
     if (run.daemon == 0) {
         close(run.signals);
-        close(ends[0]);
-        set_up_daemon(&run, runner);
-        *to_runner = ends[1];
+        close(ready[0]);
+        close(lifeline[1]);
+        set_up_daemon(&run, runner, lifeline[0]);
+        *to_runner = ready[1];
         return -1;
     }
-    close(ends[1]);
-    run.ready = ends[0];
+    close(ready[1]);
+    close(lifeline[0]);
+    run.ready = ready[0];
     while (run.daemon || run.child)
         wait_for_event(&run);
     if (run.daemon_crashed)
