@@ -3,7 +3,7 @@
 # sbatch steps.sh COMMAND DIRECTORY...: a job step of limefs-io serves one step for each directory, which
 # runs the command with the directory mounted at $RUNS
 io=${TMPDIR:-/tmp}/io-$SLURM_JOB_ID
-srun --mpi=pmix --overlap limefs-io --socket "$io" &
+srun --mpi=pmix --overlap --kill-on-bad-exit limefs-io --socket "$io" &
 steps=()
 for directory in "${@:2}"; do
     export RUNS=$io-${#steps[@]}
