@@ -99,11 +99,14 @@ class SlurmTestCase(limetest.TestCase):
 
 class Ends(SlurmTestCase):
     def test_ends(self):
-        """The examples end by themselves; the exit status is the command's."""
-        jobs = [self.submit_mount([self.reader]), self.submit_mount(["sh", "-c", "exit 3"]),
-                self.submit_steps(self.reader)]
+        """The examples end by themselves, also before limefs-io has started; the exit status is the
+        command's. One job runs after the other."""
+        jobs = [self.submit_mount([self.reader], "--exclusive"),
+                self.submit_mount(["sh", "-c", "exit 3"], "--exclusive"),
+                self.submit_steps(self.reader, "--exclusive"),
+                self.submit_steps("true", "--exclusive")]
         states = [self.cluster.wait(job) for job in jobs]
-        self.assertEqual(states, ["COMPLETED 0:0", "FAILED 3:0", "COMPLETED 0:0"],
+        self.assertEqual(states, ["COMPLETED 0:0", "FAILED 3:0", "COMPLETED 0:0", "COMPLETED 0:0"],
                          [self.cluster.output(job) for job in jobs])
         self.has_read(jobs[0])
         self.has_read(jobs[2], 2)

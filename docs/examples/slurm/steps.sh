@@ -4,6 +4,7 @@
 # runs the command with the directory mounted at $RUNS
 io=${TMPDIR:-/tmp}/io-$SLURM_JOB_ID
 srun --mpi=pmix --overlap --kill-on-bad-exit limefs-io --socket "$io" &
+job=$!
 steps=()
 for directory in "${@:2}"; do
     export RUNS=$io-${#steps[@]}
@@ -13,6 +14,6 @@ for directory in "${@:2}"; do
 done
 status=0
 for step in "${steps[@]}"; do wait "$step" || status=$?; done
-limefs-io --stop "$io"
+limefs-io --stop "$io" || kill "$job" # it has not started yet
 wait
 exit "$status"
