@@ -31,7 +31,7 @@ import socket
 import subprocess
 import sys
 
-PREFIX = "10.99.77"  # no other network sees these addresses
+PREFIX, SECOND_PREFIX = "10.99.77", "10.99.78"  # no other network sees these addresses
 MNT_DETACH, MS_BIND, MS_REC, MS_PRIVATE = 2, 4096, 1 << 14, 1 << 18
 
 
@@ -243,6 +243,27 @@ class Hosts:
         self.run(name, ["sh", "-ec", f"ip link set lo up; ip link set eth0 up; "
                                      f"ip addr add {self.address(name)}/24 dev eth0"])
 
+    def add_network(self, rate, limited):
+        """Connects all hosts by a second network. The links of the hosts in `limited` carry at most
+        `rate` (as tc takes it) in each direction."""
+        first = self.names[0]
+        self.run(first, ["sh", "-ec", "ip link add name br1 type bridge; ip link set br1 up"])
+        limit = f"root tbf rate {rate} burst 256kb latency 50ms"
+        for name in self.names:
+            where = "" if name == first else f" netns {self._processes[name].pid}"
+            lines = [f"ip link add name {name}1 type veth peer name eth1{where}",
+                     f"ip link set {name}1 master br1 up"]
+            there = ["ip link set eth1 up", f"ip addr add {self.second_address(name)}/24 dev eth1"]
+            if name in limited:
+                lines.append(f"tc qdisc add dev {name}1 {limit}")
+                there.append(f"tc qdisc add dev eth1 {limit}")
+            self.run(first, ["sh", "-ec", "; ".join(lines)])
+            self.run(name, ["sh", "-ec", "; ".join(there)])
+
+    def second_address(self, name):
+        """A host's address in the network of add_network()."""
+        return f"{SECOND_PREFIX}.{self.names.index(name) + 1}"
+
     def enter(self, name=None, mount=False):
         """Returns the command prefix to run a program in a host's network and under its name (the
         first host by default); with `mount`, also with its mounts."""
@@ -254,6 +275,14 @@ class Hosts:
     def run(self, name, command):
         """Runs the command in a host, with the host's mounts."""
         return limetest.run([*self.enter(name, mount=True), *command], check=True)
+
+    def try_run_here(self, command):
+        """Returns whether the command succeeds on the first host, with the machine's mounts."""
+        return limetest.run([*self.enter(), *command]).returncode == 0
+
+    def try_run(self, name, command):
+        """Returns whether the command succeeds in a host."""
+        return limetest.run([*self.enter(name, mount=True), *command]).returncode == 0
 
     def link(self, name, state):
         """Sets the link of a host other than the first "down" or "up"."""
@@ -288,16 +317,16 @@ class Hosts:
 
 
 class Job(jobtest.Job):
-    """limefs-io on hosts: by default as many ranks as `where` has slots."""
+    """limefs-io on hosts: by default as many ranks as `where` has slots. mpirun: its options."""
 
-    def __init__(self, cluster, where, *options, ranks=None, **kw):
+    def __init__(self, cluster, where, *options, ranks=None, mpirun=(), **kw):
         slots = sum(int(host.partition(":")[2]) for host in where.split(","))
         super().__init__(ranks or slots, *options, **kw)
-        self.cluster, self.where = cluster, where
+        self.cluster, self.where, self.mpirun = cluster, where, mpirun
 
     def command(self):
-        return [*self.cluster.enter(), *self.cluster.mpirun(self.where), "-n", str(self.ranks),
-                jobtest.IO, "--socket", self.path, "--ready", "1", *self.options]
+        return [*self.cluster.enter(), *self.cluster.mpirun(self.where), *self.mpirun, "-n",
+                str(self.ranks), jobtest.IO, "--socket", self.path, "--ready", "1", *self.options]
 
     def pids_on(self, name):
         """The job's ranks in a host other than the first."""
