@@ -157,9 +157,9 @@ class Ranks(TestCase):
     timeout = PATIENCE
 
     def test_own_jobs(self):
-        for ranks in (1, 2, 3, 4):
-            with self.subTest(ranks=ranks), \
-                    serving(self.mount(f"ranks={ranks}", f"stripe={64 * ranks}K")) as mount:
+        for ranks, io in (1, "collective"), (2, "auto"), (3, "collective"), (4, "independent"):
+            options = f"ranks={ranks}", f"io={io}", f"stripe={64 * ranks}K"
+            with self.subTest(ranks=ranks, io=io), serving(self.mount(*options)) as mount:
                 self.reads_everything_right(mount)
                 seen = stats(mount)
                 self.assertEqual(seen["job"]["ranks"], ranks)

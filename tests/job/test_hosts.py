@@ -107,11 +107,12 @@ class Files(HostsTestCase, jobtest.SharedJob):
 
     def test_whole_files(self):
         """Ranks spread in several ways read and write; the status lists each on its host."""
-        for where, ranks in [("alpha:1,beta:2", [1, 2]), (None, [2, 2, 1])]:
-            with self.subTest(where):
+        for where, options, ranks in [("alpha:1,beta:2", (), [1, 2]), (None, (), [2, 2, 1]),
+                                      ("alpha:1,beta:2", ("--io", "collective"), [1, 2])]:
+            with self.subTest(where, options=options):
                 path, data = self.data_file(ODD)
                 model = bytearray(data)
-                job = self.job(where) if where else self.server
+                job = self.job(where, *options) if where else self.server
                 client = job.client(48 * MIB)
                 self.assertEqual((client.ranks, client.hosts), (sum(ranks), len(ranks)))
                 self.reads_right(client, path, data)

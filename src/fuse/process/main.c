@@ -504,7 +504,7 @@ static int flush_stdout(int exit_code)
 static int run_daemon(struct limefs *fs, struct limefs_command *command)
 {
     if (command->run) {
-        int exit_code = limefs_run_command(command, &parent_pipe);
+        int exit_code = limefs_mount_and_run(command, &parent_pipe);
         if (exit_code >= 0)
             return exit_code;
         if (strncmp(command->fuse.mountpoint, "/dev/fd/", 8) != 0)

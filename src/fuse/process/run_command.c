@@ -230,7 +230,7 @@ static void block_signals(struct runner *run)
     run->signals = signalfd(-1, &blocked, SFD_CLOEXEC);
 }
 
-int limefs_run_command(const struct limefs_command *command, int *to_runner)
+int limefs_mount_and_run(const struct limefs_command *command, int *to_runner)
 {
     struct runner run = {.mountpoint = command->fuse.mountpoint,
                          .command = command->run,

@@ -12,6 +12,6 @@ enum {
  * writes a byte 0 when the mount is ready. In the calling process, returns the exit status for
  * limefs after the command, command->run, and the daemon have ended. Call it before the process
  * opens files that the daemon must not share. */
-int limefs_run_command(const struct limefs_command *command, int *to_runner);
+int limefs_mount_and_run(const struct limefs_command *command, int *to_runner);
 
 #endif

@@ -30,8 +30,7 @@ struct sum_item {
     bool has_sum;                  /* `sum` is known; if false, a message was printed */
     enum limefile_verdict verdict; /* see docs/verdicts.md */
     enum sum_action action;
-    bool
-        is_other_format; /* the file has a header with another kind of checksum, or with none */
+    bool is_other_format; /* not LIME: the header has another kind of checksum, or none */
 };
 
 struct checksum_options {
