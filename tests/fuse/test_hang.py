@@ -70,7 +70,7 @@ class Hanging(writelib.TestCase):
         self.assertEqual(waiting.communicate(timeout=300)[0], b"%d\n" % len(DATA), call)
         return hung
 
-    def check_calls(self, calls, *opts):
+    def check_calls(self, calls, *opts, job=False):
         """Returns which of the calls hung."""
         hung = set()
         for call in calls:
@@ -78,7 +78,7 @@ class Hanging(writelib.TestCase):
                 with self.rw(self.top, "max_open=1", "attr_timeout=0", "entry_timeout=0", *opts,
                              env=self.faults.environment(mpitest.environment()),
                              timeout=60) as mount:
-                    if opts:
+                    if job:
                         writelib.until(lambda: b'"serving"' in os.getxattr(
                             mount.path, "user.limefs.stats"), 300)
                     if self.check_hang(mount, call, *before):
@@ -89,6 +89,11 @@ class Hanging(writelib.TestCase):
         hung = self.check_calls(("fstat", "fstatat", "openat2", "open", "pread", "cachestat",
                                  "dup"))
         self.assertLessEqual({"fstat", "openat2", "pread"}, hung)
+
+    def test_read_ahead_of_the_daemon(self):
+        """The daemon reads ahead if the kernel does so by 128 KiB only."""
+        calls = {"fstat", "pread", "cachestat"}
+        self.assertEqual(calls, self.check_calls(calls, "readahead=128K"))
 
     def test_another_name_in_the_directory(self):
         with self.rw(self.top, "attr_timeout=1000", "entry_timeout=1000",
@@ -123,7 +128,7 @@ class Hanging(writelib.TestCase):
         mpitest.need_job(self)
         calls = {"fstat", "openat2"}
         self.assertEqual(calls, self.check_calls(calls, "ranks=1", "forward_from=1M", "extent=1M",
-                                                 "window=8M"))
+                                                 "window=8M", job=True))
 
 
 if __name__ == "__main__":

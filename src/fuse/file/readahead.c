@@ -133,21 +133,28 @@ static bool ensure_memory(struct limefs_readahead *ahead)
 
 /* True if the page cache has the whole block, or the kernel cannot report it. If the kernel's
  * own slower read-ahead has cached only a part of the block, it is still worth reading. */
-static bool is_cached(const struct limefs_file *file, const struct limefs_extent *block)
+static bool is_cached(const struct limefs_file *file, uint64_t from, uint64_t to)
 {
-    size_t n = (size_t)(block->to - block->from);
-    int64_t cached = limefile_cached_bytes(file->snap->fd, block->from, n);
-    return cached < 0 || (uint64_t)cached >= n;
+    int64_t cached = limefile_cached_bytes(file->snap->fd, from, (size_t)(to - from));
+    return cached < 0 || (uint64_t)cached >= to - from;
 }
 
-/* Queues blocks for the threads, except cached ones. Called with the lock held. */
+/* Queues blocks for the threads, except cached ones. Called with the lock held; releases it for
+ * calls on the file. The blocks stay in state LOADING, which also keeps their memory. */
 static void queue_blocks(struct limefs_readahead *ahead, struct limefs_file *file,
                          const int *blocks, int count)
 {
     for (int i = 0; i < count; i++) {
-        const struct limefs_extent *block = &ahead->forward.slot[blocks[i]];
-        if (!ensure_memory(ahead) || is_cached(file, block)) {
-            limefs_prefetch_end_load(&ahead->forward, blocks[i], false, block->last_used);
+        const struct limefs_extent block = ahead->forward.slot[blocks[i]];
+        bool is_useful = ensure_memory(ahead);
+        if (is_useful) {
+            limefs_unlock(&ahead->lock);
+            is_useful = !is_cached(file, block.from, block.to);
+            limefs_lock(&ahead->lock);
+        }
+        if (!is_useful) {
+            limefs_prefetch_end_load(&ahead->forward, blocks[i], false, block.last_used);
+            pthread_cond_broadcast(&ahead->block_loaded);
             continue;
         }
         ahead->block[blocks[i]].file = file;
@@ -172,7 +179,8 @@ static int wait_for_blocks(struct limefs_readahead *ahead, const struct limefs_r
     return count;
 }
 
-/* True if the container is still as it was before these blocks were read. */
+/* True if the container is still as it was before these blocks were read. The caller holds the
+ * blocks, but not the lock. */
 static bool are_current(const struct limefs_readahead *ahead, const struct limefs_file *file,
                         const int *blocks, int count)
 {
@@ -209,12 +217,17 @@ int limefs_readahead_read(struct limefs *fs, struct limefs_file *file,
     int count = limefs_prefetch_plan(&ahead->forward, &want, BLOCKS, loads, &is_sequential);
     queue_blocks(ahead, file, loads, count);
     count = wait_for_blocks(ahead, &want, blocks);
-    if (count && are_current(ahead, file, blocks, count))
+    if (count)
         limefs_prefetch_hold(&ahead->forward, &want, blocks, count, ahead->memory, STRIDE,
                              pieces);
-    else if (count)
-        limefs_prefetch_invalidate(&ahead->forward, want.snap_id);
     limefs_unlock(&ahead->lock);
+    if (count && !are_current(ahead, file, blocks, count)) {
+        limefs_lock(&ahead->lock);
+        limefs_prefetch_release(&ahead->forward, pieces);
+        limefs_prefetch_invalidate(&ahead->forward, want.snap_id);
+        limefs_unlock(&ahead->lock);
+        pieces->count = 0;
+    }
     return pieces->count;
 }
 
