@@ -168,7 +168,7 @@ check-all: deps ## and those with MPICH, CMake, valgrind and Debian's mirror
 	$(Q)$(MAKE) --no-print-directory tests fuzz-short
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) tests/run
 
-cluster: ## run the tests with Slurm, on three hosts that are namespaces of this one
+cluster: ## the tests with Slurm, MooseFS and GlusterFS on hosts that are namespaces of this one
 	$(Q)scripts/install-deps --for cluster
 	$(Q)$(MAKE) --no-print-directory all
 	$(Q)B=$(abspath $(B)) SAN=$(SAN) tests/run tests/cluster
@@ -417,7 +417,7 @@ stress: deps ## the long runs: many kills and mounts
 
 platforms: ## the README's commands on minimal Debian systems (SUITES=trixie COMMANDS="demo check units")
 	$(Q)STRESS=1 SUITES="$(SUITES)" COMMANDS="$(COMMANDS)" \
-	    python3 tests/tool/test_fresh.py Fresh.test_platforms
+	    LIMETEST_TIMEOUT=36000 python3 tests/tool/test_fresh.py Fresh.test_platforms
 
 run-bench: all $(helpers)
 	$(Q)B=$(abspath $(B)) scripts/bench

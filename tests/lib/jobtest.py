@@ -127,7 +127,8 @@ class Job:
 
     def stderr(self):
         with open(self._log, encoding="utf-8", errors="replace") as file:
-            return mpitest.without_noise(file.read()).lstrip("\n")
+            text = mpitest.without_noise(file.read()).lstrip("\n")
+            return text if text.strip() else ""
 
     def pids(self):
         """mpirun, its descendants, and those that have outlived it."""

@@ -19,7 +19,8 @@ MPICC = os.environ.get("MPICC") or ("mpicc.mpich" if MPICH else "mpicc")
 RANKS = (1, 2, 3, 4, 6) if limetest.STRESS else (1, 3, 4)
 # Open MPI 5's warning about a network without a usable address; lines of several ranks mix.
 NETWORK = (re.compile(r"\[\S+\]\[\[\d+,\d+\],\d+\]\[\S*btl_tcp_proc\.c\S*\] ?"),
-           re.compile(r"Unable to find reachable pairing between local and remote interfaces\n"))
+           re.compile(r"(?:Unable )?to find reachable pairing between local and remote "
+                      r"interfaces\n"))
 
 
 def without_noise(text):
