@@ -129,6 +129,7 @@ static int32_t this_process;
 static bool is_counted_program(int32_t *process)
 {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    rank = rank ? rank : getenv("PMI_RANK"); /* MPICH */
     if (strcmp(program_invocation_short_name, "limefs") == 0)
         *process = 0;
     else if (rank && strcmp(program_invocation_short_name, "limefs-io") == 0)
