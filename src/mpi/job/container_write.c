@@ -15,7 +15,6 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -39,14 +38,11 @@ void job_container_close_direct(struct job_container *container)
  * data itself, and then newer data. Returns 0 or an errno. */
 static int check_permit(const struct job_write_permit *permit)
 {
-    struct timespec now;
     if (permit->fence && limejob_fence_is_set(permit->fence))
         return ECANCELED;
     if (!permit->deadline)
         return 0;
-    clock_gettime(CLOCK_REALTIME, &now);
-    uint64_t now_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-    return now_ns > permit->deadline ? ETIMEDOUT : 0;
+    return job_realtime_ns() > permit->deadline ? ETIMEDOUT : 0;
 }
 
 /* *done: bytes that were written, even after an error. */

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -216,18 +215,11 @@ static int poll_timeout_ms(const struct job_server *server)
                : -1;
 }
 
-static uint64_t get_realtime_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
-
 /* Ends the job if a collective write exceeds its deadline: a rank may hold old bytes and wait
  * in MPI for another, where it checks neither fence nor deadline. */
 static void end_if_write_is_late(const struct job_server *server)
 {
-    uint64_t now = get_realtime_ns();
+    uint64_t now = job_realtime_ns();
     for (const struct job_client *client = server->clients; client; client = client->next)
         for (const struct job_request *i = client->transfers; i; i = i->next)
             if (i->opcode == JOB_WRITE && i->file->io == LIMEJOB_IO_COLLECTIVE && i->deadline &&

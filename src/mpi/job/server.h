@@ -234,6 +234,7 @@ void job_counters_end(struct job_counters *, uint16_t opcode, uint64_t bytes, bo
 
 /* Microseconds of CLOCK_MONOTONIC. */
 int64_t job_now_us(void);
+uint64_t job_realtime_ns(void); /* the clock of deadlines (limejob.h, LIMEJOB_WRITE) */
 
 /* Returns whether no lower rank runs on the same host. */
 bool job_is_first_on_host(const struct job_server *, int rank);

@@ -23,6 +23,13 @@ int64_t job_now_us(void)
     return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
 }
 
+uint64_t job_realtime_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
 void job_counters_begin(struct job_counters *counters, uint16_t opcode)
 {
     counters->in_flight++;
